@@ -1,0 +1,57 @@
+# Two commands: `make run` and `make test`. The others are for those who work on Moonhook.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export DJANGO_SETTINGS_MODULE := config.settings
+
+.PHONY: run test test-slow test-browser lint format types migrations-check lock clean
+
+run: $(VENV)/.runtime-installed
+	@exec $(BIN)/python manage.py serve
+
+test: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-browser: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev-installed
+	$(BIN)/mypy .
+
+migrations-check: $(VENV)/.dev-installed
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+# Every version and hash of what is installed, for Python 3.11 and later.
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock" --quiet
+lock: $(VENV)/.dev-installed
+	$(LOCK) pyproject.toml -o requirements/runtime.txt $(LOCK_ARGS)
+	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt $(LOCK_ARGS)
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Moonhook needs Python 3.11 or newer: make run PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime-installed: requirements/runtime.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@ $(VENV)/.runtime-installed

@@ -1,0 +1,95 @@
+"""Where settings come from: the environment, files named by it, and secrets made on first use."""
+
+import contextlib
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+# FileAwareEnv reads NAME_FILE when it is set, so that secrets can be mounted as files.
+env = environ.FileAwareEnv()
+
+DEVELOPMENT = "development"
+PRODUCTION = "production"
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = env.str(name, default=default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
+    return value
+
+
+def required_in_production(name: str, environment: str, hint: str) -> str | None:
+    """The variable's value, or None in development; in production its absence stops the start."""
+    value = env.str(name, default="")
+    if value:
+        return value
+    if environment == PRODUCTION:
+        raise ImproperlyConfigured(f"{name} (or {name}_FILE) is not set. {hint}")
+    return None
+
+
+class GeneratedSecrets:
+    """Secrets that development makes by itself, kept in one file that only its owner can read.
+
+    Several processes may start at once: the file appears whole by a hard link, the first one
+    wins and the others read what it wrote.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def get(self, name: str) -> str:
+        return self._load()[name]
+
+    def _load(self) -> dict[str, str]:
+        if not self._path.exists():
+            self._create()
+        values: dict[str, str] = json.loads(self._path.read_text())
+        return values
+
+    def _create(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        values = {name: make() for name, make in _GENERATORS.items()}
+        descriptor, draft = tempfile.mkstemp(dir=self._path.parent)  # mode 0600
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(values, file, indent=2)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, self._path)
+        Path(draft).unlink()
+
+
+_GENERATORS: dict[str, Callable[[], str]] = {
+    "SECRET_KEY": lambda: secrets.token_urlsafe(50),
+    "MOONHOOK_PEPPERS": lambda: f"1:{secrets.token_hex(32)}",
+}
+
+
+def parse_peppers(text: str) -> dict[int, bytes]:
+    """``"2:<hex>,1:<hex>"``, newest first, as an ordered mapping of version to key.
+
+    Each key is at least 32 bytes; versions are positive integers and differ.
+    """
+    peppers: dict[int, bytes] = {}
+    for entry in text.split(","):
+        version_text, _, key_hex = entry.strip().partition(":")
+        try:
+            version, key = int(version_text), bytes.fromhex(key_hex)
+        except ValueError:
+            raise ImproperlyConfigured(
+                "MOONHOOK_PEPPERS must read '2:<hex>,1:<hex>', newest first."
+            ) from None
+        if version < 1 or version in peppers:
+            raise ImproperlyConfigured("MOONHOOK_PEPPERS: versions are positive and each its own.")
+        if len(key) < 32:
+            raise ImproperlyConfigured(
+                f"MOONHOOK_PEPPERS: version {version} is shorter than 32 bytes (64 hex digits)."
+            )
+        peppers[version] = key
+    return peppers

@@ -1,0 +1,273 @@
+"""Every setting, read from the environment. docs/configuration.md explains each variable."""
+
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment import (
+    DEVELOPMENT,
+    PRODUCTION,
+    GeneratedSecrets,
+    choice,
+    env,
+    parse_peppers,
+    required_in_production,
+)
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+MOONHOOK_ENV = choice("MOONHOOK_ENV", DEVELOPMENT, (DEVELOPMENT, PRODUCTION))
+IS_PRODUCTION = MOONHOOK_ENV == PRODUCTION
+DATA_DIR = Path(env.str("MOONHOOK_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+
+# A page with a traceback is never served: development reads the log like production does.
+DEBUG = False
+
+_generated = GeneratedSecrets(DATA_DIR / "secrets.json")
+
+SECRET_KEY = required_in_production(
+    "SECRET_KEY", MOONHOOK_ENV, "Make one of at least 50 random characters and keep it."
+) or _generated.get("SECRET_KEY")
+
+PEPPERS = parse_peppers(
+    required_in_production(
+        "MOONHOOK_PEPPERS", MOONHOOK_ENV, "Make one with: echo 1:$(openssl rand -hex 32)"
+    )
+    or _generated.get("MOONHOOK_PEPPERS")
+)
+
+# --- Addresses ---------------------------------------------------------------------------------
+
+BIND = env.str("BIND", default="127.0.0.1")
+PORT = env.int("PORT", default=8000)
+PUBLIC_URL = (
+    required_in_production("PUBLIC_URL", MOONHOOK_ENV, "Example: https://hooks.example.com")
+    or f"http://127.0.0.1:{PORT}"
+).rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+if _public.scheme not in ("http", "https") or not _public.hostname:
+    raise ImproperlyConfigured("PUBLIC_URL must be an http or https address.")
+IS_PUBLIC_URL_HTTPS = _public.scheme == "https"
+
+ALLOWED_HOSTS = env.list(
+    "ALLOWED_HOSTS",
+    default=[_public.hostname] if IS_PRODUCTION else ["127.0.0.1", "localhost", "[::1]", BIND],
+)
+TRUSTED_PROXY_COUNT = env.int("TRUSTED_PROXY_COUNT", default=0)
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
+if IS_PUBLIC_URL_HTTPS and TRUSTED_PROXY_COUNT:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# --- Application -------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "accounts",
+    "sessions_api",
+    "scripts_engine",
+    "hooks",
+    "unfold",
+    "unfold.contrib.filters",
+    "unfold.contrib.forms",
+    "config.apps.MoonhookAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "graphene_django",
+    "django_tasks",
+    "django_tasks_db",
+    "config.apps.MoonhookConfig",
+]
+
+MIDDLEWARE = [
+    "config.http.request_id.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["accounts.backends.CanonicalEmailBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# Bodies are bounded by each door before Django looks at them; this is the admin's own limit.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_PUBLIC_URL_HTTPS
+SESSION_COOKIE_NAME = "moonhook_admin"
+CSRF_COOKIE_NAME = "moonhook_admin_csrf"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = "/admin"
+SESSION_COOKIE_AGE = int(timedelta(hours=12).total_seconds())
+SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if IS_PUBLIC_URL_HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "config.http.rest_errors.problem_exception_handler",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.http.negotiation.AlwaysJson",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "UNAUTHENTICATED_USER": None,
+    "NUM_PROXIES": TRUSTED_PROXY_COUNT,
+}
+
+# --- Database ----------------------------------------------------------------------------------
+
+DATABASES = {
+    "default": env.db("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'moonhook.sqlite3'}")
+}
+_database = DATABASES["default"]
+if _database["ENGINE"] == "django.db.backends.sqlite3":
+    _database["CONN_MAX_AGE"] = None
+    _database["OPTIONS"] = {
+        # A transaction that will write takes its lock at once instead of failing half-way.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+elif _database["ENGINE"] == "django.db.backends.postgresql":
+    _database["OPTIONS"] = {
+        "pool": {
+            "min_size": 1,
+            "max_size": env.int("DATABASE_POOL_SIZE", default=20),
+            "timeout": 10,
+        }
+    }
+else:
+    raise ImproperlyConfigured("DATABASE_URL must name SQLite or PostgreSQL.")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Background work and messages --------------------------------------------------------------
+
+TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}
+
+OUTBOX_DIR = DATA_DIR / "outbox"
+_email_url = required_in_production(
+    "EMAIL_URL", MOONHOOK_ENV, "Example: smtp+tls://user:password@mail.example.com:587"
+)
+IS_EMAIL_CONFIGURED = _email_url is not None
+if _email_url is not None:
+    vars().update(environ.Env.email_url_config(_email_url))
+    EMAIL_TIMEOUT = 15
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = str(OUTBOX_DIR)
+# Apprise notation with {phone}; "off" says that there is no SMS here and e-mail takes its place.
+SMS_URL = required_in_production(
+    "SMS_URL", MOONHOOK_ENV, "Example: twilio://SID:TOKEN@FROM/{phone}, or off for no SMS."
+)
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str(
+    "EMAIL_FROM", default=f"Moonhook <moonhook@{_public.hostname}>"
+)
+
+# --- Moonhook's own numbers --------------------------------------------------------------------
+
+REST_MAX_BODY_BYTES = 16 * 1024
+USER_GRAPHQL_MAX_BODY_BYTES = 16 * 1024
+ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
+HOOK_MAX_BODY_BYTES = 1024 * 1024
+
+API_KEY_SESSION_IDLE = timedelta(hours=1)
+API_KEY_SESSION_ABSOLUTE = timedelta(hours=12)
+DEVICE_SESSION_IDLE = timedelta(days=90)
+DEVICE_SESSION_ABSOLUTE = timedelta(days=365)
+SESSION_USE_WRITTEN_EVERY = timedelta(minutes=5)
+SESSIONS_PER_DEVICE_TOKEN = 10
+SESSIONS_PER_API_KEY = 100
+
+PIN_LIFETIME = timedelta(minutes=10)
+PIN_LIVE_CODES = 3
+PIN_TRIES_PER_CHALLENGE = 5
+PIN_FAILURES_PER_DAY = 20
+PIN_CONSECUTIVE_FAILURES = 100
+
+SANDBOX_SLOTS = env.int("SANDBOX_SLOTS", default=8)
+WEB_WORKERS = env.int("WEB_CONCURRENCY", default=2)
+# More threads than slots: a web worker full of scripts still answers /session.
+WEB_THREADS = env.int("WEB_THREADS", default=2 * SANDBOX_SLOTS)
+GRACEFUL_TIMEOUT_SECONDS = env.int("GRACEFUL_TIMEOUT", default=30)
+
+# --- Logging -----------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "filters": {"redact": {"()": "config.http.redaction.RedactSecrets"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["redact"],
+        }
+    },
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {
+        "django": {"handlers": [], "propagate": True},
+        "django.server": {"handlers": [], "propagate": True},
+        # 4xx answers are the clients' business and stand in the access log already.
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    },
+}
+
+UNFOLD = {
+    "SITE_TITLE": "Moonhook",
+    "SITE_HEADER": "Moonhook",
+    "SITE_SUBHEADER": "Sessions, scripts and hooks",
+    "SITE_SYMBOL": "webhook",
+    "SITE_URL": None,
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+}
