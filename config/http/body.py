@@ -1,0 +1,70 @@
+"""A request's body as the bytes that were sent."""
+
+import re
+from typing import BinaryIO
+
+from django.http import HttpRequest
+
+READ_SIZE_BYTES = 64 * 1024
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+
+class BodyTooLarge(Exception):
+    """The body has more bytes than its reader takes."""
+
+
+class BodyIncomplete(Exception):
+    """The body ended early, or the request does not say where it ends."""
+
+
+def read_body(request: HttpRequest, max_bytes: int) -> bytes:
+    """The body, sent with ``Content-Length`` or chunked; ``b""`` where there is none.
+
+    Reads the stream, so call it once. At most ``max_bytes + 1`` bytes are taken from it, and
+    none when the declared length is over ``max_bytes`` already. Django's ``request.body`` takes
+    a chunked body for an empty one, because WSGI alone does not say where it ends (PEP 3333);
+    servers that know set ``wsgi.input_terminated``.
+
+    Raises ``BodyTooLarge`` and ``BodyIncomplete``.
+    """
+    declared = request.META.get("CONTENT_LENGTH")
+    if declared not in (None, ""):
+        return _read_declared(request, _length(str(declared)), max_bytes)
+    if request.META.get("wsgi.input_terminated"):
+        return _read_to_end(request.META["wsgi.input"], max_bytes)
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        raise BodyIncomplete("This server does not take chunked bodies.")
+    return b""
+
+
+def _length(declared: str) -> int:
+    if not _LENGTH.fullmatch(declared):
+        raise BodyIncomplete("Content-Length is not a number of bytes.")
+    return int(declared)
+
+
+def _read_declared(request: HttpRequest, length: int, max_bytes: int) -> bytes:
+    if length > max_bytes:
+        raise BodyTooLarge
+    try:
+        body = request.read(length)
+    except OSError as error:
+        raise BodyIncomplete("The client left before its body was read.") from error
+    if len(body) < length:
+        raise BodyIncomplete("The body is shorter than its Content-Length.")
+    return body
+
+
+def _read_to_end(stream: BinaryIO, max_bytes: int) -> bytes:
+    body = bytearray()
+    while len(body) <= max_bytes:
+        try:
+            part = stream.read(min(READ_SIZE_BYTES, max_bytes + 1 - len(body)))
+        # WSGI names no exception for malformed chunks; every server raises its own.
+        except Exception as error:
+            raise BodyIncomplete("The chunked body is malformed or ended early.") from error
+        if not part:
+            return bytes(body)
+        body += part
+    raise BodyTooLarge

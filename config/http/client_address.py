@@ -1,0 +1,35 @@
+"""Who is calling: the socket's address, or the one that trusted proxies vouch for."""
+
+import ipaddress
+
+from django.conf import settings
+from django.http import HttpRequest
+
+UNKNOWN = ""
+
+
+def client_address(request: HttpRequest) -> str:
+    """The client's IP address in canonical text, or ``""`` where there is none.
+
+    ``TRUSTED_PROXY_COUNT`` proxies each append the address they were called from to
+    ``X-Forwarded-For``; the client's own is that many from the right. What stands further left
+    was written by the client and is never read. With fewer entries than proxies somebody went
+    around a proxy, and the socket's address is the truth.
+    """
+    socket_address = request.META.get("REMOTE_ADDR", "")
+    proxies = settings.TRUSTED_PROXY_COUNT
+    if proxies:
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        if len(forwarded) >= proxies:
+            return _canonical(forwarded[-proxies]) or _canonical(socket_address)
+    return _canonical(socket_address)
+
+
+def _canonical(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return UNKNOWN
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(address)
