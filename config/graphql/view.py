@@ -1,0 +1,113 @@
+"""GraphQL over HTTP, by the specification's draft, POST only."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import graphene
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+from graphql import GraphQLSchema, execute_sync
+
+from config.graphql.document import Operation, parse_and_validate, select_operation
+from config.graphql.document_limits import DocumentLimits
+from config.graphql.errors import bad_input, internal_error
+from config.graphql.graphql_request import read_graphql_request
+from config.graphql.media_type import JSON, negotiate
+from config.graphql.reply import (
+    Refused,
+    Reply,
+    executed_reply,
+    http_response,
+    invalid_request_reply,
+    problem_reply,
+    transport_reply,
+)
+from config.graphql.variables import variable_errors
+from config.http.graphql_context import GraphQLContext
+from config.http.graphql_problem import GraphQLCode, GraphQLProblem
+
+
+def closed_door(request: HttpRequest) -> Any:
+    """The door of an endpoint that was given none."""
+    raise GraphQLProblem(GraphQLCode.UNAUTHENTICATED, "Nobody may enter here.")
+
+
+def no_guard(request: HttpRequest) -> GraphQLProblem | None:
+    return None
+
+
+# Cross-site requests are the guard's business: by Fetch metadata, without a token in a cookie.
+@method_decorator(csrf_exempt, name="dispatch")
+class GraphQLOverHTTPView(View):
+    """One GraphQL endpoint.
+
+    ``door(request)`` returns the session of the request, which resolvers find in
+    ``info.context``, or raises ``GraphQLProblem``. With ``anonymous_fields=None`` it is asked
+    before the body is read. Else it is asked once a valid operation selects a root field that is
+    not among them, and before anything of it is executed.
+
+    ``guard(request)`` is asked first of all; the problem that it returns ends the request.
+    """
+
+    schema: graphene.Schema = None
+    max_body_bytes: int = 16 * 1024
+    door: Callable[[HttpRequest], Any] = staticmethod(closed_door)
+    guard: Callable[[HttpRequest], GraphQLProblem | None] = staticmethod(no_guard)
+    anonymous_fields: frozenset[str] | None = None
+    max_root_mutation_fields: int | None = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        media_type = negotiate(request.headers.get("Accept"))
+        try:
+            self._check_protocol(request, media_type)
+            return http_response(self._answer(request), media_type or JSON)
+        except GraphQLProblem as problem:
+            reply = problem_reply(problem)
+        except Refused as refused:
+            reply = refused.reply
+        except Exception as error:  # noqa: BLE001  (logged and masked)
+            masked = internal_error(error, request)
+            reply = transport_reply(HTTPStatus.INTERNAL_SERVER_ERROR, masked)
+        return http_response(reply, media_type or JSON)
+
+    def _check_protocol(self, request: HttpRequest, media_type: str | None) -> None:
+        if request.method != "POST":
+            error = bad_input("Send a POST request.", "method")
+            headers = {"Allow": "POST"}
+            raise Refused(transport_reply(HTTPStatus.METHOD_NOT_ALLOWED, error, headers))
+        if media_type is None:
+            error = bad_input(
+                "Accept application/graphql-response+json or application/json.", "Accept"
+            )
+            raise Refused(transport_reply(HTTPStatus.NOT_ACCEPTABLE, error))
+
+    def _answer(self, request: HttpRequest) -> Reply:
+        if problem := self.guard(request):
+            raise problem
+        session = self.door(request) if self.anonymous_fields is None else None
+        asked = read_graphql_request(request, self.max_body_bytes)
+        schema: GraphQLSchema = self.schema.graphql_schema
+        limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
+        document = parse_and_validate(schema, asked.query, limits)
+        operation = select_operation(schema, document, asked.operation_name)
+        if self._needs_session(operation):
+            session = self.door(request)
+        if errors := variable_errors(schema, operation.node, asked.variables):
+            return invalid_request_reply(errors)
+        result = execute_sync(
+            schema,
+            document,
+            context_value=GraphQLContext(request, session),
+            variable_values=asked.variables,
+            operation_name=asked.operation_name,
+        )
+        return executed_reply(result, request)
+
+    def _needs_session(self, operation: Operation) -> bool:
+        """Whether the door, not asked before, is to be asked for this operation."""
+        if self.anonymous_fields is None:
+            return False
+        return not operation.root_field_names() <= self.anonymous_fields

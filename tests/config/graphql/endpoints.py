@@ -1,0 +1,56 @@
+"""Two endpoints on the test schema, set up like the project's own: alice's session opens both."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import path
+
+from config.graphql.view import GraphQLOverHTTPView
+from config.http.graphql_problem import GraphQLProblem
+from tests.config.graphql.schema import schema
+
+ALICE = "Bearer alice"
+MAX_BODY_BYTES = 16 * 1024
+
+
+def door(request: HttpRequest) -> Any:
+    match request.headers.get("Authorization"):
+        case "Bearer alice":
+            return "alice's session"
+        case "Bearer machine":
+            raise GraphQLProblem("FORBIDDEN", "This session is for another endpoint.")
+        case "Bearer broken":
+            raise RuntimeError("The database is gone.")
+        case None:
+            raise GraphQLProblem("UNAUTHENTICATED", "No session was presented.")
+        case _:
+            raise GraphQLProblem("UNAUTHENTICATED", "No such session.", error="invalid_token")
+
+
+def guard(request: HttpRequest) -> GraphQLProblem | None:
+    if request.headers.get("Sec-Fetch-Site") == "cross-site":
+        return GraphQLProblem("FORBIDDEN", "Another site's page may not do this.")
+    return None
+
+
+user_endpoint = GraphQLOverHTTPView.as_view(
+    schema=schema,
+    max_body_bytes=MAX_BODY_BYTES,
+    door=door,
+    guard=guard,
+    anonymous_fields=frozenset({"sendPinCode", "checkPinCode", "__schema", "__type", "__typename"}),
+    max_root_mutation_fields=1,
+)
+admin_endpoint = GraphQLOverHTTPView.as_view(
+    schema=schema,
+    max_body_bytes=MAX_BODY_BYTES,
+    door=door,
+    guard=guard,
+    anonymous_fields=None,
+    max_root_mutation_fields=None,
+)
+
+urlpatterns = [
+    path("user/graphql", user_endpoint),
+    path("admin/graphql", admin_endpoint),
+]
