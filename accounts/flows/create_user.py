@@ -1,0 +1,26 @@
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from accounts.errors import ForbiddenError
+from accounts.models import Membership, Organisation, Role, User
+
+
+@transaction.atomic
+def create_user(
+    organisation: Organisation, *, email: str, name: str = "", phone: str = "", role: str = ""
+) -> User:
+    """A new user, member of the organisation.
+
+    Raises ``ValidationError`` by field, and ``ForbiddenError`` when the address belongs to a user
+    who is not this organisation's: a tenant may add that user, not define them.
+    """
+    known = User.objects.find_by_email(email)
+    if known is not None:
+        if known.memberships.filter(organisation=organisation).exists():
+            raise ValidationError(
+                {"email": ValidationError("This user is a member already.", code="unique")}
+            )
+        raise ForbiddenError("A user with this e-mail exists elsewhere. Use addMember.")
+    user = User.objects.create_user(email, name=name.strip(), phone=phone)
+    Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
+    return user

@@ -1,0 +1,123 @@
+"""Lists of any length: a page of nodes, newest first, and where the next one begins."""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import graphene
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+
+from config.http.graphql_problem import GraphQLProblem
+
+DEFAULT_PAGE = 50
+LARGEST_PAGE = 200
+
+
+class PageInfo(graphene.ObjectType):
+    """Where a page ends."""
+
+    has_next_page = graphene.Boolean(required=True, description="Whether there is more.")
+    end_cursor = graphene.String(description="Pass it as `after` for the next page.")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a query set that is ordered by descending columns, the last one unique."""
+
+    rows: QuerySet[Any]
+    first: int
+    after: str | None
+
+    @cached_property
+    def _fetched(self) -> list[Model]:
+        rows = self.rows if self.after is None else self.rows.filter(self._behind(self.after))
+        return list(rows[: self.first + 1])
+
+    @property
+    def nodes(self) -> list[Model]:
+        return self._fetched[: self.first]
+
+    @property
+    def page_info(self) -> PageInfo:
+        return PageInfo(
+            has_next_page=len(self._fetched) > self.first,
+            end_cursor=self._cursor(self.nodes[-1]) if self.nodes else None,
+        )
+
+    @property
+    def total_count(self) -> int:
+        return self.rows.count()
+
+    @property
+    def _key_fields(self) -> list[str]:
+        ordering = self.rows.query.order_by or self.rows.model._meta.ordering
+        return [str(name).removeprefix("-") for name in ordering]
+
+    def _cursor(self, row: Model) -> str:
+        values = [getattr(row, name) for name in self._key_fields]
+        texts = [v.isoformat() if isinstance(v, datetime) else str(v) for v in values]
+        return base64.urlsafe_b64encode(json.dumps(texts).encode()).decode()
+
+    def _behind(self, cursor: str) -> Q:
+        """The rows that come after the cursor's in descending order of the key fields."""
+        behind, equal = Q(), Q()
+        for name, value in zip(self._key_fields, self._parse(cursor), strict=True):
+            behind |= equal & Q(**{f"{name}__lt": value})
+            equal &= Q(**{name: value})
+        return behind
+
+    def _parse(self, cursor: str) -> list[Any]:
+        try:
+            texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+            fields = [self.rows.model._meta.get_field(name) for name in self._key_fields]
+            return [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
+        except (binascii.Error, ValueError, TypeError, ValidationError):
+            raise GraphQLProblem(
+                "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"
+            ) from None
+
+
+def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
+    """The connection type of a node type: ``nodes``, ``pageInfo``, ``totalCount``."""
+    name = f"{node._meta.name}Connection"
+    attributes = {
+        "nodes": graphene.Field(
+            graphene.NonNull(graphene.List(graphene.NonNull(node))),
+            description="The page, newest first.",
+        ),
+        "page_info": graphene.Field(graphene.NonNull(PageInfo), description="Where it ends."),
+        "total_count": graphene.Int(required=True, description="How many there are in all."),
+    }
+    meta = type("Meta", (), {"description": f"A page of {node._meta.name} objects."})
+    return type(name, (graphene.ObjectType,), {**attributes, "Meta": meta})
+
+
+def connection_field(
+    connection: type[graphene.ObjectType], description: str, **filters: graphene.Scalar
+) -> graphene.Field:
+    """A list field with ``first``, ``after`` and the filters as arguments."""
+    return graphene.Field(
+        graphene.NonNull(connection),
+        description=f"{description} Newest first.",
+        args={
+            "first": graphene.Int(
+                default_value=DEFAULT_PAGE, description=f"How many; at most {LARGEST_PAGE}."
+            ),
+            "after": graphene.String(description="The endCursor of the page before."),
+            **filters,
+        },
+    )
+
+
+def page_of(rows: QuerySet[Any], first: int | None, after: str | None) -> Page:
+    first = DEFAULT_PAGE if first is None else first
+    if not 1 <= first <= LARGEST_PAGE:
+        raise GraphQLProblem(
+            "BAD_USER_INPUT", f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
+        )
+    return Page(rows, first, after)

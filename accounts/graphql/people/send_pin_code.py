@@ -1,0 +1,53 @@
+import graphene
+from django.core.exceptions import ValidationError
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.request_pin import request_pin
+from accounts.graphql.domain_errors import bad_user_input, required
+from accounts.pin_delivery.channels import SendVia
+
+
+class SendViaEnum(graphene.Enum):
+    """How the code is to reach the user."""
+
+    class Meta:
+        name = "SendVia"
+
+    Both = "both"
+    Sms = "sms"
+    Email = "email"
+
+    @property
+    def description(self) -> str:
+        return {
+            "both": "By every way that the user has.",
+            "sms": "By SMS; by e-mail where the user has no phone.",
+            "email": "By e-mail.",
+        }[self.value]
+
+
+def resolve(
+    root: None, info: GraphQLResolveInfo, email: str | None = None, send_via: object = None
+) -> bool:
+    address = required(email, "email")
+    channel = SendVia(getattr(send_via, "value", send_via)) if send_via else None
+    if channel is None:
+        required(None, "sendVia")
+    try:
+        request_pin(address, channel)
+    except ValidationError as error:
+        raise bad_user_input(error, field="email") from None
+    return True
+
+
+field = graphene.Boolean(
+    description=(
+        "Sends a PIN code of 6 digits, valid for 10 minutes. Answers true for every well-formed "
+        "e-mail, whether anybody has it or not."
+    ),
+    args={
+        "email": graphene.String(description="The user's e-mail. Required."),
+        "send_via": SendViaEnum(description="How to send it. Required."),
+    },
+    resolver=resolve,
+)

@@ -1,0 +1,28 @@
+from datetime import datetime
+
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.issue_api_key import issue_api_key
+from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.programs.types import IssuedApiKey
+from accounts.graphql.scope import caller_organisation
+
+
+def resolve(
+    root: None, info: GraphQLResolveInfo, name: str, expires_at: datetime | None = None
+) -> IssuedApiKey:
+    with domain_errors():
+        issued = issue_api_key(caller_organisation(info), name=name, expires_at=expires_at)
+    return IssuedApiKey(api_key=issued.api_key, secret=issued.secret)
+
+
+field = graphene.Field(
+    graphene.NonNull(IssuedApiKey),
+    description="Issues an API key. Its secret is in this answer only.",
+    args={
+        "name": graphene.String(required=True, description="What uses it."),
+        "expires_at": graphene.DateTime(description="When it ends by itself; never, without."),
+    },
+    resolver=resolve,
+)

@@ -1,0 +1,41 @@
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.create_user import create_user
+from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.programs.types import MemberType, RoleEnum, role_value
+from accounts.graphql.scope import caller_organisation
+from accounts.models import User
+
+
+def resolve(
+    root: None,
+    info: GraphQLResolveInfo,
+    email: str,
+    name: str | None = None,
+    phone: str | None = None,
+    role: object = None,
+) -> User:
+    with domain_errors():
+        return create_user(
+            caller_organisation(info),
+            email=email,
+            name=name or "",
+            phone=phone or "",
+            role=role_value(role),
+        )
+
+
+field = graphene.Field(
+    graphene.NonNull(MemberType),
+    description="Makes a user, member of the organisation. A known e-mail: use addMember.",
+    args={
+        "email": graphene.String(required=True, description="The login name."),
+        "name": graphene.String(description="What to call the user."),
+        "phone": graphene.String(description="For codes by SMS; with country code."),
+        "role": RoleEnum(
+            default_value=RoleEnum.Member, description="The place in the organisation."
+        ),
+    },
+    resolver=resolve,
+)

@@ -1,0 +1,26 @@
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.own_user import require_own_user
+from accounts.flows.revoke_device import revoke_device
+from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.scope import caller_organisation, find
+from accounts.models import DeviceToken
+
+
+def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:
+    device_token = find(info, DeviceToken, token_id)
+    with domain_errors():
+        require_own_user(caller_organisation(info), device_token.user)
+    revoke_device(device_token)
+    return True
+
+
+field = graphene.Boolean(
+    required=True,
+    description="Ends a device's credential and sessions, at once. FORBIDDEN for a shared user's.",
+    args={
+        "token_id": graphene.ID(required=True, description="The id of the device's token."),
+    },
+    resolver=resolve,
+)

@@ -1,0 +1,45 @@
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.update_user import update_user
+from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.programs.types import MemberType, RoleEnum, role_value
+from accounts.graphql.scope import caller_organisation, find
+from accounts.models import User
+
+
+def resolve(
+    root: None,
+    info: GraphQLResolveInfo,
+    id: str,
+    email: str | None = None,
+    name: str | None = None,
+    phone: str | None = None,
+    is_active: bool | None = None,
+    role: object = None,
+) -> User:
+    given = {"email": email, "name": name, "phone": phone, "is_active": is_active}
+    profile = {field: value for field, value in given.items() if value is not None}
+    user = find(info, User, id)
+    with domain_errors():
+        return update_user(
+            caller_organisation(info), user, role=role_value(role) or None, **profile
+        )
+
+
+field = graphene.Field(
+    graphene.NonNull(MemberType),
+    description=(
+        "Changes what is given of a user. Only the role may be changed of a user who is a member "
+        "of other organisations too."
+    ),
+    args={
+        "id": graphene.ID(required=True, description="The user's id."),
+        "email": graphene.String(description="The new login name."),
+        "name": graphene.String(description="What to call the user."),
+        "phone": graphene.String(description="With country code; empty for none."),
+        "is_active": graphene.Boolean(description="False logs the user out everywhere."),
+        "role": RoleEnum(description="The place in the organisation."),
+    },
+    resolver=resolve,
+)

@@ -1,0 +1,56 @@
+"""The wall between tenants on /admin/graphql.
+
+Whatever a resolver of the Admin GraphQL reads, it reads through here, and what comes out belongs
+to the organisation of the caller's API key. A test sees to it that no resolver module reaches for
+a manager by itself.
+"""
+
+from typing import Any, Protocol, TypeVar
+
+from django.db.models import Model, QuerySet
+from graphql import GraphQLResolveInfo
+
+from accounts.graphql.not_found import not_found
+from accounts.ids import parse_uuid
+from accounts.models import ApiKey, Organisation
+
+Row = TypeVar("Row", bound=Model)
+
+
+class MachineSession(Protocol):
+    """What the door of /admin/graphql lets in."""
+
+    api_key: ApiKey
+
+
+def caller_key(info: GraphQLResolveInfo) -> ApiKey:
+    session: MachineSession = info.context.session
+    return session.api_key
+
+
+def caller_organisation(info: GraphQLResolveInfo) -> Organisation:
+    return caller_key(info).organisation
+
+
+def scoped(info: GraphQLResolveInfo, model: type[Row]) -> QuerySet[Row]:
+    """The rows of the caller's organisation. Deleted ones are not among them."""
+    rows: QuerySet[Row] = model.objects.of_organisation(caller_organisation(info))  # type: ignore[attr-defined]
+    return rows
+
+
+def find(info: GraphQLResolveInfo, model: type[Row], id: str) -> Row:
+    """The row of the caller's organisation, or NOT_FOUND."""
+    return _one(scoped(info, model), id)
+
+
+def find_even_deleted(info: GraphQLResolveInfo, model: type[Any], id: str) -> Any:
+    """Likewise, for what may be deleted but has left runs."""
+    return _one(model.objects.ever_of_organisation(caller_organisation(info)), id)
+
+
+def _one(rows: QuerySet[Row], id: str) -> Row:
+    primary_key = parse_uuid(id)
+    row = None if primary_key is None else rows.filter(pk=primary_key).first()
+    if row is None:
+        raise not_found()
+    return row

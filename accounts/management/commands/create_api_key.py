@@ -1,0 +1,31 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from accounts.flows.issue_api_key import issue_api_key
+from accounts.management.json_output import JsonCommand, organisation_option
+
+
+class Command(JsonCommand):
+    help = "Issues an API key. Its secret is printed this once and not kept."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--organisation", required=True, help="the organisation's id")
+        parser.add_argument("--name", required=True, help="what uses the key")
+
+    def perform(self, options: dict[str, Any]) -> dict[str, Any]:
+        organisation = organisation_option(options["organisation"])
+        api_key, secret = issue_api_key(organisation, name=options["name"])
+        return {
+            "id": str(api_key.pk),
+            "key": api_key.key,
+            "secret": secret,
+            "organisation": {"id": str(organisation.pk), "name": organisation.name},
+        }
+
+    def lines(self, document: dict[str, Any]) -> list[str]:
+        return [
+            f"key:    {document['key']}",
+            f"secret: {document['secret']}",
+            "The secret is shown this once.",
+        ]

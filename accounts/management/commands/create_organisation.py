@@ -1,0 +1,17 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from accounts.flows.create_organisation import create_organisation
+from accounts.management.json_output import JsonCommand
+
+
+class Command(JsonCommand):
+    help = "Makes an organisation."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("name", help="what to call it")
+
+    def perform(self, options: dict[str, Any]) -> dict[str, Any]:
+        organisation = create_organisation(options["name"])
+        return {"id": str(organisation.pk), "name": organisation.name}

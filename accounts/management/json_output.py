@@ -1,0 +1,55 @@
+"""Commands for people and for programs alike."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import ForbiddenError, NotFoundError
+from accounts.ids import parse_uuid
+from accounts.models import Organisation
+
+
+class JsonCommand(BaseCommand):
+    """A command that prints lines, or with ``--json`` one JSON object, on standard output."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON object on standard output"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            document = self.perform(options)
+        except ValidationError as error:
+            raise CommandError("; ".join(_reasons(error))) from None
+        except (ForbiddenError, NotFoundError) as error:
+            raise CommandError(str(error)) from None
+        if options["json"]:
+            self.stdout.write(json.dumps(document))
+        else:
+            self.stdout.writelines(self.lines(document))
+
+    def perform(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Does the work and returns the object to print."""
+        raise NotImplementedError
+
+    def lines(self, document: dict[str, Any]) -> list[str]:
+        """The same for people."""
+        return [f"{name}: {value}" for name, value in document.items()]
+
+
+def organisation_option(text: str) -> Organisation:
+    """The organisation with that id. Raises ``NotFoundError``."""
+    organisation = Organisation.objects.filter(pk=parse_uuid(text)).first()
+    if organisation is None:
+        raise NotFoundError("There is no organisation with this id.")
+    return organisation
+
+
+def _reasons(error: ValidationError) -> list[str]:
+    if not hasattr(error, "error_dict"):
+        return error.messages
+    return [f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items()]

@@ -1,0 +1,58 @@
+import uuid
+
+from django.db import models
+
+from accounts import credentials
+from accounts.models.organisation import Organisation
+from accounts.models.user import User
+
+
+class DeviceTokenQuerySet(models.QuerySet["DeviceToken"]):
+    def usable(self) -> "DeviceTokenQuerySet":
+        return self.filter(revoked_at__isnull=True, user__is_active=True)
+
+    def of_organisation(self, organisation: Organisation) -> "DeviceTokenQuerySet":
+        return self.filter(revoked_at__isnull=True, user__memberships__organisation=organisation)
+
+    def of_own_users(self, organisation: Organisation) -> "DeviceTokenQuerySet":
+        """Only the devices of users who are a member of no other organisation."""
+        return self.filter(user__in=User.objects.belonging_only_to(organisation))
+
+    def authenticate(self, token_id: uuid.UUID, secret: str) -> "DeviceToken | None":
+        """The usable token that the secret belongs to. Every refusal takes as long."""
+        row = self.usable().select_related("user").filter(pk=token_id).first()
+        stored = None if row is None else credentials.Digest(row.digest, row.pepper_version)
+        return row if credentials.matches(secret, stored) else None
+
+
+class DeviceToken(models.Model):
+    """A person's long-lived credential, bound to the device that a PIN was entered on.
+
+    The primary key is the public ``tokenId``. Revoking keeps the row: it is the device's history.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="device_tokens")
+    device = models.UUIDField(help_text="The id that the device chose for itself.")
+    label = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64, editable=False)
+    pepper_version = models.PositiveIntegerField(editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    objects = DeviceTokenQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "device"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "device"],
+                condition=models.Q(revoked_at__isnull=True),
+                name="one_live_token_per_device",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.label or 'Device'} of {self.user}"

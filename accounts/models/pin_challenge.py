@@ -1,0 +1,104 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import F
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from accounts import credentials
+from accounts.email_address import MAX_LENGTH
+from accounts.models.user import User
+
+
+class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
+    def open_for(self, email: str) -> "PinChallenge | None":
+        """The one challenge of the canonical address that has not been ended."""
+        return self.filter(email=email, ended_at__isnull=True).first()
+
+    def claim_try(self, challenge: "PinChallenge | None") -> bool:
+        """Takes one of the challenge's tries, before anything is compared.
+
+        One conditional UPDATE: however many guesses arrive at once, exactly as many as there are
+        tries get through. Nobody's challenge costs the same statement.
+        """
+        claimed = self.filter(
+            pk=uuid7() if challenge is None else challenge.pk,
+            ended_at__isnull=True,
+            expires_at__gt=timezone.now(),
+            tries__lt=settings.PIN_TRIES_PER_CHALLENGE,
+        ).update(tries=F("tries") + 1)
+        return claimed == 1
+
+    def redeem(self, challenge: "PinChallenge") -> bool:
+        """Ends the challenge by success. Of many that try at once, one succeeds."""
+        now = timezone.now()
+        return self.filter(pk=challenge.pk, ended_at__isnull=True).update(ended_at=now) == 1
+
+
+class PinChallenge(models.Model):
+    """One login attempt: up to three live codes under one counter of tries.
+
+    Unknown addresses have challenges too, with codes that are sent to nobody, so that guessing at
+    them takes as long and ends in the same way.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    email = models.CharField("e-mail", max_length=MAX_LENGTH)
+    user = models.ForeignKey(
+        User, null=True, on_delete=models.CASCADE, related_name="pin_challenges"
+    )
+    tries = models.PositiveSmallIntegerField(default=0)
+    opened_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(help_text="When its newest code expires.")
+    ended_at = models.DateTimeField(null=True)
+
+    objects = PinChallengeQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "PIN challenge"
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["email"],
+                condition=models.Q(ended_at__isnull=True),
+                name="one_open_challenge_per_address",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"PIN challenge of {self.email}"
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no try is left or the last code has expired."""
+        return self.tries >= settings.PIN_TRIES_PER_CHALLENGE or self.expires_at <= timezone.now()
+
+    def has_code(self, pin: str) -> bool:
+        """Whether the PIN is one of the live codes; always compares as many as may be live."""
+        live = list(
+            self.codes.filter(expires_at__gt=timezone.now()).order_by("-id")[
+                : settings.PIN_LIVE_CODES
+            ]
+        )
+        stored = [credentials.Digest(code.digest, code.pepper_version) for code in live]
+        padding: list[credentials.Digest | None] = [None] * (settings.PIN_LIVE_CODES - len(stored))
+        material = credentials.pin_material(self.pk, pin)
+        # A list, so that a match does not end the comparing early.
+        compared = [credentials.matches(material, digest) for digest in [*stored, *padding]]
+        return any(compared)
+
+
+class PinCode(models.Model):
+    """One code that was sent: only its digest, bound to the challenge."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    challenge = models.ForeignKey(PinChallenge, on_delete=models.CASCADE, related_name="codes")
+    digest = models.CharField(max_length=64)
+    pepper_version = models.PositiveIntegerField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "PIN code"
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"Code of {self.challenge}"

@@ -1,0 +1,65 @@
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Case, F, Q, Value, When
+from django.utils import timezone
+
+from accounts.email_address import MAX_LENGTH
+
+DAY = timedelta(hours=24)
+
+
+class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
+    def claim_try(self, email: str) -> bool:
+        """Counts a try as failed before it is compared; false when the account is stopped.
+
+        A success takes its own count back with ``forgive``. One conditional UPDATE, exact under
+        any number of concurrent guesses; sending a code does not touch the row.
+        """
+        now = timezone.now()
+        day_over = Q(day_started_at__lte=now - DAY)
+        claimed = self.filter(
+            day_over | Q(failures_today__lt=settings.PIN_FAILURES_PER_DAY),
+            email=email,
+            consecutive_failures__lt=settings.PIN_CONSECUTIVE_FAILURES,
+        ).update(
+            failures_today=Case(When(day_over, then=Value(1)), default=F("failures_today") + 1),
+            day_started_at=Case(When(day_over, then=Value(now)), default=F("day_started_at")),
+            consecutive_failures=F("consecutive_failures") + 1,
+        )
+        return claimed == 1
+
+    def forgive(self, email: str) -> None:
+        """After a success: the try was no failure, and the run of consecutive ones is over."""
+        self.filter(email=email).update(
+            failures_today=Case(
+                When(failures_today__gt=0, then=F("failures_today") - 1), default=Value(0)
+            ),
+            consecutive_failures=0,
+        )
+
+    def unlock(self, email: str) -> bool:
+        """An administrator's unlock: both counts start anew."""
+        return self.filter(email=email).update(failures_today=0, consecutive_failures=0) == 1
+
+
+class PinFailures(models.Model):
+    """How often PINs failed for an address: in 24 hours, and since the last success.
+
+    Kept apart from the user, because unknown addresses count alike and guesses must not contend
+    with the profile's row.
+    """
+
+    email = models.CharField("e-mail", max_length=MAX_LENGTH, primary_key=True)
+    failures_today = models.PositiveIntegerField(default=0)
+    day_started_at = models.DateTimeField(default=timezone.now)
+    consecutive_failures = models.PositiveIntegerField(default=0)
+
+    objects = PinFailuresQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = verbose_name_plural = "PIN failures"
+
+    def __str__(self) -> str:
+        return f"PIN failures of {self.email}"

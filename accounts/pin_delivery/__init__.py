@@ -1,0 +1,1 @@
+"""How a PIN reaches its user."""

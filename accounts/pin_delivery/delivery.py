@@ -1,0 +1,35 @@
+import logging
+from collections.abc import Callable, Sequence
+
+from django.conf import settings
+
+from accounts.models import User
+from accounts.pin_delivery.channels import Channel
+from accounts.pin_delivery.email_channel import send_pin_email
+from accounts.pin_delivery.sms_channel import send_pin_sms
+
+logger = logging.getLogger(__name__)
+
+_SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
+    Channel.EMAIL: send_pin_email,
+    Channel.SMS: send_pin_sms,
+}
+
+
+class DeliveryError(Exception):
+    """Some channel did not take the message; the text names the channels, never the code."""
+
+
+def deliver(user: User, pin: str, channels: Sequence[Channel]) -> None:
+    """Sends the PIN over every channel, the others too when one fails."""
+    minutes = int(settings.PIN_LIFETIME.total_seconds() // 60)
+    failed = []
+    for channel in channels:
+        try:
+            _SENDERS[channel](user, pin, minutes)
+        except Exception:
+            logger.exception("PIN for user %s was not sent by %s", user.pk, channel)
+            failed.append(channel)
+    if failed:
+        # From None: a mail library's exception may quote the message, and with it the code.
+        raise DeliveryError(f"not sent by {', '.join(failed)}") from None

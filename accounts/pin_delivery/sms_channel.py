@@ -1,0 +1,40 @@
+import json
+import os
+from urllib.parse import quote
+
+from apprise import Apprise
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from accounts.models import User
+
+
+class SmsRefusedError(Exception):
+    """The gateway did not take the message."""
+
+
+def send_pin_sms(user: User, pin: str, minutes: int) -> None:
+    """Sends through the gateway of ``SMS_URL``, or into the outbox where there is none."""
+    text = render_to_string("messages/pin_sms.txt", {"pin": pin, "minutes": minutes}).strip()
+    if settings.SMS_URL is None:
+        write_to_outbox(user.phone, text)
+    else:
+        send_through_gateway(user.phone, text)
+
+
+def send_through_gateway(phone: str, text: str) -> None:
+    gateway = Apprise()
+    if not gateway.add(settings.SMS_URL.replace("{phone}", quote(phone, safe=""))):
+        raise SmsRefusedError("SMS_URL is not an address that Apprise knows.")
+    if not gateway.notify(body=text):
+        raise SmsRefusedError("The SMS gateway did not take the message.")
+
+
+def write_to_outbox(phone: str, text: str) -> None:
+    """One JSON file a message, named so that they sort by time; readable by its owner only."""
+    settings.OUTBOX_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = settings.OUTBOX_DIR / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump({"to": phone, "text": text}, file, indent=2)

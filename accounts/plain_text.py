@@ -1,0 +1,17 @@
+"""Text that every database can hold and every page can show."""
+
+from django.core.exceptions import ValidationError
+
+
+def validate_plain_text(text: str) -> None:
+    """Refuses NUL, which PostgreSQL's text cannot hold, and lone surrogates, which UTF-8 cannot."""
+    if "\0" in text or not is_encodable(text):
+        raise ValidationError("Remove the characters that are not text.", code="invalid")
+
+
+def is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

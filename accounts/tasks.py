@@ -1,0 +1,11 @@
+"""Background work. Arguments are kept readable by the task queue: never a secret among them."""
+
+from django_tasks import task
+
+from accounts.flows.send_pin import send_pin
+from accounts.pin_delivery.channels import SendVia
+
+
+@task()
+def deliver_pin(email: str, send_via: str) -> None:
+    send_pin(email, SendVia(send_via))

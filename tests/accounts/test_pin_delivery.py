@@ -1,0 +1,97 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import override_settings
+from django_tasks_db.models import DBTaskResult
+
+from accounts.flows.request_pin import request_pin
+from accounts.flows.send_pin import send_pin
+from accounts.models import PinChallenge, User
+from accounts.pin_delivery.channels import SendVia
+from accounts.pin_delivery.delivery import DeliveryError
+from tests.servers import SmsGateway
+
+
+def code_in(text: str) -> str:
+    return re.findall(r"\b\d{6}\b", text)[0]
+
+
+def only(messages: list[EmailMessage]) -> EmailMessage:
+    assert len(messages) == 1
+    return messages[0]
+
+
+def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: User) -> None:
+    request_pin(" ALICE@example.com", SendVia.SMS)
+
+    task = DBTaskResult.objects.get()
+    assert task.args_kwargs == {"args": ["alice@example.com", "sms"], "kwargs": {}}
+    assert PinChallenge.objects.count() == 0
+
+
+def test_the_mail_holds_the_code_and_the_subject_does_not(alice: User) -> None:
+    send_pin(alice.email, SendVia.EMAIL)
+
+    message = only(mail.outbox)
+    assert message.to == [alice.delivery_email]
+    assert code_in(str(message.body))
+    assert not re.search(r"\d", message.subject)
+
+
+def test_an_sms_reaches_the_gateway(alice: User, sms_gateway: SmsGateway) -> None:
+    with override_settings(SMS_URL=sms_gateway.url):
+        send_pin(alice.email, SendVia.SMS)
+
+    [message] = sms_gateway.messages
+    assert message["to"] == alice.phone
+    assert code_in(message["text"])
+    assert mail.outbox == []
+
+
+def test_both_means_the_same_code_on_both_ways(alice: User, sms_gateway: SmsGateway) -> None:
+    with override_settings(SMS_URL=sms_gateway.url):
+        send_pin(alice.email, SendVia.BOTH)
+
+    assert code_in(str(only(mail.outbox).body)) == code_in(sms_gateway.messages[0]["text"])
+
+
+def test_sms_without_a_phone_goes_by_mail(bob: User, sms_gateway: SmsGateway) -> None:
+    with override_settings(SMS_URL=sms_gateway.url):
+        send_pin(bob.email, SendVia.SMS)
+
+    assert only(mail.outbox).to == [bob.email]
+    assert sms_gateway.messages == []
+
+
+def test_a_refusing_gateway_fails_the_delivery_but_not_the_mail(
+    alice: User, sms_gateway: SmsGateway
+) -> None:
+    sms_gateway.refuses = True
+
+    with override_settings(SMS_URL=sms_gateway.url), pytest.raises(DeliveryError) as raised:
+        send_pin(alice.email, SendVia.BOTH)
+
+    assert str(raised.value) == "not sent by sms"
+    assert len(mail.outbox) == 1
+
+
+def test_without_a_gateway_sms_are_written_to_the_outbox(alice: User, tmp_path: Path) -> None:
+    with override_settings(SMS_URL=None, OUTBOX_DIR=tmp_path / "outbox"):
+        send_pin(alice.email, SendVia.SMS)
+
+    [path] = (tmp_path / "outbox").iterdir()
+    message = json.loads(path.read_text())
+    assert message["to"] == alice.phone
+    assert code_in(message["text"])
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_no_code_is_logged(alice: User, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    send_pin(alice.email, SendVia.EMAIL)
+
+    assert code_in(str(mail.outbox[0].body)) not in caplog.text

@@ -1,0 +1,133 @@
+"""What tests are made of. Everything is made by the flows that make it in earnest."""
+
+import base64
+import json
+import uuid
+from typing import Any, NamedTuple
+
+from django.test import Client
+
+from accounts.flows.check_pin import IssuedDeviceToken, check_pin
+from accounts.flows.create_organisation import create_organisation
+from accounts.flows.create_user import create_user
+from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
+from accounts.flows.send_pin import make_code
+from accounts.models import Organisation, User
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
+from scripts_engine.models import Script
+
+ECHO = 'return params.get("body")'
+
+
+def make_organisation(name: str = "Acme") -> Organisation:
+    return create_organisation(name)
+
+
+def make_user(organisation: Organisation, email: str = "alice@example.com", **fields: Any) -> User:
+    return create_user(organisation, email=email, **fields)
+
+
+def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedApiKey:
+    return issue_api_key(organisation, name=name)
+
+
+def make_pin(user: User) -> str:
+    """A code as the worker makes it, without sending it."""
+    return make_code(user.email, user)
+
+
+def make_device_token(
+    user: User, device: uuid.UUID | None = None, label: str = "phone"
+) -> IssuedDeviceToken:
+    issued = check_pin(
+        email=user.email, pin=make_pin(user), device=device or uuid.uuid4(), label=label
+    )
+    assert issued is not None
+    return issued
+
+
+def make_script(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Script:
+    return create_script(organisation, name=name, source=source, author=NOBODY)
+
+
+def make_hook(script: Script, name: str = "shop") -> IssuedHook:
+    return issue_hook(script, name=name)
+
+
+def api_key_login(issued: IssuedApiKey, **changes: Any) -> dict[str, Any]:
+    """The body of POST /session with that key."""
+    login = {
+        "uid": issued.api_key.key,
+        "password": issued.secret,
+        "credential": "ApiKey",
+        "email": "ops@example.com",
+    }
+    return login | changes
+
+
+def device_login(issued: IssuedDeviceToken, **changes: Any) -> dict[str, Any]:
+    """The body of POST /session with that device token."""
+    login = {
+        "uid": str(issued.device_token.pk),
+        "password": issued.token,
+        "credential": "Token",
+        "email": issued.device_token.user.email,
+    }
+    return login | changes
+
+
+def post_session(client: Client, body: Any, **headers: Any) -> Any:
+    return client.post(
+        "/session", json.dumps(body), content_type="application/json", headers=headers
+    )
+
+
+def open_session(login: dict[str, Any]) -> str:
+    """The bearer token of a new session."""
+    response = post_session(Client(), login)
+    assert response.status_code == 201, response.content
+    token: str = response.json()["token"]
+    return token
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def basic(hook_id: object, call_token: str) -> dict[str, str]:
+    encoded = base64.b64encode(f"{hook_id}:{call_token}".encode()).decode()
+    return {"Authorization": f"Basic {encoded}"}
+
+
+class GraphQLAnswer(NamedTuple):
+    status: int
+    data: Any
+    errors: list[dict[str, Any]]
+
+    @property
+    def code(self) -> str | None:
+        """The first error's code."""
+        return self.errors[0]["extensions"]["code"] if self.errors else None
+
+
+def graphql(
+    path: str, query: str, token: str | None = None, headers: Any = None, **variables: Any
+) -> GraphQLAnswer:
+    response = Client().post(
+        path,
+        json.dumps({"query": query, "variables": variables}),
+        content_type="application/json",
+        headers={**(bearer(token) if token else {}), **(headers or {})},
+    )
+    document = response.json()
+    return GraphQLAnswer(response.status_code, document.get("data"), document.get("errors", []))
+
+
+def user_graphql(query: str, token: str | None = None, **variables: Any) -> GraphQLAnswer:
+    return graphql("/user/graphql", query, token, **variables)
+
+
+def admin_graphql(query: str, token: str | None = None, **variables: Any) -> GraphQLAnswer:
+    return graphql("/admin/graphql", query, token, **variables)
