@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class SessionsApiConfig(AppConfig):
+    name = "sessions_api"
+    verbose_name = "Sessions"

@@ -1,0 +1,1 @@
+"""What happens to sessions, one file an event."""

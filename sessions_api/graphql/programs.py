@@ -1,0 +1,53 @@
+"""The sessions of an organisation, for /admin/graphql."""
+
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.flows.own_user import require_own_user
+from accounts.graphql.connection import Page, connection_field, page_of
+from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.scope import caller_organisation, find, scoped
+from accounts.models import User
+from sessions_api.flows.end_session import end_session
+from sessions_api.graphql.types import SessionConnection
+from sessions_api.models import Session
+
+
+class SessionsQuery(graphene.ObjectType):
+    sessions = connection_field(
+        SessionConnection,
+        "The open sessions of the organisation's keys and of its own users.",
+        user=graphene.ID(description="Only those of this user."),
+    )
+
+    @staticmethod
+    def resolve_sessions(
+        root: None,
+        info: GraphQLResolveInfo,
+        first: int | None = None,
+        after: str | None = None,
+        user: str | None = None,
+    ) -> Page:
+        rows = scoped(info, Session).of_own(caller_organisation(info)).with_owners()
+        if user is not None:
+            rows = rows.of_user(find(info, User, user))
+        return page_of(rows, first, after)
+
+
+def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
+    session = find(info, Session, id)
+    if session.user is not None:
+        with domain_errors():
+            require_own_user(caller_organisation(info), session.user)
+    end_session(session)
+    return True
+
+
+end_session_field = graphene.Boolean(
+    required=True,
+    description="Ends a session, at once. FORBIDDEN for a shared user's.",
+    args={
+        "id": graphene.ID(required=True, description="The session's id."),
+    },
+    resolver=resolve_end_session,
+)

@@ -1,0 +1,138 @@
+"""What POST /session makes."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from accounts import credentials
+from accounts.models import ApiKey, DeviceToken, Organisation, User
+
+
+class Credential(models.TextChoices):
+    """What a session was opened with; the values are the interface's."""
+
+    API_KEY = "ApiKey", "API key"
+    TOKEN = "Token", "Device token"
+
+
+def _made_after_the_last_deactivation(owner: str) -> Q:
+    since = f"{owner}__sessions_valid_after"
+    return Q(**{f"{since}__isnull": True}) | Q(created_at__gt=F(since))
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def live(self) -> "SessionQuerySet":
+        """Sessions that are good now: neither they nor anything they stand on has ended."""
+        now = timezone.now()
+        by_api_key = (
+            Q(api_key__isnull=False, api_key__revoked_at__isnull=True)
+            & (Q(api_key__expires_at__isnull=True) | Q(api_key__expires_at__gt=now))
+            & Q(api_key__organisation__is_active=True)
+            & _made_after_the_last_deactivation("api_key__organisation")
+        )
+        by_device = Q(
+            device_token__isnull=False,
+            device_token__revoked_at__isnull=True,
+            device_token__user__is_active=True,
+        ) & _made_after_the_last_deactivation("device_token__user")
+        return self.filter(by_api_key | by_device, expires_at__gt=now)
+
+    def with_owners(self) -> "SessionQuerySet":
+        return self.select_related("api_key__organisation", "device_token__user")
+
+    def find_live(self, token: str) -> "Session | None":
+        """The live session of the bearer token; a malformed token never reaches the database."""
+        if not credentials.is_well_formed(token, credentials.SecretKind.SESSION):
+            return None
+        return self.live().with_owners().filter(digest__in=credentials.digests(token)).first()
+
+    def of_organisation(self, organisation: Organisation) -> "SessionQuerySet":
+        return self.live().filter(
+            Q(api_key__organisation=organisation)
+            | Q(device_token__user__in=User.objects.of_organisation(organisation))
+        )
+
+    def of_own(self, organisation: Organisation) -> "SessionQuerySet":
+        """Only those of keys and of users who are a member of no other organisation."""
+        own_users = User.objects.belonging_only_to(organisation)
+        return self.filter(Q(api_key__isnull=False) | Q(device_token__user__in=own_users))
+
+    def of_user(self, user: User) -> "SessionQuerySet":
+        return self.live().filter(device_token__user=user)
+
+
+class Session(models.Model):
+    """An open session of a key or a device. Ending it deletes the row."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    api_key = models.ForeignKey(
+        ApiKey, null=True, on_delete=models.CASCADE, related_name="sessions"
+    )
+    device_token = models.ForeignKey(
+        DeviceToken, null=True, on_delete=models.CASCADE, related_name="sessions"
+    )
+    email = models.CharField(
+        "stated e-mail", max_length=254, blank=True, help_text="As the program stated it."
+    )
+    client_address = models.GenericIPAddressField("opened from", null=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True, editable=False)
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(api_key__isnull=True) ^ Q(device_token__isnull=True),
+                name="session_has_one_credential",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Session {self.pk}"
+
+    @property
+    def credential(self) -> Credential:
+        return Credential.API_KEY if self.device_token_id is None else Credential.TOKEN
+
+    @property
+    def is_long_lived(self) -> bool:
+        return self.credential is Credential.TOKEN
+
+    @property
+    def user(self) -> User | None:
+        return None if self.device_token is None else self.device_token.user
+
+    @property
+    def organisation(self) -> Organisation | None:
+        """The key's organisation, or the only one of the user."""
+        if self.api_key is not None:
+            return self.api_key.organisation
+        return None if self.user is None else self.user.sole_organisation()
+
+    def expiry_after_use_at(self, used_at: datetime) -> datetime:
+        """The earlier of the idle limit after that use and the absolute limit."""
+        return min(used_at + self._idle_lifetime, self.created_at + self._absolute_lifetime)
+
+    @property
+    def _idle_lifetime(self) -> timedelta:
+        lifetime: timedelta = (
+            settings.DEVICE_SESSION_IDLE if self.is_long_lived else settings.API_KEY_SESSION_IDLE
+        )
+        return lifetime
+
+    @property
+    def _absolute_lifetime(self) -> timedelta:
+        lifetime: timedelta = (
+            settings.DEVICE_SESSION_ABSOLUTE
+            if self.is_long_lived
+            else settings.API_KEY_SESSION_ABSOLUTE
+        )
+        return lifetime

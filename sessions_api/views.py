@@ -1,0 +1,86 @@
+"""/session: open, look at, end."""
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from config.http.client_address import client_address
+from config.http.cross_origin import is_cross_origin
+from config.http.problems import Problem, ProblemCode
+from sessions_api.authentication import SessionAuthentication
+from sessions_api.flows.end_session import end_session
+from sessions_api.flows.open_session import open_session
+from sessions_api.json_body import json_object
+from sessions_api.models import Credential, Session
+from sessions_api.presented import clear_cookie, cookie_name, set_cookie
+from sessions_api.serializers import OpenSessionSerializer, session_document
+
+
+class SessionView(APIView):
+    """The session of the caller."""
+
+    http_method_names = ["get", "head", "post", "delete"]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """A wrong method is answered as such, before anybody is asked who they are."""
+        if str(request.method).lower() not in self.http_method_names:
+            raise MethodNotAllowed(str(request.method))
+        super().initial(request, *args, **kwargs)
+
+    def get_authenticators(self) -> list[Any]:
+        """A login needs no session, and ignores one that came along."""
+        return [] if self.request.method == "POST" else [SessionAuthentication()]
+
+    def post(self, request: Request) -> Response:
+        """Opens a session."""
+        if is_cross_origin(request._request):
+            raise Problem(ProblemCode.CROSS_ORIGIN)
+        serializer = OpenSessionSerializer(data=json_object(request._request))
+        serializer.is_valid(raise_exception=True)
+        fields = serializer.validated_data
+        opened = open_session(
+            credential=Credential(fields["credential"]),
+            uid=fields["uid"],
+            password=fields["password"],
+            email=fields.get("email") or "",
+            client_address=client_address(request._request),
+        )
+        if opened is None:
+            raise Problem(ProblemCode.INVALID_CREDENTIALS)
+        _end_session_of_cookie(request._request)
+        document = session_document(opened.session) | {"token": opened.token}
+        response = Response(document, status=HTTPStatus.CREATED)
+        remaining = opened.session.expires_at - timezone.now()
+        set_cookie(response, opened.token, int(remaining.total_seconds()))
+        return response
+
+    def get(self, request: Request) -> Response:
+        """Shows the presented session; counts as use."""
+        return Response(session_document(request.auth))
+
+    def delete(self, request: Request) -> Response:
+        """Ends the presented session."""
+        end_session(request.auth)
+        response = Response(status=HTTPStatus.NO_CONTENT)
+        clear_cookie(response)
+        return response
+
+    def finalize_response(
+        self, request: Request, response: HttpResponse, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+def _end_session_of_cookie(request: HttpRequest) -> None:
+    """A session presented by cookie is replaced by the one just opened (ASVS 5.0, 7.2.4)."""
+    replaced = Session.objects.find_live(request.COOKIES.get(cookie_name(), ""))
+    if replaced is not None:
+        end_session(replaced)
