@@ -1,0 +1,1 @@
+"""What happens to scripts, hooks and runs, one file an event."""

@@ -1,0 +1,137 @@
+"""A script runs: one execution in a sandbox, and one Run committed before anybody is answered."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from uuid_utils.compat import uuid7
+
+from config.http.redaction import REDACTED
+from scripts_engine.event import Event
+from scripts_engine.flows.author import NOBODY, Author
+from scripts_engine.models import Hook, Run, RunStatus, Script, ScriptVersion, Trigger
+from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.outcome import Outcome, OutcomeKind
+from scripts_engine.sandbox_pool import sandbox_pool
+
+_REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+_STATUS = {
+    OutcomeKind.SUCCEEDED: RunStatus.SUCCEEDED,
+    OutcomeKind.FAILED: RunStatus.FAILED,
+    OutcomeKind.TIMED_OUT: RunStatus.TIMED_OUT,
+    OutcomeKind.OUT_OF_MEMORY: RunStatus.OUT_OF_MEMORY,
+    OutcomeKind.REPLY_TOO_LARGE: RunStatus.FAILED,
+}
+
+# What the caller was answered where the script gave no reply.
+_HTTP_STATUS = {
+    OutcomeKind.FAILED: 500,
+    OutcomeKind.TIMED_OUT: 504,
+    OutcomeKind.OUT_OF_MEMORY: 500,
+    OutcomeKind.REPLY_TOO_LARGE: 500,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is to run, for whom and why. ``version`` is ``None`` for a source not saved."""
+
+    script: Script
+    version: ScriptVersion | None
+    source: str
+    trigger: Trigger
+    hook: Hook | None = None
+    started_by: Author = NOBODY
+
+
+class FinishedRun(NamedTuple):
+    run: Run
+    outcome: Outcome
+
+
+def run_script(subject: Subject, event: Event) -> FinishedRun:
+    """Runs the source with the event as its payload; the run is committed when this returns.
+
+    Raises ``SandboxBusy`` when no slot comes free in time: nothing ran, and there is no run.
+    """
+    run_id = uuid7()
+    job = Job(
+        source=subject.source.encode(),
+        chunk_name=subject.script.name,
+        params=_params(subject, event, run_id),
+        headers=[
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in event.headers
+        ],
+        limits=Limits(wall_seconds=subject.script.timeout_seconds),
+        trace_lines=subject.trigger is not Trigger.HOOK,
+    )
+    outcome = sandbox_pool().run(str(subject.script.organisation_id), job)
+    return FinishedRun(_record(subject, event, run_id, outcome), outcome)
+
+
+def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
+    texts = {
+        "method": event.method,
+        "query": event.query,
+        "content_type": event.content_type,
+        "remote_addr": event.client_address,
+        "run_id": str(run_id),
+        "hook_id": None if subject.hook is None else str(subject.hook.pk),
+        "script_id": str(subject.script.pk),
+        "org_id": str(subject.script.organisation_id),
+    }
+    params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}
+    return params | {"body": event.body}
+
+
+def _record(subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome) -> Run:
+    reply, error = outcome.reply, outcome.error
+    return Run.objects.create(
+        id=run_id,
+        organisation_id=subject.script.organisation_id,
+        script=subject.script,
+        script_version=subject.version,
+        hook=subject.hook,
+        trigger=subject.trigger,
+        started_by=subject.started_by.user,
+        started_with=subject.started_by.api_key,
+        status=_STATUS[outcome.kind],
+        started_at=datetime.fromtimestamp(outcome.started_at, UTC),
+        queued_ms=outcome.queue_seconds * 1000,
+        duration_ms=outcome.duration_seconds * 1000,
+        request_method=event.method,
+        request_query=event.query,
+        request_headers=[
+            [name, REDACTED if name.lower() in _REDACTED_HEADERS else value]
+            for name, value in event.headers
+        ],
+        request_body=event.body,
+        client_address=event.client_address or None,
+        response_status=_HTTP_STATUS[outcome.kind] if reply is None else reply.status,
+        response_headers=[] if reply is None else [list(header) for header in reply.headers],
+        response_body=b"" if reply is None else reply.body,
+        logs=[
+            {"at": line.at, "level": line.level, "text": _storable(line.text)}
+            for line in outcome.logs
+        ],
+        host_calls=[
+            {
+                "name": call.name,
+                "offsetMs": call.offset_seconds * 1000,
+                "durationMs": call.duration_seconds * 1000,
+                "error": call.error and _storable(call.error),
+            }
+            for call in outcome.host_calls
+        ],
+        error_message="" if error is None else _storable(error.message),
+        error_line=None if error is None else error.line,
+        error_traceback="" if error is None else _storable(error.traceback),
+    )
+
+
+def _storable(text: str) -> str:
+    """NUL made visible: PostgreSQL's text and jsonb cannot hold it."""
+    return text.replace("\0", "\N{SYMBOL FOR NULL}")

@@ -1,0 +1,107 @@
+from datetime import datetime
+
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.graphql.connection import Page, connection_field, page_of
+from accounts.graphql.scope import find, find_even_deleted, scoped
+from scripts_engine.graphql.types import (
+    HookConnection,
+    RunConnection,
+    RunStatusEnum,
+    RunType,
+    ScriptConnection,
+    ScriptType,
+)
+from scripts_engine.models import Hook, Run, Script
+
+
+class ScriptsQuery(graphene.ObjectType):
+    scripts = connection_field(
+        ScriptConnection,
+        "The scripts of the organisation.",
+        name=graphene.String(description="Only those whose name has this text in it."),
+    )
+    script = graphene.Field(
+        ScriptType,
+        description="One script.",
+        id=graphene.ID(required=True, description="The script's id."),
+    )
+    hooks = connection_field(
+        HookConnection,
+        "The hooks of the organisation's scripts.",
+        script=graphene.ID(description="Only those of this script."),
+    )
+    runs = connection_field(
+        RunConnection,
+        "The runs of the organisation's scripts, deleted ones too.",
+        script=graphene.ID(description="Only those of this script."),
+        hook=graphene.ID(description="Only those by this hook."),
+        status=RunStatusEnum(description="Only those that ended so."),
+        since=graphene.DateTime(description="Only those started then or later."),
+        until=graphene.DateTime(description="Only those started before."),
+    )
+    run = graphene.Field(
+        RunType,
+        description="One run.",
+        id=graphene.ID(required=True, description="The run's id."),
+    )
+
+    @staticmethod
+    def resolve_scripts(
+        root: None,
+        info: GraphQLResolveInfo,
+        first: int | None = None,
+        after: str | None = None,
+        name: str | None = None,
+    ) -> Page:
+        rows = scoped(info, Script).select_related("current_version")
+        if name is not None:
+            rows = rows.filter(name__icontains=name)
+        return page_of(rows, first, after)
+
+    @staticmethod
+    def resolve_script(root: None, info: GraphQLResolveInfo, id: str) -> Script:
+        return find(info, Script, id)
+
+    @staticmethod
+    def resolve_hooks(
+        root: None,
+        info: GraphQLResolveInfo,
+        first: int | None = None,
+        after: str | None = None,
+        script: str | None = None,
+    ) -> Page:
+        rows = scoped(info, Hook).select_related("script__current_version")
+        if script is not None:
+            rows = rows.filter(script=find(info, Script, script))
+        return page_of(rows, first, after)
+
+    @staticmethod
+    def resolve_runs(
+        root: None,
+        info: GraphQLResolveInfo,
+        first: int | None = None,
+        after: str | None = None,
+        script: str | None = None,
+        hook: str | None = None,
+        status: object = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page:
+        rows = scoped(info, Run).select_related("script__current_version", "script_version", "hook")
+        if script is not None:
+            rows = rows.filter(script=find_even_deleted(info, Script, script))
+        if hook is not None:
+            rows = rows.filter(hook=find_even_deleted(info, Hook, hook))
+        if status is not None:
+            rows = rows.filter(status=getattr(status, "value", status))
+        if since is not None:
+            rows = rows.filter(started_at__gte=since)
+        if until is not None:
+            rows = rows.filter(started_at__lt=until)
+        return page_of(rows, first, after)
+
+    @staticmethod
+    def resolve_run(root: None, info: GraphQLResolveInfo, id: str) -> Run:
+        return find(info, Run, id)

@@ -1,0 +1,28 @@
+"""Refusals of this app's flows as GraphQL errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+
+from accounts.graphql.domain_errors import domain_errors
+from config.http.graphql_problem import GraphQLProblem
+from scripts_engine.errors import SourceError
+from scripts_engine.sandbox.pool import SandboxBusy
+
+
+@contextmanager
+def script_errors() -> Iterator[None]:
+    """Around a call of a flow: its refusals leave as ``GraphQLProblem``."""
+    try:
+        with domain_errors():
+            yield
+    except SourceError as error:
+        raise GraphQLProblem(
+            "BAD_USER_INPUT", error.message, field="source", line=error.line
+        ) from None
+    except SandboxBusy as busy:
+        raise GraphQLProblem(
+            "RATE_LIMITED",
+            "No place to run the script came free in time. Nothing ran; try again.",
+            retryAfter=max(1, ceil(busy.retry_after)),
+        ) from None

@@ -1,0 +1,119 @@
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+from accounts import credentials
+from accounts.models import Organisation
+from accounts.plain_text import validate_plain_text
+from scripts_engine.models.script import Script
+
+
+class HookQuerySet(models.QuerySet["Hook"]):
+    def of_organisation(self, organisation: Organisation) -> "HookQuerySet":
+        return self.ever_of_organisation(organisation).existing()
+
+    def ever_of_organisation(self, organisation: Organisation) -> "HookQuerySet":
+        """Deleted ones too: for what they left behind."""
+        return self.filter(script__organisation=organisation)
+
+    def existing(self) -> "HookQuerySet":
+        return self.filter(deleted_at__isnull=True, script__deleted_at__isnull=True)
+
+    def callable(self) -> "HookQuerySet":
+        """Hooks that run something now, with all that a run needs to know, in one SELECT."""
+        return (
+            self.existing()
+            .filter(
+                is_enabled=True,
+                script__is_enabled=True,
+                script__organisation__is_active=True,
+            )
+            .select_related("script__organisation", "script__current_version")
+        )
+
+    def find_by_call_token(
+        self, organisation_id: uuid.UUID, script_id: uuid.UUID, call_token: str
+    ) -> "Hook | None":
+        """The callable hook of that script whose token this is, by the token's digest."""
+        return (
+            self.callable()
+            .filter(
+                script__organisation=organisation_id,
+                script=script_id,
+                digest__in=credentials.digests(call_token),
+            )
+            .first()
+        )
+
+    def authenticate(
+        self,
+        organisation_id: uuid.UUID,
+        script_id: uuid.UUID,
+        hook_id: uuid.UUID,
+        call_token: str,
+    ) -> "Hook | None":
+        """The callable hook with that id and token. Every refusal takes as long."""
+        hook = (
+            self.callable()
+            .filter(pk=hook_id, script=script_id, script__organisation=organisation_id)
+            .first()
+        )
+        stored = None if hook is None else credentials.Digest(hook.digest, hook.pepper_version)
+        return hook if credentials.matches(call_token, stored) else None
+
+
+class Hook(models.Model):
+    """A webhook that runs one script.
+
+    Its id is the HookID; of its call token only a digest is kept.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="hooks")
+    name = models.CharField(
+        max_length=200,
+        blank=True,
+        validators=[validate_plain_text],
+        help_text="Who calls it: “shop orders”.",
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    pepper_version = models.PositiveIntegerField(editable=False)
+    is_enabled = models.BooleanField(
+        "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(null=True, editable=False)
+
+    objects = HookQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["script", "-created_at", "-id"], name="hook_newest_first"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or f"Hook {self.pk}"
+
+    @property
+    def organisation(self) -> Organisation:
+        return self.script.organisation
+
+    @property
+    def secure_url(self) -> str:
+        """The address for Basic authentication with HookID and call token."""
+        return f"{settings.PUBLIC_URL}/hook/secure/{self._path}"
+
+    def url_with(self, call_token: str) -> str:
+        """The address that carries the token."""
+        return f"{settings.PUBLIC_URL}/hook/{self._path}/{call_token}"
+
+    @property
+    def url(self) -> str:
+        """The address with the token left out: it was shown once."""
+        return self.url_with("<call-token>")
+
+    @property
+    def _path(self) -> str:
+        return f"{self.script.organisation_id}/{self.script_id}"

@@ -1,0 +1,35 @@
+from django.conf import settings
+from django.db import models
+from uuid_utils.compat import uuid7
+
+from accounts.models import ApiKey, Organisation
+from scripts_engine.models.script import Script
+
+
+class ScriptVersionQuerySet(models.QuerySet["ScriptVersion"]):
+    def of_organisation(self, organisation: Organisation) -> "ScriptVersionQuerySet":
+        return self.filter(script__in=Script.objects.of_organisation(organisation))
+
+
+class ScriptVersion(models.Model):
+    """A source that a script had: never changed, named by every run of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    source = models.TextField(blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_with = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ScriptVersionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "version"
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["script", "number"], name="one_version_per_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"Version {self.number} of {self.script}"

@@ -1,0 +1,15 @@
+"""This process's sandboxes: one pool, made when it is first needed."""
+
+import atexit
+from functools import cache
+
+from django.conf import settings
+
+from scripts_engine.sandbox.pool import SandboxPool
+
+
+@cache
+def sandbox_pool() -> SandboxPool:
+    pool = SandboxPool(size=settings.SANDBOX_SLOTS)
+    atexit.register(pool.close)
+    return pool
