@@ -1,0 +1,51 @@
+"""Which hook a call may use."""
+
+import base64
+import binascii
+import uuid
+
+from accounts import credentials
+from scripts_engine.models import Hook
+
+
+def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> Hook | None:
+    """The hook of the address, or ``None`` whatever is wrong with it."""
+    organisation, script = _uuid(organisation_id), _uuid(script_id)
+    if organisation is None or script is None or not _is_call_token(call_token):
+        return None
+    return Hook.objects.find_by_call_token(organisation, script, call_token)
+
+
+def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str) -> Hook | None:
+    """The hook of ``Basic base64(HookID:CallToken)`` (RFC 7617), or ``None`` likewise."""
+    organisation, script = _uuid(organisation_id), _uuid(script_id)
+    hook_id_text, _, call_token = _basic_credentials(authorization).partition(":")
+    hook_id = _uuid(hook_id_text)
+    if organisation is None or script is None or hook_id is None:
+        return None
+    if not _is_call_token(call_token):
+        return None
+    return Hook.objects.authenticate(organisation, script, hook_id, call_token)
+
+
+def _is_call_token(text: str) -> bool:
+    return credentials.is_well_formed(text, credentials.SecretKind.CALL_TOKEN)
+
+
+def _basic_credentials(authorization: str) -> str:
+    scheme, _, encoded = authorization.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    """A UUID in its canonical form of 36 characters; other spellings are nobody's id."""
+    try:
+        parsed = uuid.UUID(text)
+    except ValueError:
+        return None
+    return parsed if str(parsed) == text.lower() else None

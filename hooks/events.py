@@ -1,0 +1,38 @@
+"""A request becomes the event that a script sees."""
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from config.http.body import BodyIncomplete, BodyTooLarge, read_body
+from config.http.client_address import client_address
+from config.http.problems import Problem, ProblemCode
+from scripts_engine.event import Event
+
+
+def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozenset()) -> Event:
+    """The call with its body untouched. Raises ``Problem`` for one that is too large or cut off.
+
+    ``without_headers`` (lower case) are kept from the script: they carried its own credentials.
+    """
+    try:
+        body = read_body(request, settings.HOOK_MAX_BODY_BYTES)
+    except BodyTooLarge:
+        raise Problem(
+            ProblemCode.BODY_TOO_LARGE,
+            f"A payload may have at most {settings.HOOK_MAX_BODY_BYTES} bytes.",
+        ) from None
+    except BodyIncomplete:
+        raise Problem(
+            ProblemCode.MALFORMED_BODY, "The body ended before its announced length."
+        ) from None
+    return Event(
+        method=request.method or "",
+        query=request.META.get("QUERY_STRING", ""),
+        headers=tuple(
+            (name, value)
+            for name, value in request.headers.items()
+            if name.lower() not in without_headers
+        ),
+        body=body,
+        client_address=client_address(request),
+    )

@@ -1,0 +1,88 @@
+"""The edge for machines: authenticate, make the event, run, reply."""
+
+from collections.abc import Callable
+from functools import wraps
+from math import ceil
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from scripts_engine.sandbox.pool import SandboxBusy
+
+from config.http.problems import Problem, ProblemCode, problem_response
+from hooks.authentication import hook_of_basic_auth, hook_of_url
+from hooks.events import event_of
+from hooks.replies import protected, reply_of
+from scripts_engine.event import Event
+from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.models import Hook, Trigger
+
+View = Callable[..., HttpResponse]
+
+_CHALLENGE = {"WWW-Authenticate": 'Basic realm="hooks", charset="UTF-8"'}
+_OWN_CREDENTIALS = frozenset({"authorization"})
+
+
+def hook_view(*methods: str) -> Callable[[View], View]:
+    """Answers other methods with 405 first of all, problems in their shape, and protects all."""
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @wraps(view)
+        def answer(request: HttpRequest, **address: str) -> HttpResponse:
+            try:
+                if request.method not in methods:
+                    raise Problem(
+                        ProblemCode.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(methods)}
+                    )
+                return protected(view(request, **address))
+            except Problem as problem:
+                return protected(problem_response(request, problem))
+
+        return answer
+
+    return decorate
+
+
+@hook_view("GET", "HEAD", "POST")
+def call_by_url(
+    request: HttpRequest, organisation_id: str, script_id: str, call_token: str
+) -> HttpResponse:
+    """The address carries the token. HEAD only tells that it is right: senders probe with it."""
+    hook = hook_of_url(organisation_id, script_id, call_token)
+    if hook is None:
+        raise Problem(ProblemCode.NOT_FOUND)
+    if request.method == "HEAD":
+        return HttpResponse()
+    return _run(request, hook, event_of(request))
+
+
+@hook_view("POST")
+def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: str) -> HttpResponse:
+    """HookID and call token in the ``Authorization`` header, which the script does not see."""
+    authorization = request.META.get("HTTP_AUTHORIZATION", "")
+    hook = hook_of_basic_auth(organisation_id, script_id, authorization)
+    if hook is None:
+        raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
+    return _run(request, hook, event_of(request, without_headers=_OWN_CREDENTIALS))
+
+
+@hook_view("GET", "HEAD", "POST")
+def no_such_hook(request: HttpRequest) -> HttpResponse:
+    """Any other address under /hook/: like a wrong one."""
+    raise Problem(ProblemCode.NOT_FOUND)
+
+
+def _run(request: HttpRequest, hook: Hook, event: Event) -> HttpResponse:
+    subject = Subject(
+        script=hook.script,
+        version=hook.script.current_version,
+        source=hook.script.source,
+        trigger=Trigger.HOOK,
+        hook=hook,
+    )
+    try:
+        return reply_of(request, run_script(subject, event))
+    except SandboxBusy as busy:
+        raise Problem(
+            ProblemCode.BUSY, headers={"Retry-After": str(max(1, ceil(busy.retry_after)))}
+        ) from None
