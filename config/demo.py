@@ -1,0 +1,56 @@
+"""What a first start finds: something to log in to, and something to call."""
+
+import secrets
+from typing import NamedTuple
+
+from django.db import transaction
+
+from accounts.flows.create_organisation import create_organisation
+from accounts.flows.create_user import create_user
+from accounts.models import Organisation, Role, User
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.issue_hook import issue_hook
+
+ADMINISTRATOR_EMAIL = "admin@example.com"
+
+SOURCE = """\
+-- Adds up an order: {"items": [{"name": "tea", "quantity": 2, "price": 4.5}]}
+local order = FromJson(params.get("body"))
+
+local total = 0
+for _, item in ipairs(order.items) do
+  total = total + item.quantity * item.price
+end
+log.info("order of " .. #order.items .. " items, total " .. total)
+
+return { items = #order.items, total = total }
+"""
+
+PAYLOAD = '{"items": [{"name": "tea", "quantity": 2, "price": 4.5}]}'
+
+
+class Demo(NamedTuple):
+    email: str
+    password: str
+    call_url: str
+
+
+def create_demo_once() -> Demo | None:
+    """Makes the demo organisation where there is no organisation and no user; else ``None``."""
+    if Organisation.objects.exists() or User.objects.exists():
+        return None
+    with transaction.atomic():
+        organisation = create_organisation("Demo")
+        password = secrets.token_urlsafe(12)
+        administrator = create_user(
+            organisation, email=ADMINISTRATOR_EMAIL, name="Ada Admin", role=Role.ADMINISTRATOR
+        )
+        administrator.is_staff = administrator.is_superuser = True
+        administrator.set_password(password)
+        administrator.save()
+        script = create_script(
+            organisation, name="Order total", source=SOURCE, author=Author(user=administrator)
+        )
+        hook, call_token = issue_hook(script, name="Demo orders")
+    return Demo(administrator.email, password, hook.url_with(call_token))

@@ -1,0 +1,71 @@
+"""What ``make run`` calls."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from config.demo import PAYLOAD, Demo, create_demo_once
+from config.supervisor import Service, Supervisor
+from scripts_engine.sandbox_pool import sandbox_pool
+
+
+class Command(BaseCommand):
+    help = "Prepares the database and serves: gunicorn and the background worker together."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--no-demo", action="store_true", help="make no demo organisation on the first start"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+        call_command("check", fail_level="ERROR", verbosity=0)
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        wants_demo = not settings.IS_PRODUCTION and not options["no_demo"]
+        demo = create_demo_once() if wants_demo else None
+        sandbox_pool().close()
+        self._greet(demo)
+        sys.exit(
+            Supervisor(
+                [
+                    Service(
+                        "web server", _python("-m", "gunicorn", "-c", "config/gunicorn.conf.py")
+                    ),
+                    Service(
+                        "background worker", _python("manage.py", "db_worker", *_WORKER_OPTIONS)
+                    ),
+                ],
+                directory=settings.BASE_DIR,
+                grace_seconds=settings.GRACEFUL_TIMEOUT_SECONDS,
+            ).run()
+        )
+
+    def _greet(self, demo: Demo | None) -> None:
+        lines = ["", "Moonhook", f"  admin     {settings.PUBLIC_URL}/admin/"]
+        if demo is not None:
+            lines += [
+                f"  e-mail    {demo.email}",
+                f"  password  {demo.password}   (shown this once)",
+                "",
+                "  Call the demo's hook (its token too is shown this once):",
+                "",
+                f"  curl {demo.call_url} -d '{PAYLOAD}'",
+            ]
+        if not settings.IS_EMAIL_CONFIGURED:
+            lines += ["", f"  EMAIL_URL is not set: e-mails are written to {settings.OUTBOX_DIR}"]
+        if settings.SMS_URL is None:
+            lines += [f"  SMS_URL is not set: SMS are written to {settings.OUTBOX_DIR}"]
+        self.stdout.write("\n".join([*lines, ""]))
+        self.stdout.flush()
+
+
+_WORKER_OPTIONS = ("--interval", "0.5", "--no-startup-delay")
+
+
+def _python(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]

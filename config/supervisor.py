@@ -1,0 +1,89 @@
+"""gunicorn and the background worker under one parent: they start, stop and fail together."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+STOP_GRACE_SECONDS = 5
+POLL_SECONDS = 0.2
+
+
+class Service(NamedTuple):
+    name: str
+    command: Sequence[str]
+
+
+class Supervisor:
+    """Runs services until one ends or a signal asks for the end.
+
+    Each gets a process group of its own, so that Ctrl-C reaches only the supervisor, which then
+    stops them in order; and each is sent SIGTERM by the kernel should the supervisor be killed.
+    """
+
+    def __init__(
+        self, services: Sequence[Service], *, directory: Path, grace_seconds: float
+    ) -> None:
+        self._services = services
+        self._directory = directory
+        self._grace_seconds = grace_seconds + STOP_GRACE_SECONDS
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._stop_asked = False
+
+    def run(self) -> int:
+        """The exit status: 0 after a signal, 1 when a service ended by itself."""
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, self._ask_to_stop)
+        for service in self._services:
+            self._processes[service.name] = self._start(service)
+        ended = self._wait_for_an_end()
+        self._stop_all()
+        if ended is None:
+            return 0
+        status = self._processes[ended].returncode
+        print(f"moonhook: the {ended} ended with status {status}; stopped.", file=sys.stderr)
+        return 1
+
+    def _ask_to_stop(self, signal_number: int, frame: FrameType | None) -> None:
+        self._stop_asked = True
+
+    def _start(self, service: Service) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            service.command,
+            cwd=self._directory,
+            process_group=0,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  (there are no threads here)
+        )
+
+    def _wait_for_an_end(self) -> str | None:
+        """The name of a service that ended by itself, or ``None`` when asked to stop."""
+        while not self._stop_asked:
+            for name, process in self._processes.items():
+                if process.poll() is not None:
+                    return name
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def _stop_all(self) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + self._grace_seconds
+        for process in self._processes.values():
+            try:
+                process.wait(timeout=max(0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _end_with_parent() -> None:
+    """PR_SET_PDEATHSIG, where there is one (Linux): see prctl(2)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)

@@ -1,0 +1,26 @@
+"""Every address."""
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import RedirectView
+
+from config.graphql.endpoints import admin_graphql, user_graphql
+from config.health import healthz, readyz
+
+urlpatterns = [
+    path("", include("hooks.urls")),
+    path("", include("sessions_api.urls")),
+    path("user/graphql", user_graphql, name="user-graphql"),
+    # Before the admin, which would take the address for one of its pages.
+    path("admin/graphql", admin_graphql, name="admin-graphql"),
+    path("admin/", admin.site.urls),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+]
+
+handler400 = "config.http.fallbacks.bad_request"
+handler403 = "config.http.fallbacks.permission_denied"
+handler404 = "config.http.fallbacks.not_found"
+handler500 = "config.http.fallbacks.server_error"
