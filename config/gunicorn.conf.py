@@ -44,3 +44,5 @@ logger_class = RedactingLogger
 accesslog = "-"
 access_log_format = '%(h)s "%(r)s" %(s)s %(b)s %(M)sms'
 errorlog = "-"
+# A socket in the home directory that can stop the server: nobody asked for it.
+control_socket_disable = True

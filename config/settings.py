@@ -270,4 +270,7 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "STYLES": [lambda request: static("moonhook/admin.css")],
+    "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
+    "COMMAND": {"search_models": False},
 }

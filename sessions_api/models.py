@@ -79,10 +79,18 @@ class Session(models.Model):
     email = models.CharField(
         "stated e-mail", max_length=254, blank=True, help_text="As the program stated it."
     )
-    client_address = models.GenericIPAddressField("opened from", null=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_used_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(db_index=True, editable=False)
+    client_address = models.GenericIPAddressField(
+        "opened from", null=True, help_text="The address it was opened from."
+    )
+    created_at = models.DateTimeField(
+        default=timezone.now, editable=False, help_text="When it was opened."
+    )
+    last_used_at = models.DateTimeField(
+        default=timezone.now, editable=False, help_text="To within five minutes."
+    )
+    expires_at = models.DateTimeField(
+        db_index=True, editable=False, help_text="Unless it is used before."
+    )
 
     objects = SessionQuerySet.as_manager()
 

@@ -31,12 +31,11 @@ class Page:
 
     rows: QuerySet[Any]
     first: int
-    after: str | None
+    behind: Q
 
     @cached_property
     def _fetched(self) -> list[Model]:
-        rows = self.rows if self.after is None else self.rows.filter(self._behind(self.after))
-        return list(rows[: self.first + 1])
+        return list(self.rows.filter(self.behind)[: self.first + 1])
 
     @property
     def nodes(self) -> list[Model]:
@@ -53,33 +52,10 @@ class Page:
     def total_count(self) -> int:
         return self.rows.count()
 
-    @property
-    def _key_fields(self) -> list[str]:
-        ordering = self.rows.query.order_by or self.rows.model._meta.ordering
-        return [str(name).removeprefix("-") for name in ordering]
-
     def _cursor(self, row: Model) -> str:
-        values = [getattr(row, name) for name in self._key_fields]
+        values = [getattr(row, name) for name in _key_fields(self.rows)]
         texts = [v.isoformat() if isinstance(v, datetime) else str(v) for v in values]
         return base64.urlsafe_b64encode(json.dumps(texts).encode()).decode()
-
-    def _behind(self, cursor: str) -> Q:
-        """The rows that come after the cursor's in descending order of the key fields."""
-        behind, equal = Q(), Q()
-        for name, value in zip(self._key_fields, self._parse(cursor), strict=True):
-            behind |= equal & Q(**{f"{name}__lt": value})
-            equal &= Q(**{name: value})
-        return behind
-
-    def _parse(self, cursor: str) -> list[Any]:
-        try:
-            texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-            fields = [self.rows.model._meta.get_field(name) for name in self._key_fields]
-            return [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
-        except (binascii.Error, ValueError, TypeError, ValidationError):
-            raise GraphQLProblem(
-                "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"
-            ) from None
 
 
 def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
@@ -120,4 +96,29 @@ def page_of(rows: QuerySet[Any], first: int | None, after: str | None) -> Page:
         raise GraphQLProblem(
             "BAD_USER_INPUT", f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
         )
-    return Page(rows, first, after)
+    return Page(rows, first, Q() if after is None else _behind(rows, after))
+
+
+def _key_fields(rows: QuerySet[Any]) -> list[str]:
+    ordering = rows.query.order_by or rows.model._meta.ordering
+    return [str(name).removeprefix("-") for name in ordering]
+
+
+def _behind(rows: QuerySet[Any], cursor: str) -> Q:
+    """The rows that come after the cursor's in descending order of the key fields."""
+    behind, equal = Q(), Q()
+    for name, value in zip(_key_fields(rows), _parse(rows, cursor), strict=True):
+        behind |= equal & Q(**{f"{name}__lt": value})
+        equal &= Q(**{name: value})
+    return behind
+
+
+def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
+    try:
+        texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        fields = [rows.model._meta.get_field(name) for name in _key_fields(rows)]
+        return [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
+    except (binascii.Error, ValueError, TypeError, ValidationError):
+        raise GraphQLProblem(
+            "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"
+        ) from None

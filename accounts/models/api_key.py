@@ -41,19 +41,27 @@ class ApiKey(models.Model):
         help_text="What uses it: “warehouse sync”.",
     )
     key = models.CharField(
-        max_length=16, unique=True, default=credentials.generate_api_key_id, editable=False
+        max_length=16,
+        unique=True,
+        default=credentials.generate_api_key_id,
+        editable=False,
+        help_text="Its public half: POST /session takes it as uid.",
     )
     digest = models.CharField(max_length=64, editable=False)
     pepper_version = models.PositiveIntegerField(editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, editable=False
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was issued.")
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="Empty: does not expire (UTC)."
     )
-    revoked_at = models.DateTimeField(null=True, editable=False)
-    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since when it is refused."
+    )
+    last_used_at = models.DateTimeField(
+        null=True, editable=False, help_text="When it last opened a session."
+    )
 
     objects = ApiKeyQuerySet.as_manager()
 

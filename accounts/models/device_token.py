@@ -34,11 +34,15 @@ class DeviceToken(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="device_tokens")
     device = models.UUIDField(help_text="The id that the device chose for itself.")
-    label = models.CharField(max_length=64, blank=True)
+    label = models.CharField(
+        max_length=64, blank=True, help_text="The device's name, as it gave it."
+    )
     digest = models.CharField(max_length=64, editable=False)
     pepper_version = models.PositiveIntegerField(editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the user logged in on it.")
+    last_used_at = models.DateTimeField(
+        null=True, editable=False, help_text="When it last opened a session."
+    )
     revoked_at = models.DateTimeField(null=True, editable=False)
 
     objects = DeviceTokenQuerySet.as_manager()

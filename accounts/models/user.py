@@ -66,7 +66,12 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         error_messages={"unique": "There is a user with this e-mail already."},
     )
     delivery_email = models.CharField(max_length=MAX_LENGTH, editable=False)
-    name = models.CharField(max_length=200, blank=True, validators=[validate_plain_text])
+    name = models.CharField(
+        max_length=200,
+        blank=True,
+        validators=[validate_plain_text],
+        help_text="What to call the user.",
+    )
     phone = models.CharField(
         max_length=16,
         blank=True,
@@ -81,7 +86,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(
         "staff", default=False, help_text="May enter this admin, with a password."
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was made.")
 
     organisations = models.ManyToManyField(
         Organisation, through="accounts.Membership", related_name="users"

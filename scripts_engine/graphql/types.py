@@ -181,6 +181,10 @@ class RunType(DjangoObjectType):
     error = graphene.Field(RunError, description="Why it did not succeed.")
 
     @staticmethod
+    def resolve_status(run: Run, info: GraphQLResolveInfo) -> str:
+        return str(run.status)
+
+    @staticmethod
     def resolve_script(run: Run, info: GraphQLResolveInfo) -> Script:
         return run.script
 

@@ -82,7 +82,7 @@ class Hook(models.Model):
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was issued.")
     deleted_at = models.DateTimeField(null=True, editable=False)
 
     objects = HookQuerySet.as_manager()

@@ -58,17 +58,19 @@ class Run(models.Model):
         ApiKey, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     status = models.CharField(max_length=20, choices=RunStatus.choices)
-    started_at = models.DateTimeField()
-    queued_ms = models.FloatField("waited (ms)")
-    duration_ms = models.FloatField("ran (ms)")
+    started_at = models.DateTimeField(help_text="When the script was handed over.")
+    queued_ms = models.FloatField(
+        "waited (ms)", help_text="For a free sandbox, in ms: not counted as running."
+    )
+    duration_ms = models.FloatField("ran (ms)", help_text="How long the script ran, in ms.")
 
-    request_method = models.CharField(max_length=10)
-    request_query = models.TextField(blank=True)
+    request_method = models.CharField(max_length=10, help_text="GET or POST.")
+    request_query = models.TextField(blank=True, help_text="What stood behind the ?.")
     request_headers = models.JSONField(default=list)
     request_body = models.BinaryField()
     client_address = models.GenericIPAddressField(null=True)
 
-    response_status = models.PositiveSmallIntegerField()
+    response_status = models.PositiveSmallIntegerField(help_text="The HTTP status of the answer.")
     response_headers = models.JSONField(default=list)
     response_body = models.BinaryField()
 

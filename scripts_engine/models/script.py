@@ -28,7 +28,9 @@ class Script(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="scripts")
-    name = models.CharField(max_length=200, validators=[validate_plain_text])
+    name = models.CharField(
+        max_length=200, validators=[validate_plain_text], help_text="What it is called."
+    )
     current_version = models.ForeignKey(
         "scripts_engine.ScriptVersion",
         null=True,
@@ -44,8 +46,8 @@ class Script(models.Model):
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="The hooks of a disabled script answer 404."
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was made.")
+    updated_at = models.DateTimeField(auto_now=True, help_text="When it was last changed.")
     deleted_at = models.DateTimeField(null=True, editable=False)
 
     objects = ScriptQuerySet.as_manager()

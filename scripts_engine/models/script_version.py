@@ -16,11 +16,11 @@ class ScriptVersion(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="versions")
-    number = models.PositiveIntegerField()
-    source = models.TextField(blank=True)
+    number = models.PositiveIntegerField(help_text="Counts from 1 for each script.")
+    source = models.TextField(blank=True, help_text="Lua 5.4.")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_with = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was saved.")
 
     objects = ScriptVersionQuerySet.as_manager()
 

@@ -82,7 +82,7 @@ def test_a_code_expires_ten_minutes_after_its_sending(alice: User) -> None:
     PinCode.objects.update(expires_at=timezone.now())
 
     assert not guess(alice.email, pin)
-    assert settings.PIN_LIFETIME == timedelta(minutes=10)
+    assert timedelta(minutes=10) == settings.PIN_LIFETIME
 
 
 def test_five_tries_burn_the_challenge(alice: User) -> None:

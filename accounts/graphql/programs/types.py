@@ -73,7 +73,8 @@ class MemberType(DjangoObjectType):
     @staticmethod
     def resolve_role(user: User, info: GraphQLResolveInfo) -> str:
         organisation = caller_organisation(info)
-        return next(m.role for m in user.memberships.all() if m.organisation_id == organisation.pk)
+        memberships = user.memberships.all()
+        return next(str(m.role) for m in memberships if m.organisation_id == organisation.pk)
 
     @staticmethod
     def resolve_is_shared(user: User, info: GraphQLResolveInfo) -> bool:

@@ -1,0 +1,59 @@
+"""The admin's sidebar."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.admin.reach import is_administrator, is_superuser
+
+_GROUPS = (
+    (
+        "Scripts",
+        (
+            ("Scripts", "code", "scripts_engine_script"),
+            ("Hooks", "webhook", "scripts_engine_hook"),
+            ("Runs", "play_circle", "scripts_engine_run"),
+        ),
+    ),
+    (
+        "Identity",
+        (
+            ("Organisations", "domain", "accounts_organisation"),
+            ("Users", "group", "accounts_user"),
+            ("API keys", "key", "accounts_apikey"),
+            ("Devices", "smartphone", "accounts_devicetoken"),
+            ("Sessions", "login", "sessions_api_session"),
+        ),
+    ),
+    (
+        "PIN login",
+        (
+            ("PIN challenges", "pin", "accounts_pinchallenge"),
+            ("PIN failures", "lock", "accounts_pinfailures"),
+        ),
+    ),
+)
+_SUPERUSERS_GROUP = ("System", (("Background tasks", "schedule", "django_tasks_db_dbtaskresult"),))
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """Only what the person may see; one without anything to administer has the home page."""
+    groups = [*_GROUPS] if is_administrator(request) else []
+    if is_superuser(request):
+        groups.append(_SUPERUSERS_GROUP)
+    home = {"title": "Home", "icon": "home", "link": reverse("admin:index")}
+    return [
+        {"items": [home]},
+        *(
+            {
+                "title": title,
+                "separator": True,
+                "items": [
+                    {"title": name, "icon": icon, "link": reverse(f"admin:{model}_changelist")}
+                    for name, icon, model in items
+                ],
+            }
+            for title, items in groups
+        ),
+    ]

@@ -1,0 +1,38 @@
+"""Both schemas as committed: a change of the interface shows in the diff."""
+
+from pathlib import Path
+
+import graphene
+import pytest
+
+from config.graphql import admin_schema, user_schema
+
+SNAPSHOTS = Path(__file__).resolve().parent.parent / "snapshots"
+SCHEMAS = {"user": user_schema.schema, "admin": admin_schema.schema}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_schema_is_the_committed_one(name: str) -> None:
+    """After a wanted change: manage.py export_schemas."""
+    assert f"{SCHEMAS[name]}\n" == (SNAPSHOTS / f"{name}.graphql").read_text()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_everything_in_the_schema_is_described(name: str) -> None:
+    assert undescribed(SCHEMAS[name]) == []
+
+
+def undescribed(schema: graphene.Schema) -> list[str]:
+    types = [
+        kind for kind in schema.graphql_schema.type_map.values() if not kind.name.startswith("__")
+    ]
+    missing = [kind.name for kind in types if not kind.description]
+    for kind in types:
+        for field_name, field in getattr(kind, "fields", {}).items():
+            missing += [] if field.description else [f"{kind.name}.{field_name}"]
+            missing += [
+                f"{kind.name}.{field_name}({name})"
+                for name, argument in getattr(field, "args", {}).items()
+                if not argument.description
+            ]
+    return missing
