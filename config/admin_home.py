@@ -90,7 +90,12 @@ def _next_step(
 
 def _latest_runs(runs: QuerySet[Run]) -> Panel:
     shown = runs.select_related("script", "hook").only(
-        "started_at", "script__name", "hook__name", "status", "response_status", "duration_ms",
+        "started_at",
+        "script__name",
+        "hook__name",
+        "status",
+        "response_status",
+        "duration_ms",
         "trigger",
     )
     return Panel(

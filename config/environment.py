@@ -10,9 +10,25 @@ from pathlib import Path
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from environ.fileaware_mapping import FileAwareMapping
 
-# FileAwareEnv reads NAME_FILE when it is set, so that secrets can be mounted as files.
-env = environ.FileAwareEnv()
+
+
+class _Variables(FileAwareMapping):
+    """The environment, where ``NAME_FILE`` names a file that holds the value of ``NAME``.
+
+    Secrets are often mounted as files, and files often end with a newline that nobody meant.
+    """
+
+    def __getitem__(self, key: str) -> str:
+        return str(super().__getitem__(key)).strip()
+
+
+class _Env(environ.Env):
+    ENVIRON = _Variables(cache=False)
+
+
+env = _Env()
 
 DEVELOPMENT = "development"
 PRODUCTION = "production"

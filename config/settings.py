@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 
 from config.environment import (
     DEVELOPMENT,
@@ -68,7 +69,7 @@ INSTALLED_APPS = [
     "sessions_api",
     "scripts_engine",
     "hooks",
-    "unfold",
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "unfold.contrib.forms",
     "config.apps.MoonhookAdminConfig",
@@ -131,6 +132,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+DATETIME_FORMAT = "Y-m-d H:i:s"
 
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"

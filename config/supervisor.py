@@ -71,16 +71,33 @@ class Supervisor:
         return None
 
     def _stop_all(self) -> None:
+        """Asks every service to end, waits, and kills what has not."""
         for process in self._processes.values():
             if process.poll() is None:
                 process.terminate()
+            else:
+                _signal_group(process, signal.SIGTERM)
         deadline = time.monotonic() + self._grace_seconds
+        while self._has_survivors() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
         for process in self._processes.values():
-            try:
-                process.wait(timeout=max(0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+
+    def _has_survivors(self) -> bool:
+        """Whether a service, or anything that it started in its group, still runs."""
+        for process in self._processes.values():
+            process.poll()
+        return any(_signal_group(process, 0) for process in self._processes.values())
+
+
+def _signal_group(process: subprocess.Popen[bytes], signal_number: int) -> bool:
+    """Signals all of a service; false when nothing of it is left."""
+    try:
+        os.killpg(process.pid, signal_number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _end_with_parent() -> None:

@@ -1,10 +1,23 @@
 """Real servers on loopback, for what Moonhook talks to."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email import message_from_bytes, policy
+from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import Envelope
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
 
 
 class SmsGateway:
@@ -44,3 +57,30 @@ class SmsGateway:
         finally:
             self._server.shutdown()
             self._server.server_close()
+
+
+class MailServer:
+    """An SMTP server; ``messages`` are what it was given."""
+
+    def __init__(self) -> None:
+        self.messages: list[EmailMessage] = []
+        self._port = free_port()
+        self._controller = Controller(self, hostname="127.0.0.1", port=self._port)
+
+    async def handle_DATA(self, server: object, session: object, envelope: Envelope) -> str:
+        content = envelope.content
+        assert isinstance(content, bytes)
+        self.messages.append(message_from_bytes(content, policy=policy.default))
+        return "250 OK"
+
+    @property
+    def url(self) -> str:
+        return f"smtp://127.0.0.1:{self._port}"
+
+    @contextmanager
+    def running(self) -> Iterator["MailServer"]:
+        self._controller.start()
+        try:
+            yield self
+        finally:
+            self._controller.stop()

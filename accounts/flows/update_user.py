@@ -1,10 +1,8 @@
 from django.db import transaction
-from django.utils import timezone
 
+from accounts.flows.change_profile import PROFILE_FIELDS, change_profile
 from accounts.flows.own_user import require_own_user
-from accounts.models import Membership, Organisation, PinChallenge, User
-
-PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
+from accounts.models import Membership, Organisation, User
 
 
 @transaction.atomic
@@ -20,16 +18,5 @@ def update_user(
         Membership.objects.filter(organisation=organisation, user=user).update(role=role)
     if profile:
         require_own_user(organisation, user)
-        before = (user.email, user.phone)
-        for field in PROFILE_FIELDS & profile.keys():
-            setattr(user, field, profile[field])
-        user.full_clean(exclude=["password"])
-        user.save()
-        if (user.email, user.phone) != before:
-            end_open_challenge(before[0])
+        change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
     return user
-
-
-def end_open_challenge(email: str) -> None:
-    """Codes that went to an address or number which is the user's no longer are worth nothing."""
-    PinChallenge.objects.filter(email=email, ended_at__isnull=True).update(ended_at=timezone.now())

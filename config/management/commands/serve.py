@@ -1,12 +1,13 @@
 """What ``make run`` calls."""
 
+import socket
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from config.demo import PAYLOAD, Demo, create_demo_once
 from config.supervisor import Service, Supervisor
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self._require_free_port()
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         call_command("check", fail_level="ERROR", verbosity=0)
         call_command("migrate", interactive=False, verbosity=0)
@@ -44,6 +46,20 @@ class Command(BaseCommand):
                 grace_seconds=settings.GRACEFUL_TIMEOUT_SECONDS,
             ).run()
         )
+
+    def _require_free_port(self) -> None:
+        """Web workers share their port, and would share it with another server unnoticed."""
+        try:
+            family, *_, address = socket.getaddrinfo(
+                settings.BIND, settings.PORT, type=socket.SOCK_STREAM
+            )[0]
+            with socket.create_server(address[:2], family=family):
+                return
+        except OSError as error:
+            raise CommandError(
+                f"Cannot listen on {settings.BIND}:{settings.PORT}: {error.strerror}. "
+                "Set PORT or BIND to another address."
+            ) from None
 
     def _greet(self, demo: Demo | None) -> None:
         lines = ["", "Moonhook", f"  admin     {settings.PUBLIC_URL}/admin/"]

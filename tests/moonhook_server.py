@@ -1,0 +1,108 @@
+"""Moonhook as a stranger starts it: `manage.py serve` with a data directory of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from tests.servers import free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 60
+
+
+class MoonhookServer:
+    """A running `manage.py serve`; ``output`` collects what it prints."""
+
+    def __init__(self, data_dir: Path, **environment: str) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.environment = kept | {
+            "MOONHOOK_DATA_DIR": str(data_dir),
+            "PORT": str(self.port),
+            **environment,
+        }
+        self._lines: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def output(self) -> str:
+        return "".join(self._lines)
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        assert self._process is not None
+        return self._process
+
+    @contextmanager
+    def running(self) -> Iterator["MoonhookServer"]:
+        self.start()
+        try:
+            self.wait_until_ready()
+            yield self
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._collect, daemon=True).start()
+
+    def _collect(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(f"{self.url}/readyz", timeout=5) as response:
+                return bool(response.status == 200)
+        except (URLError, ConnectionError, TimeoutError):
+            return False
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> int:
+        """Sends the signal and returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        return self.process.wait(timeout=60)
+
+    def manage(self, *arguments: str) -> str:
+        """Standard output of a `manage.py` command under the same environment."""
+        finished = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout
+
+    def printed(self, pattern: str) -> str:
+        """The first group of the pattern in what was printed."""
+        found = re.search(pattern, self.output)
+        assert found is not None, self.output
+        return found[1]
