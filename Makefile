@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
 
-.PHONY: run test test-slow test-browser lint format types migrations-check lock clean
+.PHONY: run test test-slow test-browser test-conformance lint format types migrations-check lock clean
 
 run: $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -15,6 +15,10 @@ test: $(VENV)/.dev-installed
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# Needs the npm packages: cd tests/conformance && npm ci
+test-conformance: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m conformance $(PYTEST_ARGS)
 
 test-browser: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)

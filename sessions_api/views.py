@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -62,21 +62,27 @@ class SessionView(APIView):
 
     def get(self, request: Request) -> Response:
         """Shows the presented session; counts as use."""
-        return Response(session_document(request.auth))
+        return Response(session_document(_session_of(request)))
 
     def delete(self, request: Request) -> Response:
         """Ends the presented session."""
-        end_session(request.auth)
+        end_session(_session_of(request))
         response = Response(status=HTTPStatus.NO_CONTENT)
         clear_cookie(response)
         return response
 
     def finalize_response(
-        self, request: Request, response: HttpResponse, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
         response = super().finalize_response(request, response, *args, **kwargs)
         response["Cache-Control"] = "no-store"
         return response
+
+
+def _session_of(request: Request) -> Session:
+    """What ``SessionAuthentication`` found."""
+    session: Session = request.auth  # type: ignore[assignment]
+    return session
 
 
 def _end_session_of_cookie(request: HttpRequest) -> None:

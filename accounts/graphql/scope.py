@@ -7,11 +7,10 @@ a manager by itself.
 
 from typing import Any, Protocol, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.not_found import not_found
-from accounts.ids import parse_uuid
+from accounts.graphql.one import one
 from accounts.models import ApiKey, Organisation
 
 Row = TypeVar("Row", bound=Model)
@@ -32,25 +31,16 @@ def caller_organisation(info: GraphQLResolveInfo) -> Organisation:
     return caller_key(info).organisation
 
 
-def scoped(info: GraphQLResolveInfo, model: type[Row]) -> QuerySet[Row]:
-    """The rows of the caller's organisation. Deleted ones are not among them."""
-    rows: QuerySet[Row] = model.objects.of_organisation(caller_organisation(info))  # type: ignore[attr-defined]
-    return rows
+def scoped(info: GraphQLResolveInfo, model: type[Any]) -> Any:
+    """The model's own query set of the caller's rows. Deleted ones are not among them."""
+    return model.objects.of_organisation(caller_organisation(info))
 
 
 def find(info: GraphQLResolveInfo, model: type[Row], id: str) -> Row:
     """The row of the caller's organisation, or NOT_FOUND."""
-    return _one(scoped(info, model), id)
+    return one(scoped(info, model), id)
 
 
 def find_even_deleted(info: GraphQLResolveInfo, model: type[Any], id: str) -> Any:
     """Likewise, for what may be deleted but has left runs."""
-    return _one(model.objects.ever_of_organisation(caller_organisation(info)), id)
-
-
-def _one(rows: QuerySet[Row], id: str) -> Row:
-    primary_key = parse_uuid(id)
-    row = None if primary_key is None else rows.filter(pk=primary_key).first()
-    if row is None:
-        raise not_found()
-    return row
+    return one(model.objects.ever_of_organisation(caller_organisation(info)), id)

@@ -43,7 +43,11 @@ class JsonCommand(BaseCommand):
 
 def organisation_option(text: str) -> Organisation:
     """The organisation with that id. Raises ``NotFoundError``."""
-    organisation = Organisation.objects.filter(pk=parse_uuid(text)).first()
+    primary_key = parse_uuid(text)
+    found = (
+        Organisation.objects.filter(pk=primary_key) if primary_key else Organisation.objects.none()
+    )
+    organisation = found.first()
     if organisation is None:
         raise NotFoundError("There is no organisation with this id.")
     return organisation

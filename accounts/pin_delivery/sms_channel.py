@@ -21,12 +21,13 @@ def send_pin_sms(user: User, pin: str, minutes: int) -> None:
     if settings.SMS_URL is None:
         write_to_outbox(user.phone, text)
     else:
-        send_through_gateway(user.phone, text)
+        send_through_gateway(settings.SMS_URL, user.phone, text)
 
 
-def send_through_gateway(phone: str, text: str) -> None:
+def send_through_gateway(url: str, phone: str, text: str) -> None:
+    """``url`` is in Apprise's notation, with ``{phone}`` for the number."""
     gateway = Apprise()
-    if not gateway.add(settings.SMS_URL.replace("{phone}", quote(phone, safe=""))):
+    if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
         raise SmsRefusedError("SMS_URL is not an address that Apprise knows.")
     if not gateway.notify(body=text):
         raise SmsRefusedError("The SMS gateway did not take the message.")

@@ -27,6 +27,6 @@ def check_source(organisation: Organisation, source: str, script_name: str) -> N
                 )
             }
         )
-    error = sandbox_pool().check_syntax(str(organisation.pk), encoded, script_name)
-    if error is not None:
-        raise SourceError(error.message, error.line)
+    flaw = sandbox_pool().check_syntax(str(organisation.pk), encoded, script_name)
+    if flaw is not None:
+        raise SourceError(flaw.message, flaw.line)

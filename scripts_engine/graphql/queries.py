@@ -1,9 +1,11 @@
 from datetime import datetime
+from enum import Enum
 
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import Page, connection_field, page_of
+from accounts.graphql.enums import enum_value
 from accounts.graphql.scope import find, find_even_deleted, scoped
 from scripts_engine.graphql.types import (
     HookConnection,
@@ -85,7 +87,7 @@ class ScriptsQuery(graphene.ObjectType):
         after: str | None = None,
         script: str | None = None,
         hook: str | None = None,
-        status: object = None,
+        status: Enum | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Page:
@@ -95,7 +97,7 @@ class ScriptsQuery(graphene.ObjectType):
         if hook is not None:
             rows = rows.filter(hook=find_even_deleted(info, Hook, hook))
         if status is not None:
-            rows = rows.filter(status=getattr(status, "value", status))
+            rows = rows.filter(status=enum_value(status))
         if since is not None:
             rows = rows.filter(started_at__gte=since)
         if until is not None:

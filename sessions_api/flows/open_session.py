@@ -76,14 +76,12 @@ def _open(session: Session, client_address: str) -> OpenedSession | None:
 def _hold_credential(session: Session, now: datetime) -> bool:
     """Notes the use and, by that, locks the credential's row; false if it was just revoked."""
     if session.api_key is not None:
-        held = ApiKey.objects.filter(pk=session.api_key.pk, revoked_at__isnull=True)
-        return held.update(last_used_at=now) == 1
-    return (
-        DeviceToken.objects.filter(pk=session.device_token_id, revoked_at__isnull=True).update(
-            last_used_at=now
-        )
-        == 1
-    )
+        keys = ApiKey.objects.filter(pk=session.api_key.pk, revoked_at__isnull=True)
+        return keys.update(last_used_at=now) == 1
+    if session.device_token is not None:
+        tokens = DeviceToken.objects.filter(pk=session.device_token.pk, revoked_at__isnull=True)
+        return tokens.update(last_used_at=now) == 1
+    return False
 
 
 def _make_room(session: Session) -> None:

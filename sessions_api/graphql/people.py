@@ -4,9 +4,8 @@ import graphene
 from django.db.models import QuerySet
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.not_found import not_found
+from accounts.graphql.one import one
 from accounts.graphql.people.me import caller
-from accounts.ids import parse_uuid
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionType
 from sessions_api.models import Session
@@ -25,10 +24,7 @@ class SessionsQuery(graphene.ObjectType):
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
-    session = sessions_of_caller(info).filter(pk=parse_uuid(id)).first()
-    if session is None:
-        raise not_found()
-    end_session(session)
+    end_session(one(sessions_of_caller(info), id))
     return True
 
 

@@ -1,69 +1,21 @@
 """From a fresh start to a run in the admin, over the wire: the walk of docs/quickstart.md."""
 
 import base64
-import http.client
 import json
 import re
 import uuid
 from http.cookiejar import CookieJar
-from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
 from tests.servers import MailServer, SmsGateway
-
-
-def call(
-    method: str, url: str, body: bytes | None = None, headers: dict[str, str] | None = None
-) -> tuple[int, bytes, http.client.HTTPMessage]:
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    connection.request(
-        method, parts.path + (f"?{parts.query}" * bool(parts.query)), body, headers or {}
-    )
-    response = connection.getresponse()
-    answer = response.status, response.read(), response.headers
-    connection.close()
-    return answer
-
-
-def post_json(url: str, body: object, token: str = "") -> Any:
-    headers = {"Content-Type": "application/json"}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    status, content, _ = call("POST", url, json.dumps(body).encode(), headers)
-    assert status in {200, 201}, content
-    return json.loads(content)
-
-
-def graphql(url: str, query: str, token: str = "", **variables: object) -> Any:
-    answer = post_json(url, {"query": query, "variables": variables}, token)
-    assert "errors" not in answer, answer
-    return answer["data"]
+from tests.sessions import call, graphql, machine_token, open_session
 
 
 def code_in(text: str) -> str:
     return re.findall(r"\b\d{6}\b", text)[0]
-
-
-def open_session(moonhook: MoonhookServer, **login: str) -> Any:
-    return post_json(f"{moonhook.url}/session", login)
-
-
-def machine_token(moonhook: MoonhookServer) -> str:
-    organisation = json.loads(moonhook.manage("create_organisation", "Acme", "--json"))
-    key = json.loads(
-        moonhook.manage(
-            "create_api_key", "--organisation", organisation["id"], "--name", "walk", "--json"
-        )
-    )
-    session = open_session(
-        moonhook, credential="ApiKey", uid=key["key"], password=key["secret"], email="a@b.example"
-    )
-    assert session["organisation"]["name"] == "Acme"
-    return str(session["token"])
 
 
 def test_the_whole_walk(
@@ -131,7 +83,7 @@ def test_the_whole_walk(
     status, content, _ = call("POST", issued["hook"]["secureUrl"], payload, authorization)
     assert (status, json.loads(content)) == (200, {"total": 42})
     chunks = iter([payload[:5], payload[5:]])
-    status, content, _ = call("POST", issued["hook"]["url"], chunks)  # type: ignore[arg-type]
+    status, content, _ = call("POST", issued["hook"]["url"], chunks)
     assert (status, json.loads(content)) == (200, {"total": 42})
 
     # The run is there, by GraphQL and in the admin.

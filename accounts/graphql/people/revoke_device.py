@@ -2,16 +2,12 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.revoke_device import revoke_device
-from accounts.graphql.not_found import not_found
+from accounts.graphql.one import one
 from accounts.graphql.people.me import devices_of_caller
-from accounts.ids import parse_uuid
 
 
 def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:
-    device_token = devices_of_caller(info).filter(pk=parse_uuid(token_id)).first()
-    if device_token is None:
-        raise not_found()
-    revoke_device(device_token)
+    revoke_device(one(devices_of_caller(info), token_id))
     return True
 
 

@@ -1,9 +1,12 @@
+from enum import Enum
+
 import graphene
 from django.core.exceptions import ValidationError
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.request_pin import request_pin
 from accounts.graphql.domain_errors import bad_user_input, required
+from accounts.graphql.enums import enum_value
 from accounts.pin_delivery.channels import SendVia
 
 
@@ -27,12 +30,10 @@ class SendViaEnum(graphene.Enum):
 
 
 def resolve(
-    root: None, info: GraphQLResolveInfo, email: str | None = None, send_via: object = None
+    root: None, info: GraphQLResolveInfo, email: str | None = None, send_via: Enum | None = None
 ) -> bool:
     address = required(email, "email")
-    channel = SendVia(getattr(send_via, "value", send_via)) if send_via else None
-    if channel is None:
-        required(None, "sendVia")
+    channel = SendVia(required(enum_value(send_via), "sendVia"))
     try:
         request_pin(address, channel)
     except ValidationError as error:

@@ -1,16 +1,19 @@
+from enum import Enum
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.add_member import add_member
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.programs.types import MemberType, RoleEnum, role_value
+from accounts.graphql.enums import enum_value
+from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation
 from accounts.models import User
 
 
-def resolve(root: None, info: GraphQLResolveInfo, email: str, role: object = None) -> User:
+def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> User:
     with domain_errors():
-        return add_member(caller_organisation(info), email=email, role=role_value(role))
+        return add_member(caller_organisation(info), email=email, role=enum_value(role) or "")
 
 
 field = graphene.Field(

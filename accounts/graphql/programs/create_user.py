@@ -1,9 +1,12 @@
+from enum import Enum
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.create_user import create_user
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.programs.types import MemberType, RoleEnum, role_value
+from accounts.graphql.enums import enum_value
+from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation
 from accounts.models import User
 
@@ -14,7 +17,7 @@ def resolve(
     email: str,
     name: str | None = None,
     phone: str | None = None,
-    role: object = None,
+    role: Enum | None = None,
 ) -> User:
     with domain_errors():
         return create_user(
@@ -22,7 +25,7 @@ def resolve(
             email=email,
             name=name or "",
             phone=phone or "",
-            role=role_value(role),
+            role=enum_value(role) or "",
         )
 
 

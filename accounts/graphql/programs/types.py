@@ -24,10 +24,6 @@ class RoleEnum(graphene.Enum):
         }[self.value]
 
 
-def role_value(role: object) -> str:
-    return str(getattr(role, "value", role or ""))
-
-
 class OrganisationType(DjangoObjectType):
     """The tenant that the API key belongs to."""
 

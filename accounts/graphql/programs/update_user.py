@@ -1,9 +1,12 @@
+from enum import Enum
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.update_user import update_user
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.programs.types import MemberType, RoleEnum, role_value
+from accounts.graphql.enums import enum_value
+from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
 
@@ -16,15 +19,13 @@ def resolve(
     name: str | None = None,
     phone: str | None = None,
     is_active: bool | None = None,
-    role: object = None,
+    role: Enum | None = None,
 ) -> User:
     given = {"email": email, "name": name, "phone": phone, "is_active": is_active}
     profile = {field: value for field, value in given.items() if value is not None}
     user = find(info, User, id)
     with domain_errors():
-        return update_user(
-            caller_organisation(info), user, role=role_value(role) or None, **profile
-        )
+        return update_user(caller_organisation(info), user, role=enum_value(role), **profile)
 
 
 field = graphene.Field(
