@@ -34,7 +34,10 @@ _GROUPS = (
         ),
     ),
 )
-_SUPERUSERS_GROUP = ("System", (("Background tasks", "schedule", "django_tasks_db_dbtaskresult"),))
+_SUPERUSERS_GROUP = (
+    "System",
+    (("Background tasks", "schedule", "django_tasks_database_dbtaskresult"),),
+)
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

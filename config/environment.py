@@ -13,7 +13,6 @@ from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
 
-
 class _Variables(FileAwareMapping):
     """The environment, where ``NAME_FILE`` names a file that holds the value of ``NAME``.
 

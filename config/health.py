@@ -7,8 +7,8 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_pool
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 """Every setting, read from the environment. docs/configuration.md explains each variable."""
 
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -132,7 +133,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-DATETIME_FORMAT = "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -233,6 +234,12 @@ PIN_LIVE_CODES = 3
 PIN_TRIES_PER_CHALLENGE = 5
 PIN_FAILURES_PER_DAY = 20
 PIN_CONSECUTIVE_FAILURES = 100
+
+# What scripts may reach beside the public internet: networks of the operator's choice.
+HTTP_ALLOWED_NETWORKS = [
+    ip_network(network) for network in env.list("HTTP_ALLOWED_NETWORKS", default=[])
+]
+HTTP_CA_BUNDLE = env.str("HTTP_CA_BUNDLE", default="")
 
 SANDBOX_SLOTS = env.int("SANDBOX_SLOTS", default=8)
 WEB_WORKERS = env.int("WEB_CONCURRENCY", default=2)

@@ -13,10 +13,12 @@ from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.send_pin import make_code
 from accounts.models import Organisation, User
+from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
-from scripts_engine.models import Script
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.models import Run, Script, Trigger
 
 ECHO = 'return params.get("body")'
 
@@ -50,6 +52,21 @@ def make_device_token(
 
 def make_script(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Script:
     return create_script(organisation, name=name, source=source, author=NOBODY)
+
+
+def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script: Any) -> Run:
+    """The run of a new script with that source."""
+    made = make_script(organisation, source)
+    for field, value in script.items():
+        setattr(made, field, value)
+    event = Event(method="POST", query="", headers=(), body=body, client_address="")
+    return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN).run
+
+
+def reply_of(run: Run) -> str:
+    """The reply of a run that must have succeeded."""
+    assert run.status == "succeeded", run.error_message
+    return bytes(run.response_body).decode()
 
 
 def make_hook(script: Script, name: str = "shop") -> IssuedHook:

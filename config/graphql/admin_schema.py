@@ -18,8 +18,11 @@ from scripts_engine.graphql.mutations import (
     create_script,
     delete_hook,
     delete_script,
+    delete_secret,
+    restore_script_version,
     rotate_call_token,
     run_script,
+    set_secret,
     update_hook,
     update_script,
 )
@@ -49,6 +52,9 @@ class Mutation(graphene.ObjectType):
     update_hook = update_hook.field
     delete_hook = delete_hook.field
     run_script = run_script.field
+    restore_script_version = restore_script_version.field
+    set_secret = set_secret.field
+    delete_secret = delete_secret.field
     end_session = end_session_field
     revoke_device = revoke_device.field
 

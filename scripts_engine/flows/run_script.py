@@ -10,6 +10,8 @@ from uuid_utils.compat import uuid7
 from config.http.redaction import REDACTED
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
+from scripts_engine.flows.recorder import Recorder
+from scripts_engine.host.handler import RunHost
 from scripts_engine.models import Hook, Run, RunStatus, Script, ScriptVersion, Trigger
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
@@ -68,8 +70,10 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
         limits=Limits(wall_seconds=subject.script.timeout_seconds),
         trace_lines=subject.trigger is not Trigger.HOOK,
     )
-    outcome = sandbox_pool().run(str(subject.script.organisation_id), job)
-    return FinishedRun(_record(subject, event, run_id, outcome), outcome)
+    host = RunHost(subject.script.organisation)
+    outcome = sandbox_pool().run(str(subject.script.organisation_id), job, host)
+    recorder = Recorder(hidden=host.revealed_secrets)
+    return FinishedRun(_record(subject, event, run_id, outcome, recorder), outcome)
 
 
 def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
@@ -87,7 +91,9 @@ def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, byte
     return params | {"body": event.body}
 
 
-def _record(subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome) -> Run:
+def _record(
+    subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
+) -> Run:
     reply, error = outcome.reply, outcome.error
     return Run.objects.create(
         id=run_id,
@@ -111,10 +117,12 @@ def _record(subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome)
         request_body=event.body,
         client_address=event.client_address or None,
         response_status=_HTTP_STATUS[outcome.kind] if reply is None else reply.status,
-        response_headers=[] if reply is None else [list(header) for header in reply.headers],
-        response_body=b"" if reply is None else reply.body,
+        response_headers=[]
+        if reply is None
+        else [[name, recorder.text(value)] for name, value in reply.headers],
+        response_body=b"" if reply is None else recorder.bytes(reply.body),
         logs=[
-            {"at": line.at, "level": line.level, "text": _storable(line.text)}
+            {"at": line.at, "level": line.level, "text": recorder.text(line.text)}
             for line in outcome.logs
         ],
         host_calls=[
@@ -122,16 +130,11 @@ def _record(subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome)
                 "name": call.name,
                 "offsetMs": call.offset_seconds * 1000,
                 "durationMs": call.duration_seconds * 1000,
-                "error": call.error and _storable(call.error),
+                "error": call.error and recorder.text(call.error),
             }
             for call in outcome.host_calls
         ],
-        error_message="" if error is None else _storable(error.message),
+        error_message="" if error is None else recorder.text(error.message),
         error_line=None if error is None else error.line,
-        error_traceback="" if error is None else _storable(error.traceback),
+        error_traceback="" if error is None else recorder.text(error.traceback),
     )
-
-
-def _storable(text: str) -> str:
-    """NUL made visible: PostgreSQL's text and jsonb cannot hold it."""
-    return text.replace("\0", "\N{SYMBOL FOR NULL}")

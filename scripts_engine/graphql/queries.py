@@ -1,5 +1,6 @@
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 import graphene
 from graphql import GraphQLResolveInfo
@@ -14,8 +15,9 @@ from scripts_engine.graphql.types import (
     RunType,
     ScriptConnection,
     ScriptType,
+    SecretType,
 )
-from scripts_engine.models import Hook, Run, Script
+from scripts_engine.models import Hook, Run, Script, Secret
 
 
 class ScriptsQuery(graphene.ObjectType):
@@ -48,6 +50,15 @@ class ScriptsQuery(graphene.ObjectType):
         description="One run.",
         id=graphene.ID(required=True, description="The run's id."),
     )
+
+    secrets = graphene.Field(
+        graphene.NonNull(graphene.List(graphene.NonNull(SecretType))),
+        description="The names of the organisation's secrets; never their values.",
+    )
+
+    @staticmethod
+    def resolve_secrets(root: None, info: GraphQLResolveInfo) -> Any:
+        return scoped(info, Secret)
 
     @staticmethod
     def resolve_scripts(

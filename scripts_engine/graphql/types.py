@@ -9,7 +9,7 @@ from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
-from scripts_engine.models import Hook, Run, Script, ScriptVersion
+from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 
 class ScriptVersionType(DjangoObjectType):
@@ -107,6 +107,18 @@ class IssuedHook(graphene.ObjectType):
 
     hook = graphene.Field(graphene.NonNull(HookType), description="The hook.")
     call_token = graphene.String(required=True, description="Keep it: it is not kept here.")
+
+
+class SecretType(DjangoObjectType):
+    """A secret that scripts read by name. Its value is shown nowhere."""
+
+    class Meta:
+        name = "Secret"
+        model = Secret
+        skip_registry = True
+        fields = ("name", "created_at", "updated_at")
+
+    id = graphene.ID(required=True, description="The secret's id.")
 
 
 class RunStatusEnum(graphene.Enum):

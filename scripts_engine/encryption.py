@@ -1,0 +1,50 @@
+"""Secrets at rest: AES-256-GCM, bound to where they stand.
+
+The keys are derived from the peppers (HKDF-SHA256, RFC 5869), so they are not in the database
+and rotate with them: the newest encrypts, each ciphertext says which one it needs. Organisation
+and name are authenticated along, so that a row moved to another tenant does not open.
+"""
+
+import os
+from functools import cache
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+_VERSION_BYTES = 4
+_NONCE_BYTES = 12
+
+
+class DecryptionError(Exception):
+    """The ciphertext was changed or moved, or its pepper is gone."""
+
+
+def encrypt(plaintext: bytes, context: str) -> bytes:
+    """Version of the key, nonce and ciphertext. ``context`` says where it belongs."""
+    version = next(iter(settings.PEPPERS))
+    nonce = os.urandom(_NONCE_BYTES)
+    sealed = AESGCM(_key(settings.PEPPERS[version])).encrypt(nonce, plaintext, context.encode())
+    return version.to_bytes(_VERSION_BYTES, "big") + nonce + sealed
+
+
+def decrypt(ciphertext: bytes, context: str) -> bytes:
+    """Raises ``DecryptionError``."""
+    version = int.from_bytes(ciphertext[:_VERSION_BYTES], "big")
+    if version not in settings.PEPPERS:
+        raise DecryptionError(f"pepper {version} is not there")
+    nonce, sealed = (
+        ciphertext[_VERSION_BYTES : _VERSION_BYTES + _NONCE_BYTES],
+        ciphertext[_VERSION_BYTES + _NONCE_BYTES :],
+    )
+    try:
+        return AESGCM(_key(settings.PEPPERS[version])).decrypt(nonce, sealed, context.encode())
+    except (InvalidTag, ValueError):
+        raise DecryptionError("the ciphertext does not belong here") from None
+
+
+@cache
+def _key(pepper: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"moonhook secrets").derive(pepper)

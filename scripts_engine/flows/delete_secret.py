@@ -1,0 +1,10 @@
+from accounts.errors import NotFoundError
+from accounts.models import Organisation
+from scripts_engine.models import Secret
+
+
+def delete_secret(organisation: Organisation, name: str) -> None:
+    """Raises ``NotFoundError`` where there is none of that name."""
+    deleted, _ = Secret.objects.of_organisation(organisation).filter(name=name).delete()
+    if not deleted:
+        raise NotFoundError("There is no secret of this name.")

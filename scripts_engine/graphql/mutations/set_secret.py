@@ -1,0 +1,24 @@
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.graphql.scope import caller_organisation
+from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.graphql.script_errors import script_errors
+from scripts_engine.graphql.types import SecretType
+from scripts_engine.models import Secret
+
+
+def resolve(root: None, info: GraphQLResolveInfo, name: str, value: str) -> Secret:
+    with script_errors():
+        return set_secret(caller_organisation(info), name=name, value=value)
+
+
+field = graphene.Field(
+    graphene.NonNull(SecretType),
+    description="Makes a secret or gives it a new value. Scripts read it from their next run on.",
+    args={
+        "name": graphene.String(required=True, description="What scripts call it."),
+        "value": graphene.String(required=True, description="At most 16 KiB; shown nowhere."),
+    },
+    resolver=resolve,
+)

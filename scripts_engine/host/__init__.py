@@ -1,0 +1,1 @@
+"""What a script may ask its parent process for: one file a capability."""

@@ -1,0 +1,121 @@
+"""store: values that outlive a run, shared by the scripts of an organisation."""
+
+import json
+import math
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Organisation
+from scripts_engine.models import StoredValue
+from scripts_engine.models.stored_value import StoredValueQuerySet
+from scripts_engine.sandbox.host_call import HostCallError
+
+MAX_KEY_BYTES = 256
+MAX_VALUE_BYTES = 64 * 1024
+MAX_KEYS = 10_000
+MAX_TTL_SECONDS = 10 * 365 * 86_400
+INTEGER_RANGE = range(-(2**63), 2**63)
+
+
+class StoreCapability:
+    """The store of one organisation."""
+
+    def __init__(self, organisation: Organisation) -> None:
+        self._organisation = organisation
+
+    def get(self, key: Any, *, deadline: float) -> bytes | None:
+        """The JSON text under the key, or ``None``."""
+        row = self._values.live().filter(key=_checked_key(key)).only("value").first()
+        return None if row is None else row.value.encode()
+
+    def set(self, key: Any, text: Any, ttl_seconds: Any, *, deadline: float) -> None:
+        """Puts the JSON text under the key, for good or for a time."""
+        key = _checked_key(key)
+        value = _checked_value(text)
+        expires_at = _expiry(ttl_seconds)
+        with transaction.atomic():
+            self._write(key, value, expires_at)
+
+    def delete(self, key: Any, *, deadline: float) -> None:
+        self._values.filter(key=_checked_key(key)).delete()
+
+    def increment(self, key: Any, by: Any, *, deadline: float) -> int | float:
+        """Adds to the number under the key, 0 where there is none; the new number. Atomic."""
+        key = _checked_key(key)
+        if not _is_number(by):
+            raise HostCallError("store.increment: by must be a number")
+        with transaction.atomic():
+            self._lock()
+            row = self._values.live().filter(key=key).first()
+            number = 0 if row is None else json.loads(row.value)
+            if not _is_number(number):
+                raise HostCallError("store.increment: the value under this key is no number")
+            total = number + by
+            if not _is_number(total):
+                raise HostCallError("store.increment: the number would be out of range")
+            self._write(key, json.dumps(total), None if row is None else row.expires_at)
+        return total
+
+    @property
+    def _values(self) -> StoredValueQuerySet:
+        return StoredValue.objects.of_organisation(self._organisation)
+
+    def _lock(self) -> None:
+        """One writer an organisation at a time: what makes increments and the quota exact."""
+        Organisation.objects.select_for_update(no_key=True).only("pk").get(pk=self._organisation.pk)
+
+    def _write(self, key: bytes, value: str, expires_at: Any) -> None:
+        self._lock()
+        updated = self._values.filter(key=key).update(
+            value=value, expires_at=expires_at, updated_at=timezone.now()
+        )
+        if updated:
+            return
+        if self._values.count() >= MAX_KEYS:
+            self._values.expired().delete()
+            if self._values.count() >= MAX_KEYS:
+                raise HostCallError(f"store: the organisation has {MAX_KEYS:,} keys already")
+        StoredValue.objects.create(
+            organisation=self._organisation, key=key, value=value, expires_at=expires_at
+        )
+
+
+def _checked_key(key: Any) -> bytes:
+    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
+        raise HostCallError(f"store: a key is a string of 1 to {MAX_KEY_BYTES} bytes")
+    return key
+
+
+def _checked_value(text: Any) -> str:
+    if not isinstance(text, bytes):
+        raise HostCallError("store.set: wrong arguments")
+    if len(text) > MAX_VALUE_BYTES:
+        raise HostCallError(
+            f"store.set: a value may have 64 KiB as JSON; this one has {len(text):,} bytes"
+        )
+    try:
+        value = text.decode()
+        json.loads(value)
+    except (ValueError, RecursionError):
+        raise HostCallError("store.set: the value is no JSON") from None
+    return value
+
+
+def _expiry(ttl_seconds: Any) -> Any:
+    if ttl_seconds is None:
+        return None
+    if not _is_number(ttl_seconds) or not 0 < ttl_seconds <= MAX_TTL_SECONDS:
+        raise HostCallError("store.set: ttl_seconds must be over 0 and at most ten years")
+    return timezone.now() + timedelta(seconds=float(ttl_seconds))
+
+
+def _is_number(value: Any) -> bool:
+    """A number as Lua has them: 64-bit integers and finite floats."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return value in INTEGER_RANGE
+    return isinstance(value, float) and math.isfinite(value)

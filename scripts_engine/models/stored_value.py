@@ -1,0 +1,43 @@
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import Organisation
+
+
+class StoredValueQuerySet(models.QuerySet["StoredValue"]):
+    def of_organisation(self, organisation: Organisation) -> "StoredValueQuerySet":
+        return self.filter(organisation=organisation)
+
+    def live(self) -> "StoredValueQuerySet":
+        """Values whose time is not up."""
+        return self.filter(
+            models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=timezone.now())
+        )
+
+    def expired(self) -> "StoredValueQuerySet":
+        return self.filter(expires_at__lte=timezone.now())
+
+
+class StoredValue(models.Model):
+    """What scripts of an organisation keep between runs: a JSON text under a key of bytes."""
+
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="stored_values", db_index=False
+    )
+    key = models.BinaryField(max_length=256)
+    value = models.TextField(help_text="JSON.")
+    expires_at = models.DateTimeField(null=True, db_index=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = StoredValueQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["key"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organisation", "key"], name="one_value_per_key_and_organisation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return bytes(self.key).decode("utf-8", "replace")

@@ -1,0 +1,119 @@
+"""secrets.get, from scripts, and how secrets are kept."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from accounts.models import Organisation
+from scripts_engine.encryption import DecryptionError, decrypt, encrypt
+from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.models import Run, Secret
+from tests.factories import admin_graphql, reply_of, run_lua
+
+SET = "mutation($name: String!, $value: String!) { setSecret(name: $name, value: $value) { name } }"
+DELETE = "mutation($name: String!) { deleteSecret(name: $name) }"
+
+
+def test_a_script_reads_its_organisations_secret(acme: Organisation, globex: Organisation) -> None:
+    set_secret(acme, name="SHOP_KEY", value="sk_live_é")
+    source = 'local s = secrets.get("SHOP_KEY") return s and #s or "none"'
+
+    assert reply_of(run_lua(acme, source)) == str(len("sk_live_é".encode()))
+    assert reply_of(run_lua(globex, source)) == "none"
+
+
+def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) -> None:
+    set_secret(acme, name="SHOP_KEY", value="sk_live_1234")
+    run_lua(
+        acme,
+        """local s = secrets.get("SHOP_KEY")
+        print("with " .. s)
+        pcall(http.get, "ftp://" .. s)
+        return Reply{headers = {["X-S"] = s}, body = {s}}""",
+    )
+    run_lua(acme, 'error("with " .. secrets.get("SHOP_KEY"))')
+
+    kept = str(list(Run.objects.values("logs", "error_message", "error_traceback",
+        "response_headers", "response_body", "host_calls")))  # fmt: skip
+    assert "sk_live_1234" not in kept
+    assert kept.count("[redacted]") >= 4
+
+
+def test_a_secret_is_not_readable_in_the_database(acme: Organisation) -> None:
+    set_secret(acme, name="SHOP_KEY", value="sk_live_1234")
+
+    assert b"sk_live" not in bytes(Secret.objects.get().ciphertext)
+
+
+def test_a_ciphertext_opens_only_where_it_belongs() -> None:
+    ciphertext = encrypt(b"value", "acme:KEY")
+
+    assert decrypt(ciphertext, "acme:KEY") == b"value"
+    for wrong in (ciphertext[:-1] + bytes([ciphertext[-1] ^ 1]), ciphertext[:10], b""):
+        with pytest.raises(DecryptionError):
+            decrypt(wrong, "acme:KEY")
+    with pytest.raises(DecryptionError):
+        decrypt(ciphertext, "globex:KEY")
+
+
+def test_equal_secrets_differ_in_the_database() -> None:
+    assert encrypt(b"value", "a") != encrypt(b"value", "a")
+
+
+def test_secrets_outlive_a_pepper_rotation_but_not_the_peppers_retirement(
+    acme: Organisation,
+) -> None:
+    set_secret(acme, name="KEY", value="value")
+    source = 'return #secrets.get("KEY")'
+    with override_settings(PEPPERS={99: b"9" * 32, **settings.PEPPERS}):
+        assert reply_of(run_lua(acme, source)) == "5"
+    with override_settings(PEPPERS={99: b"9" * 32}):
+        run = run_lua(acme, source)
+
+    assert "KEY cannot be read; set it anew" in run.error_message
+
+
+def test_secrets_are_set_listed_and_deleted_by_admin_graphql(
+    acme: Organisation, acme_token: str
+) -> None:
+    assert admin_graphql(SET, acme_token, name="KEY", value="one").errors == []
+    assert admin_graphql(SET, acme_token, name="KEY", value="two-2").data["setSecret"] == {
+        "name": "KEY"
+    }
+    listed = admin_graphql("{ secrets { id name createdAt updatedAt } }", acme_token)
+
+    assert [secret["name"] for secret in listed.data["secrets"]] == ["KEY"]
+    assert reply_of(run_lua(acme, 'return #secrets.get("KEY")')) == "5"
+    assert admin_graphql(DELETE, acme_token, name="KEY").data == {"deleteSecret": True}
+    assert admin_graphql(DELETE, acme_token, name="KEY").code == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("variables", "field"),
+    [
+        ({"name": "", "value": "x"}, "name"),
+        ({"name": "a b", "value": "x"}, "name"),
+        ({"name": "K\n", "value": "x"}, "name"),
+        ({"name": "x" * 101, "value": "x"}, "name"),
+        ({"name": "K", "value": ""}, "value"),
+        ({"name": "K", "value": "x" * (16 * 1024 + 1)}, "value"),
+    ],
+)
+def test_a_bad_secret_is_not_set(acme_token: str, variables: Any, field: str) -> None:
+    answer = admin_graphql(SET, acme_token, **variables)
+
+    assert answer.code == "BAD_USER_INPUT"
+    assert answer.errors[0]["extensions"]["field"] == field
+    assert Secret.objects.count() == 0
+
+
+def test_another_organisations_secrets_are_neither_seen_nor_deleted(
+    globex: Organisation, acme_token: str
+) -> None:
+    set_secret(globex, name="KEY", value="value")
+
+    assert admin_graphql("{ secrets { name } }", acme_token).data == {"secrets": []}
+    assert admin_graphql(DELETE, acme_token, name="KEY").code == "NOT_FOUND"
+    assert Secret.objects.count() == 1
