@@ -7,6 +7,7 @@ from django.conf import settings
 from gunicorn.glogging import Logger
 
 from config.http.redaction import redact
+from scripts_engine.lockdown_policy import require_lockdown
 
 
 class RedactingLogger(Logger):
@@ -23,6 +24,11 @@ class RedactingLogger(Logger):
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.addFilter(_redact_record)
+
+
+def on_starting(server: Any) -> None:
+    """However gunicorn is started, production does not run scripts without the lockdown."""
+    require_lockdown()
 
 
 def _redact_record(record: logging.LogRecord) -> bool:

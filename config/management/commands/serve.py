@@ -3,6 +3,7 @@
 import socket
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.demo import PAYLOAD, Demo, create_demo_once
 from config.supervisor import Service, Supervisor
+from scripts_engine.lockdown_policy import require_lockdown
+from scripts_engine.sandbox.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
 
 
@@ -26,12 +29,13 @@ class Command(BaseCommand):
         self._require_free_port()
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         call_command("check", fail_level="ERROR", verbosity=0)
+        missing_layers = require_lockdown()
         call_command("migrate", interactive=False, verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
         wants_demo = not settings.IS_PRODUCTION and not options["no_demo"]
         demo = create_demo_once() if wants_demo else None
         sandbox_pool().close()
-        self._greet(demo)
+        self._greet(demo, missing_layers)
         sys.exit(
             Supervisor(
                 [
@@ -61,7 +65,7 @@ class Command(BaseCommand):
                 "Set PORT or BIND to another address."
             ) from None
 
-    def _greet(self, demo: Demo | None) -> None:
+    def _greet(self, demo: Demo | None, missing_layers: Sequence[Layer]) -> None:
         lines = ["", "Moonhook", f"  admin     {settings.PUBLIC_URL}/admin/"]
         if demo is not None:
             lines += [
@@ -76,6 +80,10 @@ class Command(BaseCommand):
             lines += ["", f"  EMAIL_URL is not set: e-mails are written to {settings.OUTBOX_DIR}"]
         if settings.SMS_URL is None:
             lines += [f"  SMS_URL is not set: SMS are written to {settings.OUTBOX_DIR}"]
+        lines += [
+            f"  The sandbox's {layer.name} layer is not active: {layer.detail}"
+            for layer in missing_layers
+        ]
         self.stdout.write("\n".join([*lines, ""]))
         self.stdout.flush()
 

@@ -1,0 +1,74 @@
+"""The sandbox's report card."""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from scripts_engine.attack_suite import attacks, text_of
+from scripts_engine.sandbox.layers import active_layers
+from scripts_engine.sandbox.pool import SandboxPool
+
+_TENANT = "check_sandbox"
+
+
+class Command(BaseCommand):
+    help = "Tries every layer of the sandbox's lockdown, and every attack of the suite on it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON object on standard output"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self._is_quiet = options["json"]
+        report = {"layers": self._try_layers(), "attacks": self._try_attacks()}
+        failed = [attack for attack in report["attacks"] if not attack["asExpected"]]
+        if options["json"]:
+            self.stdout.write(json.dumps(report))
+        else:
+            count = len(report["attacks"])
+            self._say(f"\n{count - len(failed)} of {count} attacks ended as they must.")
+        if failed:
+            sys.exit(1)
+
+    def _try_layers(self) -> list[dict[str, Any]]:
+        layers = active_layers()
+        for layer in layers:
+            state = "active" if layer.is_active else f"NOT ACTIVE: {layer.detail}"
+            self._say(f"{layer.name:<16}{state}")
+        return [
+            {"name": str(layer.name), "active": layer.is_active, "detail": layer.detail}
+            for layer in layers
+        ]
+
+    def _try_attacks(self) -> list[dict[str, Any]]:
+        pool = SandboxPool(size=2)
+        try:
+            return [self._try_attack(pool, attack) for attack in attacks()]
+        finally:
+            pool.close()
+
+    def _try_attack(self, pool: SandboxPool, attack: Any) -> dict[str, Any]:
+        started = time.monotonic()
+        outcome = attack.run(pool, _TENANT)
+        seconds = time.monotonic() - started
+        as_expected = attack.ended_as_expected(outcome)
+        verdict = "ok  " if as_expected else "FAIL"
+        self._say(f"{verdict} {attack.name:<44}{outcome.kind:<16}{seconds * 1000:8.1f} ms")
+        if not as_expected:
+            self._say(f"     expected {attack.expected}; got {text_of(outcome)[:200]}")
+        return {
+            "name": attack.name,
+            "expected": attack.expected,
+            "outcome": str(outcome.kind),
+            "asExpected": as_expected,
+            "seconds": round(seconds, 4),
+        }
+
+    def _say(self, line: str) -> None:
+        if not self._is_quiet:
+            self.stdout.write(line)

@@ -1,0 +1,120 @@
+"""Every example of docs/lua.md does what it says."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from accounts.models import Organisation
+from scripts_engine.event import Event
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.models import Trigger
+from tests.factories import make_script
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
+EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
+FUNCTIONS = [
+    "params.get",
+    "params.header",
+    "params.query",
+    "FromJson",
+    "ToJson",
+    "null",
+    "array",
+    "object",
+    "Reply",
+    "print",
+    "log.warn",
+    "http.request",
+    "http.get",
+    "http.post",
+    "store.get",
+    "store.set",
+    "store.delete",
+    "store.increment",
+    "secrets.get",
+    "crypto.sha256",
+    "crypto.hmac_sha256",
+    "crypto.hmac_sha1",
+    "crypto.equals",
+    "crypto.random_hex",
+    "base64.encode",
+    "base64.decode",
+    "base64.urlencode",
+    "base64.urldecode",
+    "hex.encode",
+    "hex.decode",
+    "url.encode",
+    "url.decode",
+    "url.parse_query",
+    "time.now",
+    "time.format",
+    "time.parse",
+    "uuid.v4",
+]
+EVENT = Event(
+    method="POST",
+    query="page=2",
+    headers=(("X-Shop", "tea"),),
+    body=b'{"items": [{"price": 4.5, "quantity": 2}]}    ',
+    client_address="",
+)
+
+
+class Shop(BaseHTTPRequestHandler):
+    """The shop of the examples."""
+
+    def do_GET(self) -> None:
+        self.answer(200, b'{"tea": 2}')
+
+    def do_PUT(self) -> None:
+        self.answer(204, b"")
+
+    do_POST = do_PUT  # noqa: N815
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="module")
+def shop_url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("source", "expected"), EXAMPLES)
+def test_an_example_does_what_it_says(
+    acme: Organisation, shop_url: str, source: str, expected: str
+) -> None:
+    set_secret(acme, name="SHOP_KEY", value="sk_test")
+    script = make_script(acme, source.replace("https://shop.example", shop_url), name="order")
+    with override_settings(HTTP_ALLOWED_NETWORKS=[ip_network("127.0.0.1/32")]):
+        run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN).run
+
+    assert run.error_message == ""
+    lines = [line.removeprefix("--> ").rstrip() for line in expected.splitlines()]
+    assert bytes(run.response_body).decode().splitlines() == lines
+
+
+def test_every_function_has_an_example() -> None:
+    sources = "\n".join(source for source, _ in EXAMPLES)
+
+    assert len(EXAMPLES) > 20
+    assert [name for name in FUNCTIONS if name not in sources] == []

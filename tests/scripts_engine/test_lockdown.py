@@ -1,0 +1,74 @@
+"""The report card, and what the start insists on."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.test import override_settings
+
+from scripts_engine import attack_suite, lockdown_policy
+from scripts_engine.management.commands import check_sandbox
+from scripts_engine.sandbox.layers import Layer
+
+NO_SECCOMP = Layer(name="seccomp", is_active=False, detail="libseccomp.so.2 is not there")
+NO_LANDLOCK = Layer(name="landlock", is_active=False, detail="the kernel has none")
+
+
+def suite_of(directory: Path, **sources: str) -> list[attack_suite.Attack]:
+    for name, source in sources.items():
+        (directory / f"{name}.lua").write_text(source)
+    return list(attack_suite.attacks(directory))
+
+
+def test_the_report_names_layers_and_attacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = suite_of(
+        tmp_path,
+        hang="-- expect: timed-out\n-- limits: wall=0.2\nwhile true do end",
+        open_file="-- expect: succeeded: absent\nreturn io == nil and 'absent'",
+    )
+    monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    output = StringIO()
+    call_command("check_sandbox", "--json", stdout=output)
+    report = json.loads(output.getvalue())
+
+    assert {layer["name"] for layer in report["layers"]} >= {"seccomp", "landlock", "rlimits"}
+    outcomes = {attack["name"]: attack["outcome"] for attack in report["attacks"]}
+    assert outcomes == {"hang": "timed-out", "open_file": "succeeded"}
+    assert all(attack["asExpected"] for attack in report["attacks"])
+
+
+def test_an_attack_that_gets_through_fails_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = suite_of(tmp_path, through="-- expect: failed\nreturn 1")
+    monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    output = StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("check_sandbox", stdout=output)
+
+    assert ended.value.code == 1
+    assert "FAIL through" in output.getvalue()
+    assert "0 of 1 attacks" in output.getvalue()
+
+
+def test_without_seccomp_production_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockdown_policy, "active_layers", lambda: (NO_SECCOMP,))
+
+    assert lockdown_policy.require_lockdown() == [NO_SECCOMP]
+    with (
+        override_settings(IS_PRODUCTION=True),
+        pytest.raises(ImproperlyConfigured, match="libseccomp"),
+    ):
+        lockdown_policy.require_lockdown()
+
+
+def test_without_landlock_production_starts_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockdown_policy, "active_layers", lambda: (NO_LANDLOCK,))
+
+    with override_settings(IS_PRODUCTION=True):
+        assert lockdown_policy.require_lockdown() == [NO_LANDLOCK]
