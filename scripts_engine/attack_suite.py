@@ -35,7 +35,7 @@ class Attack:
     def run(self, pool: SandboxPool, tenant: str) -> Outcome:
         job = Job(
             source=self.source.encode(),
-            chunk_name=self.name,
+            chunk_name="attack",
             params={"body": b"", "method": b"POST"},
             limits=self.limits,
         )

@@ -20,45 +20,13 @@ from tests.factories import make_script
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
 EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
-FUNCTIONS = [
-    "params.get",
-    "params.header",
-    "params.query",
-    "FromJson",
-    "ToJson",
-    "null",
-    "array",
-    "object",
-    "Reply",
-    "print",
-    "log.warn",
-    "http.request",
-    "http.get",
-    "http.post",
-    "store.get",
-    "store.set",
-    "store.delete",
-    "store.increment",
-    "secrets.get",
-    "crypto.sha256",
-    "crypto.hmac_sha256",
-    "crypto.hmac_sha1",
-    "crypto.equals",
-    "crypto.random_hex",
-    "base64.encode",
-    "base64.decode",
-    "base64.urlencode",
-    "base64.urldecode",
-    "hex.encode",
-    "hex.decode",
-    "url.encode",
-    "url.decode",
-    "url.parse_query",
-    "time.now",
-    "time.format",
-    "time.parse",
-    "uuid.v4",
-]
+FUNCTIONS = (
+    "params.get params.header params.query FromJson ToJson null array object Reply print log.warn "
+    "http.request http.get http.post store.get store.set store.delete store.increment secrets.get "
+    "crypto.sha256 crypto.hmac_sha256 crypto.hmac_sha1 crypto.equals crypto.random_hex "
+    "base64.encode base64.decode base64.urlencode base64.urldecode hex.encode hex.decode "
+    "url.encode url.decode url.parse_query time.now time.format time.parse uuid.v4"
+)
 EVENT = Event(
     method="POST",
     query="page=2",
@@ -117,4 +85,4 @@ def test_every_function_has_an_example() -> None:
     sources = "\n".join(source for source, _ in EXAMPLES)
 
     assert len(EXAMPLES) > 20
-    assert [name for name in FUNCTIONS if name not in sources] == []
+    assert [name for name in FUNCTIONS.split() if name not in sources] == []
