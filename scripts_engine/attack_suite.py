@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.conf import settings
-
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.outcome import Outcome
 from scripts_engine.sandbox.pool import SandboxPool
 
-DIRECTORY = Path(settings.BASE_DIR) / "tests" / "attacks"
+DIRECTORY = Path(__file__).resolve().parent.parent / "tests" / "attacks"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,33 @@ from concurrent.futures import ThreadPoolExecutor
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Networks that ipaddress calls global and that lead back inside, or nowhere a server is.
+# IANA's special-purpose registries (RFC 6890) and what else leads back inside. Written out,
+# because what ipaddress calls global differs from one Python to the next.
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
     for network in (
-        "192.88.99.0/24",  # 6to4 relays (RFC 7526)
-        "fec0::/10",  # site-local (RFC 3879)
-        "5f00::/16",  # segment routing (RFC 9602)
-        "2001::/23",  # IETF protocol assignments, Teredo among them (RFC 2928)
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+        "::/8",
+        "100::/8",
+        "2001::/23",
+        "2001:db8::/32",
+        "3fff::/20",
+        "5f00::/16",
+        "fc00::/6",
+        "ff00::/8",
     )
 )
 _SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
@@ -49,9 +68,7 @@ def is_allowed(address: IPAddress, allowed_networks: Sequence[IPNetwork]) -> boo
 
 
 def _is_public(address: IPAddress) -> bool:
-    if address.is_multicast or address.is_reserved or not address.is_global:
-        return False
-    return not any(address in network for network in _NOT_PUBLIC)
+    return address.is_global and not any(address in network for network in _NOT_PUBLIC)
 
 
 def _ipv4_inside(address: IPAddress) -> ipaddress.IPv4Address | None:

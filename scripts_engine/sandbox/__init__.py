@@ -1,0 +1,1 @@
+"""Runs untrusted Lua in locked-down processes. Knows nothing of Django, nor of the project."""

@@ -1,0 +1,115 @@
+"""A locked-down process that runs the scripts of one tenant, one after the other."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any, NoReturn
+
+from scripts_engine.sandbox import protocol
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.log_area import LogArea
+from scripts_engine.sandbox.operations import Answer, Operations
+from scripts_engine.sandbox.outcome import OutcomeKind
+from scripts_engine.sandbox.protocol import FrameReader, ProtocolError, Tag
+from scripts_engine.sandbox.runtime import LuaError, LuaMemoryError, LuaState, Prelude
+
+RECEIVE_BYTES = 256 * 1024
+# Above a script's limit: what the prelude and lupa may need when the script has used its own.
+MEMORY_RESERVE_BYTES = 256 * 1024
+
+
+class ParentGone(Exception):
+    """The worker closed the socket: nothing is left to do."""
+
+
+class Child:
+    """Serves frames until the worker hangs up.
+
+    A state is made ready while the worker is busy elsewhere, so that a run finds one waiting.
+    """
+
+    def __init__(self, channel: socket.socket, log_area: LogArea, prelude: Prelude) -> None:
+        self._channel = channel
+        self._reader = FrameReader()
+        self._prelude = prelude
+        self._operations = Operations(log_area, self._call_host)
+        self._serve = self._operations.serve
+        self._state = self._new_state()
+
+    def check_names(self) -> None:
+        """Raises UnexpectedGlobals when a script could reach more or less than it should."""
+        self._state.check_names()
+        self._state = self._new_state()
+
+    def send(self, *message: Any) -> None:
+        self._channel.sendall(protocol.encode(list(message)))
+
+    def serve_forever(self) -> NoReturn:
+        """Raises ParentGone at the end."""
+        while True:
+            tag, *fields = self._receive()
+            if tag == Tag.RUN:
+                answer = self._run(*fields)
+            elif tag == Tag.CHECK:
+                answer = self._check(*fields)
+            else:
+                raise ProtocolError(f"unexpected frame {tag}")
+            self.send(Tag.DONE, time.process_time(), *answer)
+            # First drop the old one, whose memory may be needed.
+            del self._state
+            self._state = self._new_state()
+
+    def _run(
+        self,
+        source: bytes,
+        chunk_name: bytes,
+        params: dict[bytes, bytes],
+        headers: list[list[bytes]],
+        limits: list[Any],
+        is_traced: bool,
+    ) -> list[Any]:
+        self._operations.start_run(params, headers)
+        try:
+            self._state.limit_memory(limits[0] + MEMORY_RESERVE_BYTES)
+            return _as_list(self._state.run(source, chunk_name, is_traced, *limits))
+        except (LuaMemoryError, MemoryError):
+            return [OutcomeKind.OUT_OF_MEMORY]
+        except LuaError as error:
+            return [OutcomeKind.FAILED, str(error), None, ""]
+        finally:
+            self._operations.end_run()
+
+    def _check(self, source: bytes, chunk_name: bytes) -> list[Any]:
+        try:
+            return _as_list(self._state.check_syntax(source, chunk_name))
+        except (LuaMemoryError, MemoryError):
+            return ["not enough memory to compile", None, ""]
+        except LuaError as error:
+            return [str(error), None, ""]
+
+    def _call_host(self, name: bytes, packed_arguments: bytes) -> Answer:
+        try:
+            self.send(Tag.CALL, name, packed_arguments)
+        except protocol.FrameTooLarge as error:
+            return False, str(error).encode()
+        tag, content = self._receive()
+        if tag == Tag.VALUE:
+            return bytes(content)
+        return False, content
+
+    def _receive(self) -> list[Any]:
+        while (message := self._reader.next_frame()) is None:
+            data = self._channel.recv(RECEIVE_BYTES)
+            if not data:
+                raise ParentGone
+            self._reader.feed(data)
+        return message
+
+    def _new_state(self) -> LuaState:
+        return LuaState(self._prelude, self._serve, Limits().lua_memory_bytes)
+
+
+def _as_list(returned: Any) -> list[Any]:
+    """What a Lua function returned: lupa gives several values as a tuple, one as itself."""
+    return list(returned) if isinstance(returned, tuple) else [returned]

@@ -1,0 +1,104 @@
+"""One child as the worker sees it: sends it a run, answers its host calls, ends it."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from scripts_engine.sandbox.log_area import LogArea
+from scripts_engine.sandbox.protocol import FrameReader
+
+RECEIVE_BYTES = 256 * 1024
+
+
+class ChildDied(Exception):
+    """The process ended before it answered."""
+
+
+class DeadlinePassed(Exception):
+    """The process did not answer in time."""
+
+
+class ChildProcess:
+    """Used by one thread at a time. Nothing that it sends is trusted."""
+
+    def __init__(self, pid: int, channel: socket.socket, pidfd: int, log_file: int) -> None:
+        self.pid = pid
+        self.tenant = ""
+        self.runs = 0
+        self.cpu_seconds = 0.0
+        self.log_area = LogArea(log_file)
+        os.close(log_file)
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._pidfd = pidfd
+        self._reader = FrameReader()
+        self._events = select.poll()
+        self._events.register(channel.fileno(), select.POLLIN)
+        self._events.register(pidfd, select.POLLIN)
+
+    def arm_cpu(self, seconds: int) -> None:
+        """Let the process use so much more CPU time; then the kernel ends it with SIGXCPU."""
+        soft = math.ceil(self.cpu_seconds + seconds)
+        resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+
+    def send(self, frame: bytes, deadline: float) -> None:
+        """Raises ChildDied, DeadlinePassed."""
+        rest = memoryview(frame)
+        while rest:
+            try:
+                rest = rest[self._channel.send(rest) :]
+            except BlockingIOError:
+                self._wait_until_writable(deadline)
+            except OSError as error:
+                raise ChildDied from error
+
+    def receive(self, deadline: float) -> list[Any]:
+        """The next message. Raises ChildDied, DeadlinePassed, ProtocolError."""
+        while (message := self._reader.next_frame()) is None:
+            remaining = deadline - time.monotonic()
+            # Rounded up, or the last part of a millisecond would be spent in a busy loop.
+            if remaining <= 0 or not self._events.poll(int(remaining * 1000) + 1):
+                raise DeadlinePassed
+            try:
+                data = self._channel.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                # Only the pidfd can have woken us.
+                raise ChildDied from None
+            except OSError as error:
+                raise ChildDied from error
+            if not data:
+                raise ChildDied
+            self._reader.feed(data)
+        return message
+
+    def kill(self) -> None:
+        """Whatever the process is doing."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def forget(self) -> None:
+        """Close what belongs to this process; the child itself is left alone."""
+        self._channel.close()
+        os.close(self._pidfd)
+        self.log_area.close()
+
+    def end(self) -> None:
+        self.kill()
+        self.forget()
+
+    def _wait_until_writable(self, deadline: float) -> None:
+        events = select.poll()
+        events.register(self._channel.fileno(), select.POLLOUT)
+        events.register(self._pidfd, select.POLLIN)
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not events.poll(int(remaining * 1000) + 1):
+            raise DeadlinePassed

@@ -1,0 +1,117 @@
+"""From the way in which a run ended to its kind and error. Messages name the limit and figure."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY
+from scripts_engine.sandbox.limits import Limits, figure_in_words
+from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
+from scripts_engine.sandbox.protocol import ProtocolError
+
+
+class Ending(NamedTuple):
+    kind: OutcomeKind
+    reply: Reply | None = None
+    error: ScriptError | None = None
+
+
+def of_run(answer: Sequence[Any], limits: Limits) -> Ending:
+    """What the child said of a run. Raises ProtocolError when that makes no sense."""
+    kind, *values = answer or (None,)
+    match _text(kind):
+        case OutcomeKind.SUCCEEDED:
+            return Ending(OutcomeKind.SUCCEEDED, reply=_reply(values, limits))
+        case OutcomeKind.FAILED:
+            return Ending(OutcomeKind.FAILED, error=_script_error(values))
+        case OutcomeKind.OUT_OF_MEMORY:
+            return out_of_memory(limits)
+        case OutcomeKind.REPLY_TOO_LARGE:
+            figure = figure_in_words(limits.reply_bytes)
+            return Ending(
+                OutcomeKind.REPLY_TOO_LARGE, error=ScriptError(f"reply too large: {figure} limit")
+            )
+    raise ProtocolError("an unknown kind of outcome")
+
+
+def of_syntax_check(answer: Sequence[Any], _limits: Limits) -> Ending:
+    """What the child said of a source: None, or an error. Raises ProtocolError."""
+    if answer and answer[0] is None:
+        return Ending(OutcomeKind.SUCCEEDED)
+    return Ending(OutcomeKind.FAILED, error=_script_error(answer))
+
+
+def failed(message: str) -> Ending:
+    return Ending(OutcomeKind.FAILED, error=ScriptError(message))
+
+
+def out_of_memory(limits: Limits) -> Ending:
+    figure = figure_in_words(limits.lua_memory_bytes)
+    message = f"out of memory: {figure} Lua memory limit"
+    return Ending(OutcomeKind.OUT_OF_MEMORY, error=ScriptError(message))
+
+
+def out_of_wall_time(limits: Limits, line: int | None) -> Ending:
+    where = f" (line {line})" if line else ""
+    message = f"ran out of time: {limits.wall_seconds:g} s wall limit{where}"
+    return Ending(OutcomeKind.TIMED_OUT, error=ScriptError(message, line))
+
+
+def out_of_cpu_time(limits: Limits, line: int | None) -> Ending:
+    where = f" (line {line})" if line else ""
+    message = f"ran out of time: {limits.cpu_seconds} s CPU limit{where}"
+    return Ending(OutcomeKind.TIMED_OUT, error=ScriptError(message, line))
+
+
+def from_exit_status(status: int | None, limits: Limits, line: int | None) -> Ending:
+    """The process ended by itself, or by the kernel's hand. `status` as of waitpid, if known."""
+    code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGXCPU:
+        return out_of_cpu_time(limits, line)
+    if code == EXIT_OUT_OF_MEMORY:
+        error = ScriptError("out of memory: process memory limit")
+        return Ending(OutcomeKind.OUT_OF_MEMORY, error=error)
+    if code >= 0:
+        return failed("the sandbox process ended before it answered")
+    if code == -signal.SIGKILL:
+        return failed("the sandbox process was ended from outside")
+    if code == -signal.SIGSYS:
+        return failed("stopped by the sandbox: a forbidden system call")
+    return failed(f"the sandbox process crashed ({signal.Signals(-code).name})")
+
+
+def _script_error(values: Sequence[Any]) -> ScriptError:
+    """Message, line or None, traceback."""
+    message, line, traceback = values if len(values) == 3 else (None, None, None)
+    if not isinstance(message, bytes) or not isinstance(line, int | None):
+        raise ProtocolError("an error without a message")
+    return ScriptError(_text(message), line, _text(traceback))
+
+
+def _reply(values: Sequence[Any], limits: Limits) -> Reply:
+    if len(values) < 2:
+        raise ProtocolError("a reply without a body")
+    status, body, *flat = values
+    if not isinstance(status, int) or not 200 <= status <= 599:
+        raise ProtocolError("a reply with an impossible status")
+    if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
+        raise ProtocolError("a reply with an impossible body")
+    if len(flat) % 2 or not all(isinstance(part, bytes) for part in flat):
+        raise ProtocolError("a reply with impossible headers")
+    if any(_FORBIDDEN_IN_HEADERS & set(part) for part in flat):
+        raise ProtocolError("a reply with a line break in a header")
+    headers = [part.decode("latin-1") for part in flat]
+    return Reply(status, tuple(zip(headers[::2], headers[1::2], strict=True)), body)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, bytes):
+        raise ProtocolError("a text is missing")
+    return value.decode("utf-8", "replace")
+
+
+# The prelude refuses them; a child that was taken over must not split a reply either.
+_FORBIDDEN_IN_HEADERS = frozenset(b"\r\n\0")

@@ -1,0 +1,86 @@
+"""The log of a run, in memory shared by the child and the worker.
+
+A script that has to be killed leaves its log readable, and an ordinary run pays no system call
+for it. The child is not trusted: whatever stands here is read as at most so many bytes.
+
+    0  uint32  bytes used by records
+    4  uint32  line being run, when lines are traced
+    8  records: float64 time, uint8 level, uint32 length, text
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+
+from scripts_engine.sandbox.limits import MAX_LOG_BYTES, MAX_LOG_LINES
+from scripts_engine.sandbox.outcome import LogLine
+
+LEVELS = ("debug", "info", "warn", "error")
+_HEAD = struct.Struct("<II")
+_USED = struct.Struct("<I")
+_LINE = struct.Struct("<I")
+_RECORD = struct.Struct("<dBI")
+_NOTICE_ROOM_BYTES = 4096
+AREA_BYTES = _HEAD.size + MAX_LOG_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size + _NOTICE_ROOM_BYTES
+
+
+def create_area_file() -> int:
+    """An anonymous file of the right size; the caller closes the descriptor."""
+    descriptor = os.memfd_create("run-log", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, AREA_BYTES)
+    return descriptor
+
+
+class LogArea:
+    """One side's view of the area."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, AREA_BYTES)
+        self._end = _HEAD.size
+
+    def clear(self) -> None:
+        self._end = _HEAD.size
+        self._memory[: _HEAD.size] = bytes(_HEAD.size)
+
+    def append(self, at: float, level: int, text: bytes) -> None:
+        """Add a line. One that does not fit is dropped: the limits stop a script long before."""
+        record = _RECORD.pack(at, level, len(text)) + text
+        end = self._end + len(record)
+        if end > AREA_BYTES:
+            return
+        self._memory[self._end : end] = record
+        self._end = end
+        # Last, so that a kill in between leaves whole records.
+        _USED.pack_into(self._memory, 0, end - _HEAD.size)
+
+    def set_current_line(self, line: int) -> None:
+        _LINE.pack_into(self._memory, 4, line)
+
+    def current_line(self) -> int | None:
+        """The line last seen by the trace of this run."""
+        line: int = _LINE.unpack_from(self._memory, 4)[0]
+        return line or None
+
+    def lines(self) -> tuple[LogLine, ...]:
+        """All whole lines; whatever a hostile child wrote besides is left out."""
+        used = min(_USED.unpack_from(self._memory, 0)[0], AREA_BYTES - _HEAD.size)
+        if used == 0:
+            return ()
+        data = self._memory[_HEAD.size : _HEAD.size + used]
+        found: list[LogLine] = []
+        position = 0
+        while position + _RECORD.size <= used and len(found) < MAX_LOG_LINES + 16:
+            at, level, length = _RECORD.unpack_from(data, position)
+            position += _RECORD.size
+            if position + length > used or level >= len(LEVELS) or not math.isfinite(at):
+                break
+            text = data[position : position + length].decode("utf-8", "replace")
+            found.append(LogLine(at=at, level=LEVELS[level], text=text))
+            position += length
+        return tuple(found)
+
+    def close(self) -> None:
+        self._memory.close()

@@ -1,0 +1,136 @@
+"""What the prelude asks of Python: pure functions of bytes, the params of the call, the log.
+
+Everything goes through one function, `serve`, that holds no reference to a Lua state and lets no
+exception out: an exception object inside Lua would be a way out of the sandbox.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from scripts_engine.sandbox.log_area import LogArea
+
+Answer = bytes | bool | float | None | tuple[Literal[False], bytes]
+# Lua's own words.
+NOT_ENOUGH_MEMORY = b"not enough memory"
+
+HostCaller = Callable[[bytes, bytes], Answer]
+
+
+class Operations:
+    """The Python functions of one child, and what the run of the moment makes them see."""
+
+    def __init__(self, log_area: LogArea, call_host: HostCaller) -> None:
+        self._log_area = log_area
+        self._params: dict[bytes, bytes] = {}
+        self._headers: dict[bytes, bytes] = {}
+        self._kept: bytes | None = None
+        self._table: dict[bytes, Callable[..., Answer]] = {
+            b"param": self._param,
+            b"header": self._header,
+            b"log": self._log,
+            b"line": log_area.set_current_line,
+            b"call": call_host,
+            b"kept": self._take_kept,
+            b"now": time.time,
+            b"random": os.urandom,
+            b"crypto.sha256": _sha256,
+            b"crypto.hmac_sha256": _hmac_sha256,
+            b"crypto.hmac_sha1": _hmac_sha1,
+            b"crypto.equals": hmac.compare_digest,
+            b"base64.encode": base64.b64encode,
+            b"base64.decode": _base64_decode,
+            b"base64.urlencode": _base64_urlencode,
+            b"base64.urldecode": _base64_urldecode,
+            b"hex.encode": binascii.hexlify,
+            b"hex.decode": _hex_decode,
+        }
+
+    def start_run(self, params: dict[bytes, bytes], headers: list[list[bytes]]) -> None:
+        self._log_area.clear()
+        self._params = params
+        joined: dict[bytes, bytes] = {}
+        for name, value in headers:
+            key = name.lower()
+            joined[key] = joined[key] + b", " + value if key in joined else value
+        self._headers = joined
+
+    def end_run(self) -> None:
+        self._params = {}
+        self._headers = {}
+        self._kept = None
+
+    def serve(self, operation: bytes, room_bytes: float, *values: Any) -> Answer:
+        """The answer; or False and a message. One longer than the room is kept for b"kept"."""
+        try:
+            answer = self._table[operation](*values)
+            if isinstance(answer, bytes) and len(answer) > room_bytes:
+                self._kept = answer
+                return False, NOT_ENOUGH_MEMORY
+            return answer
+        except MemoryError:
+            return False, NOT_ENOUGH_MEMORY
+        except BaseException as error:  # noqa: BLE001
+            # None may get into Lua, whatever it is.
+            return False, f"internal error ({type(error).__name__})".encode()
+
+    def _param(self, name: bytes) -> bytes | None:
+        return self._params.get(name)
+
+    def _header(self, name: bytes) -> bytes | None:
+        return self._headers.get(name.lower())
+
+    def _take_kept(self) -> Answer:
+        kept, self._kept = self._kept, None
+        return (False, NOT_ENOUGH_MEMORY) if kept is None else kept
+
+    def _log(self, level: int, text: bytes) -> None:
+        self._log_area.append(time.time(), level, text)
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+def _hmac_sha256(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256").hex().encode()
+
+
+def _hmac_sha1(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha1").hex().encode()
+
+
+def _base64_decode(data: bytes) -> Answer:
+    try:
+        return binascii.a2b_base64(data, strict_mode=True)
+    except binascii.Error:
+        return False, b"not valid base64"
+
+
+def _base64_urlencode(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _base64_urldecode(data: bytes) -> Answer:
+    if b"+" in data or b"/" in data:
+        return False, b"not valid base64"
+    padded = data.rstrip(b"=")
+    padded += b"=" * (-len(padded) % 4)
+    return _base64_decode(padded.translate(_FROM_URL_ALPHABET))
+
+
+def _hex_decode(data: bytes) -> Answer:
+    try:
+        return binascii.unhexlify(data)
+    except binascii.Error:
+        return False, b"not valid hexadecimal"
+
+
+_FROM_URL_ALPHABET = bytes.maketrans(b"-_", b"+/")

@@ -1,0 +1,34 @@
+-- Lists what is left for scripts, to be compared with the allow-list.
+local private = ...
+local debug, format = private.debug, string.format
+local concat, sort = table.concat, table.sort
+local next, tostring, type = next, tostring, type
+
+local function walk(value, path, seen, names)
+  -- All strings share one metatable: it is walked once, below.
+  local metatable = type(value) ~= "string" and debug.getmetatable(value)
+  if metatable then
+    walk(metatable, path .. "<metatable>.", seen, names)
+  end
+  if type(value) ~= "table" or seen[value] then
+    return
+  end
+  seen[value] = true
+  for key, item in next, value do
+    local name = path .. tostring(key)
+    names[#names + 1] = name .. " " .. type(item)
+    walk(item, name .. ".", seen, names)
+  end
+end
+
+-- One line for everything that a script can reach by name or by metatable: "string.rep function".
+function private.list_names()
+  local names, seen = {}, {}
+  walk(_G, "", seen, names)
+  walk(debug.getmetatable(""), "<string>.<metatable>.", seen, names)
+  for _, sample in next, { 0, true, walk, coroutine.create(walk) } do
+    walk(sample, format("<%s>.", type(sample)), seen, names)
+  end
+  sort(names)
+  return concat(names, "\n")
+end

@@ -1,0 +1,132 @@
+-- http, store, secrets: asked of the parent process, which holds the quotas.
+local private = ...
+local call_python, expect = private.call_python, private.expect
+local functions, from_json, try_to_json = private.functions, private.from_json, private.try_to_json
+local error, lower, next, select, type = error, string.lower, next, select, type
+local rawget, tostring = rawget, tostring
+
+private.load_chunk("packing")
+local pack_list, unpack_value = private.pack_list, private.unpack_value
+
+-- Values are checked by the parent, and within 64 KiB; this only stops a runaway table.
+local MAX_STORED_BYTES = 1024 * 1024
+local MAX_REQUEST_BYTES = 4 * 1024 * 1024
+
+-- Raises two levels up: in the line of the script that called the function that called this.
+local function ask(name, ...)
+  local packed, unpackable = pack_list({ ... }, select("#", ...))
+  if not packed then
+    error(name .. ": " .. unpackable, 3)
+  end
+  local answer, problem = call_python("call", name, packed)
+  if not answer then
+    error(problem, 3)
+  end
+  return unpack_value(answer)
+end
+
+local request_fields = {
+  method = "string",
+  url = "string",
+  headers = "table",
+  body = "string",
+  timeout = "number",
+}
+
+local function request_of(options)
+  local request = {}
+  for key, value in next, options do
+    local kind = request_fields[key]
+    if key ~= "json" then
+      if not kind then
+        error("http.request: unknown option " .. tostring(key), 3)
+      end
+      expect(kind, value, "http.request: " .. key, 2)
+      request[key] = value
+    end
+  end
+  expect("string", request.url, "http.request: url", 2)
+  local headers, has_content_type = {}, false
+  for name, value in next, request.headers or headers do
+    expect("string", name, "http.request: header name", 2)
+    if type(value) ~= "number" then
+      expect("string", value, "http.request: header " .. name, 2)
+    end
+    headers[name] = tostring(value)
+    has_content_type = has_content_type or lower(name) == "content-type"
+  end
+  local json = rawget(options, "json")
+  if json ~= nil then
+    if request.body ~= nil then
+      error("http.request: body and json exclude each other", 3)
+    end
+    local text, problem = try_to_json(json, MAX_REQUEST_BYTES, false)
+    if not text then
+      error("http.request: json: " .. (problem or "the text is over 4 MiB"), 3)
+    end
+    request.body = text
+    if not has_content_type then
+      headers["Content-Type"] = "application/json"
+    end
+  end
+  request.headers = headers
+  request.method = request.method or "GET"
+  return request
+end
+
+functions["http.request"] = function(options)
+  expect("table", options, "http.request")
+  return (ask("http.request", request_of(options)))
+end
+
+functions["http.get"] = function(url, headers)
+  expect("string", url, "http.get: url")
+  return (ask("http.request", request_of({ method = "GET", url = url, headers = headers })))
+end
+
+functions["http.post"] = function(url, body, headers)
+  expect("string", url, "http.post: url")
+  local options = { method = "POST", url = url, body = body, headers = headers }
+  return (ask("http.request", request_of(options)))
+end
+
+local function expect_key(key, what)
+  expect("string", key, what .. ": key", 2)
+end
+
+functions["store.get"] = function(key)
+  expect_key(key, "store.get")
+  local text = ask("store.get", key)
+  local value = text and from_json(text, "store.get", 2)
+  return value
+end
+
+functions["store.set"] = function(key, value, ttl_seconds)
+  expect_key(key, "store.set")
+  if ttl_seconds ~= nil then
+    expect("number", ttl_seconds, "store.set: ttl_seconds")
+  end
+  local text, problem = try_to_json(value, MAX_STORED_BYTES, false)
+  if not text then
+    error("store.set: " .. (problem or "the value is too large"), 2)
+  end
+  ask("store.set", key, text, ttl_seconds)
+end
+
+functions["store.delete"] = function(key)
+  expect_key(key, "store.delete")
+  ask("store.delete", key)
+end
+
+functions["store.increment"] = function(key, by)
+  expect_key(key, "store.increment")
+  if by ~= nil then
+    expect("number", by, "store.increment: by")
+  end
+  return (ask("store.increment", key, by or 1))
+end
+
+functions["secrets.get"] = function(name)
+  expect("string", name, "secrets.get: name")
+  return (ask("secrets.get", name))
+end

@@ -1,0 +1,35 @@
+-- null, array, object: what JSON has and Lua has not.
+local private = ...
+local error, setmetatable = error, setmetatable
+local expect = private.expect
+
+-- These two only mark a table; scripts never get hold of them.
+local array_mark, object_mark = {}, {}
+private.array_mark, private.object_mark = array_mark, object_mark
+
+-- How deep arrays and objects may be nested, read or written.
+private.json_depth = 128
+
+null = setmetatable({}, {
+  __name = "null",
+  __metatable = false,
+  __tostring = function()
+    return "null"
+  end,
+  __index = function()
+    error("attempt to index null", 2)
+  end,
+  __newindex = function()
+    error("attempt to index null", 2)
+  end,
+})
+
+function array(items)
+  expect("table", items, "array")
+  return setmetatable(items, array_mark)
+end
+
+function object(fields)
+  expect("table", fields, "object")
+  return setmetatable(fields, object_mark)
+end

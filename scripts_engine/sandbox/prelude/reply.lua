@@ -1,0 +1,162 @@
+-- Reply, and what is made of the values that a script returns.
+local private = ...
+local debug_getmetatable, expect = private.debug.getmetatable, private.expect
+local try_to_json, write_log, WARN = private.try_to_json, private.write_log, private.WARN
+local find, format, lower, sort = string.find, string.format, string.lower, table.sort
+local error, math_type, next, rawequal, rawget = error, math.type, next, rawequal, rawget
+local select, setmetatable, tostring, type, unpack =
+  select, setmetatable, tostring, type, table.unpack
+
+local MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 * 1024
+local reply_mark = { __name = "Reply", __metatable = false }
+local fields = { status = true, headers = true, body = true }
+
+-- They are the platform's or the connection's.
+local forbidden = {
+  ["alt-svc"] = true,
+  ["clear-site-data"] = true,
+  ["connection"] = true,
+  ["content-length"] = true,
+  ["content-security-policy"] = true,
+  ["keep-alive"] = true,
+  ["moonhook-run-id"] = true,
+  ["proxy-authenticate"] = true,
+  ["proxy-authorization"] = true,
+  ["proxy-connection"] = true,
+  ["referrer-policy"] = true,
+  ["service-worker-allowed"] = true,
+  ["set-cookie"] = true,
+  ["strict-transport-security"] = true,
+  ["te"] = true,
+  ["trailer"] = true,
+  ["transfer-encoding"] = true,
+  ["upgrade"] = true,
+  ["x-content-type-options"] = true,
+}
+local without_body = { [204] = true, [205] = true, [304] = true }
+
+-- What is wrong with the fields of a reply, or nil.
+local function find_problem(reply)
+  local status, headers = rawget(reply, "status"), rawget(reply, "headers")
+  if status ~= nil and (math_type(status) ~= "integer" or status < 200 or status > 599) then
+    return "status must be an integer from 200 to 599"
+  end
+  if headers == nil then
+    return nil
+  elseif type(headers) ~= "table" then
+    return "headers must be a table"
+  end
+  local seen, count, bytes = {}, 0, 0
+  for name, value in next, headers do
+    if type(name) ~= "string" or not find(name, "^[%w!#$%%&'*+%-.^_`|~]+$") then
+      return "a header has an invalid name"
+    elseif type(value) ~= "string" and type(value) ~= "number" then
+      return format("the header %s must be a string", name)
+    elseif find(value, "[\0-\8\10-\31\127]") then
+      return format("the header %s holds a control character", name)
+    elseif seen[lower(name)] then
+      return format("the header %s is given twice", name)
+    end
+    seen[lower(name)] = true
+    count = count + 1
+    bytes = bytes + #name + #tostring(value)
+    if count > MAX_HEADERS or bytes > MAX_HEADER_BYTES then
+      return format("more than %d headers or %d bytes of them", MAX_HEADERS, MAX_HEADER_BYTES)
+    end
+  end
+end
+
+function Reply(given)
+  expect("table", given, "Reply")
+  local reply = {}
+  for key, value in next, given do
+    if not fields[key] then
+      error("Reply: unknown field " .. tostring(key), 2)
+    end
+    reply[key] = value
+  end
+  local problem = find_problem(reply)
+  if problem then
+    error("Reply: " .. problem, 2)
+  end
+  return setmetatable(reply, reply_mark)
+end
+
+local max_body_bytes
+
+function private.limit_reply(bytes)
+  max_body_bytes = bytes
+end
+
+-- Returns the bytes and their default content type. Nothing when they are too large.
+local function body_of(value)
+  if value == nil then
+    return "", nil
+  elseif type(value) == "string" then
+    if #value > max_body_bytes then
+      return nil
+    end
+    return value, "text/plain; charset=utf-8"
+  end
+  local text, problem = try_to_json(value, max_body_bytes, false)
+  if problem then
+    error("the result cannot be sent: " .. problem, 0)
+  end
+  return text, "application/json"
+end
+
+local function answer(status, headers, body, content_type)
+  local names = {}
+  for name in next, headers do
+    local key = lower(name)
+    if forbidden[key] then
+      write_log(WARN, format("the header %s was dropped: a script may not set it", name))
+    else
+      names[#names + 1] = name
+      if key == "content-type" then
+        content_type = nil
+      end
+    end
+  end
+  if without_body[status] then
+    if body ~= "" then
+      write_log(WARN, format("the body was dropped: status %d has none", status))
+    end
+    body, content_type = "", nil
+  end
+  sort(names)
+  local flat = {}
+  for _, name in next, names do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = tostring(headers[name])
+  end
+  if content_type then
+    flat[#flat + 1] = "Content-Type"
+    flat[#flat + 1] = content_type
+  end
+  return "succeeded", status, body, unpack(flat)
+end
+
+-- From what the script returned to the fields of an outcome.
+function private.finish(...)
+  local value, message = ...
+  if value == nil and select("#", ...) > 1 and message ~= nil then
+    return "failed", tostring(message), nil, ""
+  end
+  local status, headers = 200, {}
+  if type(value) == "table" and rawequal(debug_getmetatable(value), reply_mark) then
+    -- Its fields may have been changed since.
+    local problem = find_problem(value)
+    if problem then
+      error("Reply: " .. problem, 0)
+    end
+    status = rawget(value, "status") or status
+    headers = rawget(value, "headers") or headers
+    value = rawget(value, "body")
+  end
+  local body, content_type = body_of(value)
+  if not body then
+    return "reply-too-large"
+  end
+  return answer(status, headers, body, content_type)
+end

@@ -1,0 +1,57 @@
+-- Tells the worker which line is being run, so that it can name it when time runs out.
+local private = ...
+local call_python, debug = private.call_python, private.debug
+local create, wrap, type = coroutine.create, coroutine.wrap, type
+
+-- Every line at first, so that a single call that never returns is named; later only now and
+-- then, so that a long computation is not slowed down too much.
+local LINES_REPORTED_EACH = 2000
+local INSTRUCTIONS_PER_REPORT = 1000
+
+function private.start_trace(chunk_source)
+  local getinfo, sethook = debug.getinfo, debug.sethook
+  local lines = 0
+
+  local function on_count()
+    local info = getinfo(2, "Sl")
+    if info and info.source == chunk_source then
+      call_python("line", info.currentline)
+    end
+  end
+
+  local function on_line(_, line)
+    -- The chunks of the platform carry no line numbers, so this is the script's.
+    if line and line > 0 then
+      call_python("line", line)
+    end
+    lines = lines + 1
+    if lines >= LINES_REPORTED_EACH then
+      sethook(on_count, "", INSTRUCTIONS_PER_REPORT)
+    end
+  end
+
+  -- A hook belongs to one coroutine.
+  local function traced(body)
+    if type(body) ~= "function" then
+      return body
+    end
+    return function(...)
+      if lines < LINES_REPORTED_EACH then
+        sethook(on_line, "l")
+      else
+        sethook(on_count, "", INSTRUCTIONS_PER_REPORT)
+      end
+      return body(...)
+    end
+  end
+
+  function coroutine.create(body)
+    return create(traced(body))
+  end
+
+  function coroutine.wrap(body)
+    return wrap(traced(body))
+  end
+
+  sethook(on_line, "l")
+end

@@ -1,0 +1,32 @@
+"""The children that wait for a run: of a tenant the latest used first, to give up the oldest."""
+
+from __future__ import annotations
+
+from scripts_engine.sandbox.child_process import ChildProcess
+
+
+class WarmChildren:
+    """Not thread-safe: the pool holds its lock. In order of use, the oldest first."""
+
+    def __init__(self) -> None:
+        self._idle: list[ChildProcess] = []
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def add(self, child: ChildProcess) -> None:
+        self._idle.append(child)
+
+    def take(self, tenant: str) -> ChildProcess | None:
+        for child in reversed(self._idle):
+            if child.tenant == tenant:
+                self._idle.remove(child)
+                return child
+        return None
+
+    def take_oldest(self) -> ChildProcess:
+        return self._idle.pop(0)
+
+    def take_all(self) -> list[ChildProcess]:
+        children, self._idle = self._idle, []
+        return children

@@ -1,0 +1,2 @@
+-- expect: failed: invalid conversion specifier
+return os.date("%Ez")

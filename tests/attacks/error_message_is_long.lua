@@ -1,0 +1,2 @@
+-- expect: failed: xxxx
+error(("x"):rep(1e6))

@@ -1,0 +1,2 @@
+-- expect: failed: {"code":7}
+error({ code = 7 })

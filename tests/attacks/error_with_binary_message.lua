@@ -1,0 +1,2 @@
+-- expect: failed: boom
+error("boom\xff\0")

@@ -1,0 +1,2 @@
+-- expect: failed: nil
+error()

@@ -1,0 +1,2 @@
+-- expect: failed: attempt to concatenate a table value
+return "" .. {}

@@ -1,0 +1,2 @@
+-- expect: failed: an error object
+error(setmetatable({ print }, { __tostring = function() error("no") end }))

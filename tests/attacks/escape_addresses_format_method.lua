@@ -1,0 +1,2 @@
+-- expect: failed: '%p' is not available
+return ("%%%p"):format({})

@@ -1,0 +1,2 @@
+-- expect: succeeded: table function
+return string.format("%s %s", {}, print)

@@ -1,0 +1,2 @@
+-- expect: succeeded: X
+return tostring(setmetatable({}, { __name = "X" }))

@@ -1,0 +1,2 @@
+-- expect: succeeded: 0
+return tostring(select("#", math.randomseed()))

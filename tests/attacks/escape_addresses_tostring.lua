@@ -1,0 +1,2 @@
+-- expect: succeeded: table function thread
+return table.concat({ tostring({}), tostring(print), tostring(coroutine.create(print)) }, " ")

@@ -1,0 +1,2 @@
+-- expect: succeeded: nil nil
+return tostring(getmetatable(FromJson("[]"))) .. " " .. tostring(getmetatable(FromJson("{}")))

@@ -1,0 +1,2 @@
+-- expect: succeeded: false
+return tostring(getmetatable(Reply({})))

@@ -1,0 +1,2 @@
+-- expect: succeeded: absent
+return rawget(string, "dump") == nil and ("").dump == nil and "absent" or "there"

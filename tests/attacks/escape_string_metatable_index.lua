@@ -1,0 +1,2 @@
+-- expect: failed: attempt to index
+getmetatable("").__index = function() end

@@ -1,0 +1,2 @@
+-- expect: failed: bad argument
+setmetatable("", {})

@@ -1,0 +1,2 @@
+-- expect: failed: attempt to yield from outside a coroutine
+return crypto.sha256(coroutine.yield("x"))

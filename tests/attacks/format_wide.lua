@@ -1,0 +1,2 @@
+-- expect: failed: invalid conversion
+return string.format("%99999999d", 1)

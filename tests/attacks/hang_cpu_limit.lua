@@ -1,0 +1,3 @@
+-- expect: timed-out
+-- limits: wall=10 cpu=1
+while true do end

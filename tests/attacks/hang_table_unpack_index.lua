@@ -1,0 +1,2 @@
+-- expect: failed: too many results to unpack
+return table.unpack({}, 1, 1e8)

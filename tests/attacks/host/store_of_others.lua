@@ -1,0 +1,2 @@
+-- expect: succeeded: nothing
+return store.get("honest") == nil and "nothing" or "found"

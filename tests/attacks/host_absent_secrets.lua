@@ -1,0 +1,2 @@
+-- expect: failed: secrets is not available here
+return secrets.get("a")

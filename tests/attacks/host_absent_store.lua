@@ -1,0 +1,2 @@
+-- expect: failed: store is not available here
+store.set("a", 1)

@@ -1,0 +1,4 @@
+-- expect: failed: a table holds itself
+local t = {}
+t.t = t
+store.set("key", t)

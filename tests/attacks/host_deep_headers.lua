@@ -1,0 +1,2 @@
+-- expect: failed: header X: string expected
+http.request({ url = "http://example.org/", headers = { X = { {} } } })

@@ -1,0 +1,2 @@
+-- expect: failed: nested deeper than 128 levels
+return FromJson(('{"a":'):rep(1e5))

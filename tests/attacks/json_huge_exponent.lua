@@ -1,0 +1,2 @@
+-- expect: failed: number out of range
+return FromJson("1e999999999")

@@ -1,0 +1,2 @@
+-- expect: reply-too-large
+return FromJson("[" .. ("[],"):rep(4e5) .. "[]]")

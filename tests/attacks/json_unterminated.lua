@@ -1,0 +1,2 @@
+-- expect: failed: unterminated string
+return FromJson('"' .. ("\\"):rep(1e6))

@@ -1,0 +1,2 @@
+-- expect: failed: not valid UTF-8
+return ToJson("\xff")

@@ -1,0 +1,5 @@
+-- expect: succeeded: done
+log.info("kept")
+log = nil
+print = nil
+return "done"

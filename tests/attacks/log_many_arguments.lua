@@ -1,0 +1,3 @@
+-- expect: succeeded: done
+print(table.unpack({}, 1, 1e5))
+return "done"

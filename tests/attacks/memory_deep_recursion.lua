@@ -1,0 +1,3 @@
+-- expect: out-of-memory
+local function deep() return 1 + deep() end
+return deep()

@@ -1,0 +1,3 @@
+-- expect: out-of-memory
+local t = {}
+while true do t[#t + 1] = {} end

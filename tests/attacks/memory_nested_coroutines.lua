@@ -1,0 +1,5 @@
+-- expect: failed: C stack overflow
+local function nest()
+  return coroutine.wrap(nest)()
+end
+return nest()

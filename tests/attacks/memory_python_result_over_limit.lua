@@ -1,0 +1,3 @@
+-- expect: out-of-memory
+local text = ("x"):rep(3e7)
+return hex.encode(text)

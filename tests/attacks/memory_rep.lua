@@ -1,0 +1,2 @@
+-- expect: out-of-memory
+return ("x"):rep(1e9)

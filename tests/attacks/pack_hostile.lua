@@ -1,0 +1,2 @@
+-- expect: failed: out of limits
+return string.unpack("s17", "x")

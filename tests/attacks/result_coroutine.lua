@@ -1,0 +1,2 @@
+-- expect: failed: a thread has no JSON form
+return coroutine.create(print)

@@ -1,0 +1,4 @@
+-- expect: failed: a table holds itself
+local t = {}
+t.t = { t }
+return t

@@ -1,0 +1,2 @@
+-- expect: failed: control character
+return Reply({ headers = { ["X-A"] = "a\r\nSet-Cookie: b=c" } })

@@ -1,0 +1,2 @@
+-- expect: failed: invalid name
+return Reply({ headers = { ["X A"] = "a" } })

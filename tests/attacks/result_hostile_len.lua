@@ -1,0 +1,2 @@
+-- expect: succeeded: []
+return setmetatable({}, { __len = function() while true do end end })

@@ -1,0 +1,2 @@
+-- expect: failed: status must be
+return Reply({ status = 101 })

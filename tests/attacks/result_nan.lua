@@ -1,0 +1,2 @@
+-- expect: failed: NaN
+return { 0 / 0 }

@@ -1,0 +1,4 @@
+-- expect: failed: over 16 MiB
+local t = { "x" }
+for _ = 1, 40 do t = { t, t } end
+return ToJson(t)

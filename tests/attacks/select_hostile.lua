@@ -1,0 +1,2 @@
+-- expect: failed: index out of range
+return select(math.mininteger, 1)

@@ -1,0 +1,4 @@
+-- expect: succeeded: fresh
+local answer = leaked or "fresh"
+leaked = "leaked"
+return answer

@@ -1,0 +1,4 @@
+-- expect: succeeded: nil
+local answer = tostring(("").leaked)
+string.leaked = "leaked"
+return answer

@@ -1,0 +1,2 @@
+-- expect: failed: time.format
+return time.format(1e300)

@@ -1,0 +1,2 @@
+-- expect: succeeded: 3000000
+return tostring(#url.decode(("%zz"):rep(1e6)))

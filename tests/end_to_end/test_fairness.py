@@ -1,0 +1,56 @@
+"""One organisation's slow scripts hold up neither the others nor /session."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.moonhook_server import MoonhookServer
+from tests.sessions import call, graphql, machine_token
+
+SLOW = 'local ends = os.time() + 4 while os.time() < ends do end return "slow"'
+
+
+@pytest.fixture(scope="module")
+def moonhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
+    """One web worker with two sandboxes and eight threads."""
+    server = MoonhookServer(
+        Path(tmp_path_factory.mktemp("data")),
+        SANDBOX_SLOTS="2",
+        WEB_CONCURRENCY="1",
+        WEB_THREADS="8",
+    )
+    with server.running():
+        yield server
+
+
+def hook_of(moonhook: MoonhookServer, token: str, source: str) -> str:
+    admin = f"{moonhook.url}/admin/graphql"
+    create = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
+    script = graphql(admin, create, token, s=source)["createScript"]
+    issue = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
+    url: str = graphql(admin, issue, token, id=script["id"])["createHook"]["hook"]["url"]
+    return url
+
+
+def test_slow_scripts_hold_up_neither_other_tenants_nor_sessions(moonhook: MoonhookServer) -> None:
+    acme, globex = machine_token(moonhook, "Acme"), machine_token(moonhook, "Globex")
+    slow, quick = hook_of(moonhook, acme, SLOW), hook_of(moonhook, globex, 'return "quick"')
+    with ThreadPoolExecutor(5) as executor:
+        slow_calls = [executor.submit(call, "POST", slow) for _ in range(5)]
+        beside = [call("POST", quick)[:2] for _ in range(5)]
+        session = call("GET", f"{moonhook.url}/session", None, {"Authorization": f"Bearer {acme}"})
+        was_running = sum(not each.done() for each in slow_calls)
+        answers = [each.result() for each in slow_calls]
+
+    assert beside == [(200, b"quick")] * 5
+    assert session[0] == 200
+    assert was_running > 0
+    assert sorted(status for status, _, _ in answers) == [200, 503, 503, 503, 503]
+    refused = next(answer for answer in answers if answer[0] == 503)
+    assert json.loads(refused[1])["code"] == "busy"
+    assert int(refused[2]["Retry-After"]) >= 1
+    count = "{ runs { totalCount } }"
+    assert graphql(f"{moonhook.url}/admin/graphql", count, acme) == {"runs": {"totalCount": 1}}

@@ -1,0 +1,91 @@
+"""Scripts run in real processes here; nothing needs the settings of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from scripts_engine.sandbox.host_call import HostHandler
+from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.outcome import Outcome
+from scripts_engine.sandbox.pool import SandboxPool
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def shared_pool() -> Iterator[SandboxPool]:
+    """For tests that only look at what a script does."""
+    pool = SandboxPool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def new_pool() -> Iterator[Callable[..., SandboxPool]]:
+    """For tests that look at the processes: pools of their own, closed at the end."""
+    pools: list[SandboxPool] = []
+
+    def make(**options: Any) -> SandboxPool:
+        pools.append(SandboxPool(**options))
+        return pools[-1]
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+def run_in(
+    pool: SandboxPool,
+    source: str | bytes,
+    *,
+    tenant: str = "acme",
+    host: HostHandler | None = None,
+    limits: Limits | None = None,
+    **job: Any,
+) -> Outcome:
+    """Run a source as the script "demo"."""
+    text = source if isinstance(source, bytes) else source.encode()
+    return pool.run(
+        tenant, Job(source=text, chunk_name="demo", limits=limits or Limits(), **job), host
+    )
+
+
+@pytest.fixture
+def run(shared_pool: SandboxPool) -> Run:
+    """Run a source in the shared pool."""
+
+    def run_source(source: str | bytes, **options: Any) -> Outcome:
+        return run_in(shared_pool, source, **options)
+
+    return run_source
+
+
+@pytest.fixture
+def evaluate(run: Run) -> Callable[..., bytes]:
+    """The body of the reply to a script that must succeed."""
+
+    def evaluate_source(source: str | bytes, **options: Any) -> bytes:
+        outcome = run(source, **options)
+        assert outcome.error is None
+        assert outcome.reply is not None
+        return outcome.reply.body
+
+    return evaluate_source
+
+
+@pytest.fixture
+def fail(run: Run) -> Callable[..., str]:
+    """The message of a script that must fail."""
+
+    def fail_source(source: str | bytes, **options: Any) -> str:
+        outcome = run(source, **options)
+        assert outcome.kind == "failed"
+        assert outcome.reply is None
+        assert outcome.error is not None
+        return outcome.error.message
+
+    return fail_source

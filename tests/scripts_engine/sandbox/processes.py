@@ -1,0 +1,46 @@
+"""What the tests look up about processes, in /proc."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def children_of(pid: int | None) -> set[int]:
+    """Living children of a process."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            state, parent = state_and_parent(int(entry.name))
+            if parent == pid and state not in ("Z", "X", ""):
+                found.add(int(entry.name))
+    return found
+
+
+def zombies_of(pid: int | None) -> int:
+    entries = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    return sum(state_and_parent(entry) == ("Z", pid) for entry in entries)
+
+
+def state_and_parent(pid: int) -> tuple[str, int]:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", 0
+    return fields[0], int(fields[1])
+
+
+def is_running(pid: int) -> bool:
+    return state_and_parent(pid)[0] not in ("Z", "X", "")
+
+
+def descriptors_of(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.01)

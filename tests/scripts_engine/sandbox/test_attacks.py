@@ -1,0 +1,44 @@
+"""Every script of tests/attacks, with the outcome that its first line expects."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts_engine.attack_suite import Attack, attacks, text_of
+from scripts_engine.sandbox.pool import SandboxPool
+
+from .conftest import run_in
+
+ATTACKS = list(attacks())
+
+
+@pytest.fixture(scope="module")
+def attacked_pool():
+    pool = SandboxPool(size=4)
+    yield pool
+    pool.close()
+
+
+def test_there_are_attacks_to_try():
+    assert len(ATTACKS) >= 60
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_an_attack_ends_as_expected_and_harms_nobody(attacked_pool: SandboxPool, attack: Attack):
+    outcome = attack.run(attacked_pool, "mallory")
+    assert outcome.kind == attack.expected_kind
+    assert attack.expected_text in text_of(outcome)
+    honest = run_in(attacked_pool, "return ToJson(FromJson('[1]'))", tenant="acme")
+    assert honest.reply.body == b"[1]"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [attack for attack in ATTACKS if attack.name.startswith("state_")],
+    ids=lambda attack: attack.name,
+)
+def test_a_second_run_in_the_same_child_finds_nothing_of_the_first(
+    attacked_pool: SandboxPool, attack: Attack
+):
+    first, second = (attack.run(attacked_pool, "mallory") for _ in range(2))
+    assert text_of(first) == text_of(second) == attack.expected_text

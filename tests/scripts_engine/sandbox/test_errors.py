@@ -1,0 +1,120 @@
+"""What an administrator reads about a script that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_an_error_names_script_and_line(run):
+    error = run("local x = 1\nerror('boom')").error
+    assert error.message == "demo:2: boom"
+    assert error.line == 2
+
+
+def test_the_traceback_shows_the_way_through_the_script_only(run):
+    error = run("local function inner()\n  error('boom')\nend\nlocal x = inner()\nreturn x").error
+    assert error.traceback == (
+        "stack traceback:\n"
+        "\t[C]: in function 'error'\n"
+        "\tdemo:2: in local 'inner'\n"
+        "\tdemo:4: in main chunk"
+    )
+
+
+def test_an_error_of_the_platform_points_at_the_line_of_the_script(run):
+    error = run("local x\nx = FromJson('{')").error
+    assert error.message == "demo:2: FromJson: unexpected end at line 1 column 2"
+    assert error.line == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "crypto.sha256(nil)",
+        "crypto.hmac_sha256('key')",
+        "crypto.random_hex('x')",
+        "base64.decode('%')",
+        "hex.decode('zz')",
+        "url.encode({})",
+        "time.parse('yesterday')",
+        "time.format('now')",
+        "params.get()",
+        "params.header(7)",
+        "params.query(7)",
+        "ToJson({print})",
+        "array(1)",
+        "object('x')",
+        "http.request({})",
+        "http.get('http://example.org')",
+        "http.request({url = 'http://example.org', verb = 'GET'})",
+        "http.request({url = 'http://example.org', json = print})",
+        "store.get({})",
+        "store.set('key', print)",
+        "store.increment('key', 'x')",
+        "secrets.get()",
+        "string.format('%p', print)",
+        "setmetatable({}, {__gc = print})",
+        "local x = null.field",
+        "null.field = 1",
+    ],
+)
+def test_a_wrong_call_is_blamed_on_the_line_that_made_it(run, call):
+    error = run(f"local _\n\n{call}\nreturn 1").error
+    assert error.line == 3
+    assert error.message.startswith("demo:3: ")
+
+
+def test_a_syntax_error_names_its_line(run):
+    outcome = run("local a = 1\nlocal b = = 2")
+    assert outcome.kind == "failed"
+    assert outcome.error.message == "demo:2: unexpected symbol near '='"
+    assert outcome.error.line == 2
+
+
+def test_an_error_without_position_still_has_its_line(run):
+    error = run("\n\nerror('plain', 0)").error
+    assert (error.message, error.line) == ("plain", 3)
+
+
+def test_an_error_object_is_shown_as_json(run):
+    error = run("error({code = 7})").error
+    assert (error.message, error.line) == ('{"code":7}', 1)
+
+
+def test_an_error_object_may_describe_itself(fail):
+    source = "error(setmetatable({}, {__tostring = function() return 'out of stock' end}))"
+    assert fail(source) == "out of stock"
+
+
+def test_a_name_that_looks_like_a_position_does_not_confuse_the_line(shared_pool):
+    error = shared_pool.check_syntax("acme", b"\n\nx x", "a:9: b")
+    assert error.message.startswith("a:9: b:3: ")
+    assert error.line == 3
+
+
+def test_a_name_longer_than_lua_prints_keeps_the_line(shared_pool):
+    error = shared_pool.check_syntax("acme", b"\nx x", "n" * 200)
+    assert error.line == 2
+
+
+def test_checking_syntax_does_not_run_the_source(shared_pool):
+    assert shared_pool.check_syntax("acme", b"while true do end", "demo") is None
+
+
+def test_bytecode_is_refused(run, shared_pool):
+    assert "attempt to load a binary chunk" in run(b"\x1bLua").error.message
+    assert "attempt to load a binary chunk" in (
+        shared_pool.check_syntax("acme", b"\x1bLua", "demo").message
+    )
+
+
+def test_a_source_over_64_kib_is_refused(run, shared_pool):
+    source = b" " * (64 * 1024 + 1)
+    assert run(source).error.message == "the source is too long: 64 KiB limit"
+    assert shared_pool.check_syntax("acme", source, "demo").message == (
+        "the source is too long: 64 KiB limit"
+    )
+
+
+def test_a_message_that_is_not_utf8_is_shown_with_replacement(fail):
+    assert fail(r"error('\xff', 0)") == "\ufffd"

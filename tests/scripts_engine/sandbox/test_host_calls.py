@@ -1,0 +1,205 @@
+"""http, store and secrets: what a script sends to the process that runs it, and gets back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.limits import Limits
+
+from .conftest import run_in
+
+
+class Host:
+    """Answers every call with the same value, and remembers what it was asked."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+        self.calls = []
+
+    def __call__(self, name, args, *, deadline):
+        self.calls.append((name, args))
+        self.seconds_left = deadline - time.monotonic()
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "args"),
+    [
+        (
+            "http.get('http://a.example/')",
+            "http.request",
+            [{b"method": b"GET", b"url": b"http://a.example/", b"headers": {}}],
+        ),
+        (
+            "http.post('http://a.example/', 'text')",
+            "http.request",
+            [{b"method": b"POST", b"url": b"http://a.example/", b"body": b"text", b"headers": {}}],
+        ),
+        (
+            "http.request{url = 'u', method = 'PUT', json = {a = 1}, timeout = 2, headers = {X=1}}",
+            "http.request",
+            [
+                {
+                    b"method": b"PUT",
+                    b"url": b"u",
+                    b"body": b'{"a":1}',
+                    b"timeout": 2,
+                    b"headers": {b"X": b"1", b"Content-Type": b"application/json"},
+                }
+            ],
+        ),
+        (
+            "http.request{url = 'u', json = {}, headers = {['content-type'] = 'application/x'}}",
+            "http.request",
+            [
+                {
+                    b"method": b"GET",
+                    b"url": b"u",
+                    b"body": b"[]",
+                    b"headers": {b"content-type": b"application/x"},
+                }
+            ],
+        ),
+        ("store.get('k')", "store.get", [b"k"]),
+        ("store.set('k', {1, null})", "store.set", [b"k", b"[1,null]", None]),
+        ("store.set('k', 'v', 60)", "store.set", [b"k", b'"v"', 60]),
+        ("store.delete('k')", "store.delete", [b"k"]),
+        ("store.increment('k')", "store.increment", [b"k", 1]),
+        ("store.increment('k', -2)", "store.increment", [b"k", -2]),
+        ("secrets.get('name')", "secrets.get", [b"name"]),
+    ],
+)
+def test_what_the_host_is_asked(run, call, name, args):
+    host = Host()
+    assert run(f"local x = {call}", host=host).error is None
+    assert host.calls == [(name, args)]
+    assert 0 < host.seconds_left <= 10
+
+
+@pytest.mark.parametrize(
+    ("answer", "expression", "value"),
+    [
+        (None, "tostring(x)", "nil"),
+        (True, "tostring(x)", "true"),
+        (False, "tostring(x)", "false"),
+        (0, "tostring(x)", "0"),
+        (-1, "tostring(x)", "-1"),
+        (300, "tostring(x)", "300"),
+        (-40000, "tostring(x)", "-40000"),
+        (2**63 - 1, "tostring(x)", str(2**63 - 1)),
+        (-(2**63), "tostring(x)", str(-(2**63))),
+        (1.5, "tostring(x)", "1.5"),
+        ("text", "x", "text"),
+        (b"\xff" * 300, "tostring(#x)", "300"),
+        (b"x" * 70000, "tostring(#x)", "70000"),
+        ([1, [2, None, 3]], "tostring(x[2][3])", "3"),
+        ({"status": 200, "headers": {"a": "b"}, "body": b"\x00"}, "x.headers.a", "b"),
+        (list(range(1000)), "tostring(#x)", "1000"),
+        ({str(n): n for n in range(1000)}, "tostring(x['999'])", "999"),
+    ],
+)
+def test_what_the_host_answers_arrives(evaluate, answer, expression, value):
+    source = f"local x = secrets.get('x')\nreturn {expression}"
+    assert evaluate(source, host=Host(answer)).decode() == value
+
+
+def test_a_stored_value_is_read_as_json(evaluate):
+    assert evaluate("return store.get('k').a[2]", host=Host(b'{"a":[1,"two"]}')) == b"two"
+
+
+def test_an_absent_stored_value_is_nil(evaluate):
+    assert evaluate("return tostring(store.get('k'))", host=Host(None)) == b"nil"
+
+
+def refuse(name, args, *, deadline):
+    raise HostCallError(f"{name}: refused")
+
+
+def test_a_refusal_is_an_error_in_the_line_of_the_script(run):
+    outcome = run("local x\nx = http.get('http://a.example/')", host=refuse)
+    assert outcome.error.message == "demo:2: http.request: refused"
+    assert outcome.error.line == 2
+
+
+def test_a_refusal_can_be_caught_as_a_string(evaluate):
+    source = "local _, problem = pcall(secrets.get, 'x')\nreturn type(problem) .. ': ' .. problem"
+    assert evaluate(source, host=refuse) == b"string: secrets.get: refused"
+
+
+@pytest.mark.parametrize("library", ["http.get('u')", "store.get('k')", "secrets.get('n')"])
+def test_without_a_host_a_call_says_so(fail, library):
+    name = library.split(".")[0]
+    assert fail(f"local x = {library}") == f"demo:1: {name} is not available here"
+
+
+def test_calls_stand_in_the_timeline(run):
+    def slow(name, args, *, deadline):
+        time.sleep(0.05)
+        return refuse(name, args, deadline=deadline) if name == "http.request" else 1
+
+    outcome = run("local x = store.increment('k')\npcall(http.get, 'u')", host=slow)
+    first, second = outcome.host_calls
+    assert (first.name, first.ok, first.error) == ("store.increment", True, None)
+    assert (second.name, second.ok, second.error) == (
+        "http.request",
+        False,
+        "http.request: refused",
+    )
+    assert first.duration_seconds >= 0.05
+    assert second.offset_seconds >= first.offset_seconds + first.duration_seconds
+
+
+def test_waiting_for_the_host_uses_no_cpu_time(run):
+    def slow(name, args, *, deadline):
+        time.sleep(1.3)
+
+    outcome = run("local x = store.get('k')\nreturn 'ok'", host=slow, limits=Limits(cpu_seconds=1))
+    assert outcome.kind == "succeeded"
+    assert outcome.cpu_seconds < 1
+    assert outcome.duration_seconds >= 1.3
+
+
+def test_a_host_that_answers_too_late_does_not_save_the_run(run):
+    def too_slow(name, args, *, deadline):
+        time.sleep(max(0, deadline - time.monotonic()) + 0.05)
+
+    outcome = run(
+        "print('a')\nlocal x = store.get('k')", host=too_slow, limits=Limits(wall_seconds=0.3)
+    )
+    assert outcome.kind == "timed-out"
+    assert [line.text for line in outcome.logs] == ["a"]
+
+
+def test_host_calls_are_counted(fail):
+    host = Host(1)
+    message = fail(
+        "for i = 1, 10 do local x = store.increment('k') end",
+        host=host,
+        limits=Limits(host_calls=3),
+    )
+    assert message == "demo:1: store.increment: more than 3 host calls in a run"
+    assert len(host.calls) == 3
+
+
+def test_an_answer_that_does_not_fit_into_memory_ends_the_run_out_of_memory(run):
+    limits = Limits(lua_memory_bytes=2 * 1024 * 1024)
+    outcome = run("local x = secrets.get('x')", host=Host(b"x" * 3_000_000), limits=limits)
+    assert outcome.kind == "out-of-memory"
+
+
+def test_an_answer_over_the_frame_limit_is_an_error(fail):
+    assert "is over" in fail("local x = secrets.get('x')", host=Host(b"x" * 9_000_000))
+
+
+def test_a_fault_of_the_host_ends_the_run_and_is_not_hidden(new_pool):
+    def broken(name, args, *, deadline):
+        raise ZeroDivisionError
+
+    pool = new_pool()
+    with pytest.raises(ZeroDivisionError):
+        run_in(pool, "pcall(store.get, 'k')", host=broken)
+    assert (pool.stats().busy, pool.stats().children) == (0, 0)
+    assert run_in(pool, "return 'next'").reply.body == b"next"

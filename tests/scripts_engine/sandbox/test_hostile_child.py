@@ -1,0 +1,163 @@
+"""A child that was taken over: whatever it sends, the worker only ever ends a run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from scripts_engine.sandbox import endings, protocol
+from scripts_engine.sandbox.child_process import ChildDied, ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.conversation import Conversation
+from scripts_engine.sandbox.limits import MAX_FRAME_BYTES, Limits
+from scripts_engine.sandbox.log_area import AREA_BYTES, LogArea, create_area_file
+from scripts_engine.sandbox.protocol import FrameReader, ProtocolError, Tag
+
+
+@pytest.fixture
+def line():
+    """A child process of which the test plays the other end."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        theirs.recv(1)
+        os._exit(0)
+    child = ChildProcess(pid, ours, os.pidfd_open(pid), create_area_file())
+    yield child, theirs
+    theirs.close()
+    child.end()
+    os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\xff\xff\xff\xff",
+        struct.pack(">I", MAX_FRAME_BYTES + 1),
+        protocol.HEADER.pack(1) + b"\xc1",
+        protocol.HEADER.pack(5) + b"\x92" * 5,
+        protocol.HEADER.pack(1) + b"\x01",
+        protocol.HEADER.pack(1) + b"\x90",
+        protocol.HEADER.pack(200) + b"\x91" * 200,
+        protocol.HEADER.pack(5) + b"\xdd\xff\xff\xff\xff",
+        protocol.encode(["what"]),
+        protocol.encode([Tag.READY]),
+        protocol.encode([Tag.RUN, b"return 1"]),
+        protocol.encode([Tag.DONE]),
+        protocol.encode([Tag.DONE, b"x"]),
+        protocol.encode([Tag.CALL]),
+        protocol.encode([Tag.CALL, b"a", b"b", b"c"]),
+        protocol.encode([Tag.CALL, 1, 2]),
+        protocol.encode([Tag.CALL, b"http.request", b"\xc1"]),
+        protocol.encode([Tag.CALL, b"http.request", b"\x01"]),
+    ],
+)
+def test_nonsense_is_a_protocol_error(line, sent):
+    child, theirs = line
+    theirs.sendall(sent)
+    with pytest.raises(ProtocolError):
+        Conversation(child, Limits(), None).wait()
+
+
+def test_silence_ends_at_the_deadline(line):
+    child, _ = line
+    with pytest.raises(DeadlinePassed):
+        Conversation(child, Limits(wall_seconds=0.05), None).wait()
+
+
+def test_half_a_frame_ends_at_the_deadline(line):
+    child, theirs = line
+    theirs.sendall(protocol.HEADER.pack(100) + b"x")
+    with pytest.raises(DeadlinePassed):
+        Conversation(child, Limits(wall_seconds=0.05), None).wait()
+
+
+def test_one_that_does_not_read_ends_at_the_deadline(line):
+    child, _ = line
+    with pytest.raises(DeadlinePassed):
+        child.send(b"x" * 5_000_000, time.monotonic() + 0.05)
+
+
+def test_one_that_hangs_up_has_died(line):
+    child, theirs = line
+    theirs.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(ChildDied):
+        Conversation(child, Limits(), None).wait()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        [b"won"],
+        [1],
+        [b"failed"],
+        [b"failed", b"message"],
+        [b"failed", b"message", b"line", b""],
+        [b"failed", 1, 1, b""],
+        [b"succeeded"],
+        [b"succeeded", 200],
+        [b"succeeded", 200, "text"],
+        [b"succeeded", 99, b""],
+        [b"succeeded", True, b""],
+        [b"succeeded", 200, b"", b"X"],
+        [b"succeeded", 200, b"", b"X", 1],
+        [b"succeeded", 200, b"", b"X", b"a\r\nb"],
+        [b"succeeded", 200, b"", b"X\n", b"a"],
+        [b"succeeded", 200, b"x" * (1024 * 1024 + 1)],
+    ],
+)
+def test_an_impossible_answer_is_a_protocol_error(answer):
+    with pytest.raises(ProtocolError):
+        endings.of_run(answer, Limits())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"\xff" * AREA_BYTES,
+        struct.pack("<II", 2**32 - 1, 0),
+        struct.pack("<IIdBI", 13, 0, 0.0, 1, 2**32 - 1),
+        struct.pack("<IIdBI", 13, 0, 0.0, 9, 0),
+        struct.pack("<II", AREA_BYTES, 0) + struct.pack("<dBI", 0.0, 1, 0) * 5000,
+    ],
+)
+def test_a_ruined_log_area_is_read_without_harm(written):
+    log_file = create_area_file()
+    os.pwrite(log_file, written, 0)
+    area = LogArea(log_file)
+    os.close(log_file)
+    assert len(area.lines()) <= 1100
+    area.close()
+
+
+def test_half_a_record_is_not_shown():
+    log_file = create_area_file()
+    os.pwrite(log_file, struct.pack("<IIdBI", 16, 0, 1.0, 1, 100) + b"half", 0)
+    area = LogArea(log_file)
+    os.close(log_file)
+    assert area.lines() == ()
+    area.close()
+
+
+def test_a_time_that_is_no_time_is_not_shown():
+    log_file = create_area_file()
+    os.pwrite(log_file, struct.pack("<IIdBI", 13, 0, float("nan"), 1, 0), 0)
+    area = LogArea(log_file)
+    os.close(log_file)
+    assert area.lines() == ()
+    area.close()
+
+
+def test_frames_come_out_whole_however_they_arrive():
+    frames = protocol.encode([Tag.READY, b"x" * 100]) + protocol.encode([Tag.DONE, 1.0])
+    reader, found = FrameReader(), []
+    for position in range(len(frames)):
+        reader.feed(frames[position : position + 1])
+        message = reader.next_frame()
+        found += [message] if message else []
+    assert found == [[Tag.READY, b"x" * 100], [Tag.DONE, 1.0]]

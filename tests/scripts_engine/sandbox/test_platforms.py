@@ -1,0 +1,40 @@
+"""What holds wherever the sandbox is imported and run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT_ROOT = Path(__file__).resolve().parents[3]
+WITHOUT_SECCOMP = """
+import json, os, sys
+from scripts_engine.sandbox import lockdown
+lockdown.pyseccomp = None
+report = lockdown.lock_down(os.getppid())
+sys.stdout.write(json.dumps(report))
+"""
+WHAT_THE_WORKER_IMPORTS = """
+import json, sys
+import scripts_engine.sandbox.pool
+sys.stdout.write(json.dumps(sorted(sys.modules)))
+"""
+
+
+def run_python(source):
+    done = subprocess.run(
+        [sys.executable, "-c", source], cwd=PROJECT_ROOT, capture_output=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_platform_without_seccomp_is_reported_and_keeps_its_other_layers():
+    report = run_python(WITHOUT_SECCOMP)
+    assert report["seccomp"] is not None
+    assert {report[name] for name in ("rlimits", "no_new_privs", "pdeathsig")} == {None}
+
+
+def test_the_worker_imports_neither_lua_nor_django():
+    modules = run_python(WHAT_THE_WORKER_IMPORTS)
+    assert not {"lupa", "lupa.lua54", "pyseccomp", "django"} & set(modules)

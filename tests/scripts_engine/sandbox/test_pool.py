@@ -1,0 +1,233 @@
+"""The pool: children, tenants, slots."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+
+from .conftest import run_in
+from .processes import children_of, is_running, wait_until
+
+REMEMBER = "local old = seen or 'fresh'\nseen = 'seen'\nreturn old"
+SLOW = "while true do end"
+
+
+def test_a_tenant_keeps_its_child(new_pool):
+    pool = new_pool()
+    for _ in range(10):
+        run_in(pool, "return 1")
+    assert (pool.stats().spawned, pool.stats().children, pool.stats().idle) == (1, 1, 1)
+
+
+def test_nothing_is_started_before_the_first_run(new_pool):
+    assert new_pool().stats().fork_servers == 0
+
+
+def test_every_run_has_a_fresh_state(new_pool):
+    pool = new_pool()
+    assert [run_in(pool, REMEMBER).reply.body for _ in range(3)] == [b"fresh"] * 3
+    assert pool.stats().spawned == 1
+
+
+def test_tenants_never_share_a_child(new_pool):
+    pool = new_pool()
+    for tenant in ("acme", "globex", "initech"):
+        run_in(pool, "return 1", tenant=tenant)
+    stats = pool.stats()
+    assert (stats.spawned, stats.children, stats.evicted) == (3, 3, 0)
+
+
+def test_the_tenant_unused_longest_gives_up_its_child(new_pool):
+    pool = new_pool(size=2)
+    for tenant in ("acme", "globex", "acme", "initech"):
+        run_in(pool, "return 1", tenant=tenant)
+    assert (pool.stats().children, pool.stats().evicted) == (2, 1)
+    run_in(pool, "return 1", tenant="acme")
+    assert pool.stats().spawned == 3
+    run_in(pool, "return 1", tenant="globex")
+    assert pool.stats().spawned == 4
+
+
+def test_a_child_is_replaced_after_its_last_run(new_pool):
+    pool = new_pool(runs_per_child=3)
+    for _ in range(7):
+        assert run_in(pool, "return 1").kind == "succeeded"
+    stats = pool.stats()
+    assert (stats.spawned, stats.recycled, stats.killed) == (3, 2, 0)
+
+
+def test_a_child_is_replaced_after_it_ran_out_of_time(new_pool):
+    pool = new_pool()
+    run_in(pool, SLOW, limits=Limits(wall_seconds=0.1))
+    assert (pool.stats().children, pool.stats().killed) == (0, 1)
+    assert run_in(pool, "return 1").kind == "succeeded"
+
+
+def test_a_child_is_replaced_after_it_ran_out_of_memory(new_pool):
+    pool = new_pool()
+    run_in(pool, "return ('x'):rep(1e9)")
+    assert (pool.stats().children, pool.stats().recycled) == (0, 1)
+
+
+def test_a_failed_script_costs_no_child(new_pool):
+    pool = new_pool()
+    run_in(pool, "error('boom')")
+    run_in(pool, "syntax error")
+    run_in(pool, "return 1")
+    assert pool.stats().spawned == 1
+
+
+def test_an_idle_child_that_was_killed_is_replaced(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    (child,) = children_of(fork_server_of(pool))
+    os.kill(child, 9)
+    wait_until(lambda: not children_of(fork_server_of(pool)))
+    assert run_in(pool, "return 2").reply.body == b"2"
+
+
+def test_a_child_killed_while_it_runs_fails_the_run_and_is_not_tried_again(new_pool):
+    pool = new_pool()
+    calls = []
+
+    def kill_the_child(name, args, *, deadline):
+        calls.append(name)
+        (child,) = children_of(fork_server_of(pool))
+        os.kill(child, 9)
+        return 1
+
+    outcome = run_in(pool, "store.increment('k')\nreturn 'ok'", host=kill_the_child)
+    assert outcome.kind == "failed"
+    assert outcome.error.message == "the sandbox process was ended from outside"
+    assert calls == ["store.increment"]
+    assert run_in(pool, "return 2").reply.body == b"2"
+
+
+def test_a_killed_fork_server_is_started_again(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    first = fork_server_of(pool)
+    (child,) = children_of(first)
+    os.kill(first, 9)
+    wait_until(lambda: not is_running(child))
+    assert [run_in(pool, "return 2", tenant=t).reply.body for t in ("acme", "globex")] == [b"2"] * 2
+    assert pool.stats().fork_servers == 2
+    assert fork_server_of(pool) != first
+
+
+def test_many_threads_and_tenants_get_their_own_answers(new_pool):
+    pool = new_pool(size=4, tenant_share=2, queue_seconds=30)
+
+    def echo(number):
+        body = str(number).encode()
+        source = "return params.get('body')"
+        return run_in(pool, source, tenant=f"tenant-{number % 5}", params={"body": body}).reply.body
+
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(echo, range(600)))
+    assert answers == [str(number).encode() for number in range(600)]
+    assert pool.stats().busy == 0
+    assert pool.stats().children <= 4
+
+
+def hold_slots(pool, tenants, seconds=0.6):
+    """Threads with a run that lasts; returns when all of them hold their slot."""
+    limits = Limits(wall_seconds=seconds)
+    threads = [
+        threading.Thread(target=run_in, args=(pool, SLOW), kwargs={"tenant": t, "limits": limits})
+        for t in tenants
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: pool.stats().busy == len(tenants))
+    return threads
+
+
+def test_a_tenant_at_its_share_is_busy_and_others_run(new_pool):
+    pool = new_pool(size=4, queue_seconds=0.05)
+    threads = hold_slots(pool, ["acme", "acme"])
+    with pytest.raises(SandboxBusy) as busy:
+        run_in(pool, "return 1", tenant="acme")
+    assert busy.value.retry_after >= 1
+    assert run_in(pool, "return 1", tenant="globex").kind == "succeeded"
+    for thread in threads:
+        thread.join()
+    assert run_in(pool, "return 1", tenant="acme").kind == "succeeded"
+
+
+def test_all_slots_taken_is_busy(new_pool):
+    pool = new_pool(size=2, queue_seconds=0.05)
+    threads = hold_slots(pool, ["acme", "globex"])
+    with pytest.raises(SandboxBusy):
+        run_in(pool, "return 1", tenant="initech")
+    with pytest.raises(SandboxBusy):
+        pool.check_syntax("initech", b"return 1", "demo")
+    assert pool.stats().waiting == 0
+    for thread in threads:
+        thread.join()
+
+
+def test_waiting_for_a_slot_is_not_counted_as_running(new_pool):
+    pool = new_pool(size=2, queue_seconds=20)
+    threads = hold_slots(pool, ["acme"], seconds=0.5)
+    outcome = run_in(pool, "return 1", tenant="acme", limits=Limits(wall_seconds=0.4))
+    assert outcome.kind == "succeeded"
+    assert outcome.queue_seconds > 0.1
+    assert outcome.duration_seconds < 0.4
+    for thread in threads:
+        thread.join()
+
+
+def test_one_slot_is_everybodys_share_of_a_pool_of_one(new_pool):
+    assert new_pool(size=1).stats().tenant_share == 1
+    assert new_pool(size=8).stats().tenant_share == 4
+    assert new_pool(size=8, tenant_share=2).stats().tenant_share == 2
+
+
+def test_a_closed_pool_ends_its_processes_and_refuses(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    server = fork_server_of(pool)
+    pool.close()
+    assert not children_of(os.getpid()) & {server}
+    with pytest.raises(SandboxUnavailable):
+        run_in(pool, "return 1")
+
+
+def test_a_forked_copy_of_the_process_has_processes_of_its_own(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    server = fork_server_of(pool)
+    read, write = os.pipe()
+    copy = os.fork()
+    if copy == 0:
+        body = run_in(pool, REMEMBER).reply.body
+        os.write(write, body + b" %d" % (fork_server_of(pool) != server))
+        pool.close()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() == b"fresh 1"
+    os.waitpid(copy, 0)
+    assert run_in(pool, "return 1").kind == "succeeded"
+    assert fork_server_of(pool) == server
+
+
+def test_a_busy_time_is_measured(new_pool):
+    pool = new_pool()
+    before = time.time()
+    outcome = run_in(pool, "local stop = os.clock() + 0.2\nwhile os.clock() < stop do end")
+    assert outcome.duration_seconds >= 0.2
+    assert outcome.cpu_seconds >= 0.2
+    assert before - 1 < outcome.started_at < time.time()
+
+
+def fork_server_of(pool):
+    return pool.fork_server_pid()

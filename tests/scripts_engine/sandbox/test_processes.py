@@ -1,0 +1,193 @@
+"""What the processes hold, and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts_engine.sandbox.layers import active_layers
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.lockdown import LayerName
+
+from .conftest import run_in
+from .processes import children_of, descriptors_of, is_running, wait_until, zombies_of
+
+PROJECT_ROOT = Path(__file__).resolve().parents[3]
+WORKER = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.pool import SandboxPool
+pool = SandboxPool()
+pool.run("acme", Job(source=b"return 1", chunk_name="idle"))
+spin = Job(source=b"while true do end", chunk_name="spin")
+threading.Thread(target=pool.run, args=("globex", spin), daemon=True).start()
+while pool.stats().busy == 0:
+    pass
+print(pool.fork_server_pid(), flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def worker():
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(PROJECT_ROOT)], stdout=subprocess.PIPE
+    )
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_survives_its_worker_not_even_a_child_in_a_busy_loop(worker, ending):
+    server = int(worker.stdout.readline())
+    wait_until(lambda: len(children_of(server)) == 2)
+    children = children_of(server)
+    worker.send_signal(ending)
+    worker.wait(10)
+    wait_until(lambda: not any(is_running(pid) for pid in {server, *children}))
+
+
+def test_a_signal_to_the_terminal_group_does_not_reach_the_sandbox(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    server = pool.fork_server_pid()
+    (child,) = children_of(server)
+    assert os.getsid(server) != os.getsid(0)
+    assert os.getpgid(child) != os.getpgid(0)
+
+
+@pytest.fixture
+def child(new_pool):
+    pool = new_pool()
+    run_in(pool, "return 1")
+    (pid,) = children_of(pool.fork_server_pid())
+    return pid
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a locked-down process")
+def test_a_child_holds_its_socket_and_nothing_else(child):
+    entries = Path(f"/proc/{child}/fd").iterdir()
+    targets = {entry.name: str(entry.readlink()) for entry in entries}
+    assert {targets[n] for n in "012"} == {"/dev/null"}
+    assert targets["3"].startswith("socket:")
+    assert len(targets) == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a locked-down process")
+def test_a_child_knows_nothing_of_the_environment(child):
+    assert b"PATH=" not in Path(f"/proc/{child}/environ").read_bytes()
+    assert Path(f"/proc/{child}/cwd").resolve() == Path("/")
+
+
+def test_a_child_is_locked_down(child):
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines()
+    )
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+    assert status["Threads"] == "1"
+    limits = Path(f"/proc/{child}/limits").read_text()
+    assert [line.split()[3:5] for line in limits.splitlines() if "open files" in line] == [
+        ["0", "0"]
+    ]
+    assert [line.split()[3:5] for line in limits.splitlines() if "address space" in line] == [
+        [str(512 * 1024 * 1024)] * 2
+    ]
+
+
+def test_every_layer_is_active_when_really_tried():
+    layers = {layer.name: layer for layer in active_layers()}
+    assert set(layers) == set(LayerName)
+    assert layers["seccomp"].is_active
+    assert layers["rlimits"].is_active
+    assert layers["no_new_privs"].is_active
+    assert layers["pdeathsig"].is_active
+    assert layers["landlock"].is_active or layers["landlock"].detail
+
+
+def resident_kilobytes(pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def test_a_child_gives_back_the_memory_of_a_run_that_used_all_of_it(new_pool):
+    pool = new_pool()
+    source = """
+        pcall(function()
+            local t = {}
+            while true do t[#t + 1] = ("x"):rep(1e5) .. #t end
+        end)
+        return "survived"
+    """
+    for _ in range(10):
+        assert run_in(pool, source).reply.body == b"survived"
+    (child,) = children_of(pool.fork_server_pid())
+    wait_until(lambda: resident_kilobytes(child) < 40_000)
+
+
+def use_and_kill(pool, runs, kills):
+    for number in range(runs):
+        assert run_in(pool, "print(1)\nreturn 1", tenant=f"tenant-{number % 3}").kind == "succeeded"
+    for _ in range(kills):
+        outcome = run_in(pool, "while true do end", limits=Limits(wall_seconds=0.01))
+        assert outcome.kind == "timed-out"
+
+
+def assert_nothing_leaks(pool, runs, kills):
+    use_and_kill(pool, 30, 3)
+    run_in(pool, "return 1", tenant="tenant-0")
+    server = pool.fork_server_pid()
+    before = descriptors_of(os.getpid()), descriptors_of(server), pool.stats().children
+    use_and_kill(pool, runs, kills)
+    run_in(pool, "return 1", tenant="tenant-0")
+    wait_until(lambda: zombies_of(server) == 0)
+    wait_until(lambda: len(children_of(server)) == pool.stats().children)
+    after = descriptors_of(os.getpid()), descriptors_of(server), pool.stats().children
+    assert after == before
+
+
+def test_no_descriptor_and_no_zombie_is_left_behind(new_pool):
+    assert_nothing_leaks(new_pool(runs_per_child=50), runs=300, kills=10)
+
+
+@pytest.mark.slow
+def test_no_descriptor_and_no_zombie_is_left_behind_by_10000_runs_and_100_kills(new_pool):
+    assert_nothing_leaks(new_pool(), runs=10_000, kills=100)
+
+
+def test_a_run_of_a_locked_down_child_survives_everything_the_surface_offers(new_pool):
+    """The allow-list of system calls covers what honest scripts do."""
+    pool = new_pool()
+    source = """
+        local big = {}
+        for i = 1, 2e5 do big[i] = tostring(i) end
+        big = table.concat(big)
+        pcall(error, "x")
+        pcall(string.rep, "x", 1e9)
+        os.date("*t") os.date("%c") os.time() os.clock() os.date("!%H")
+        time.now() time.format(0) uuid.v4() crypto.random_hex(64) crypto.sha256(big)
+        crypto.hmac_sha1("k", big) crypto.hmac_sha256("k", big)
+        FromJson(ToJson({big})) base64.decode(base64.encode(big))
+        math.randomseed()
+        print(big)
+        return "alive"
+    """
+    for _ in range(10):
+        assert run_in(pool, source).reply.body == b"alive"
+    assert pool.stats().killed == 0
+
+
+def test_the_deadline_is_kept_by_the_worker(new_pool):
+    started = time.monotonic()
+    outcome = run_in(new_pool(), "while true do end", limits=Limits(wall_seconds=0.2))
+    assert outcome.kind == "timed-out"
+    assert time.monotonic() - started < 5

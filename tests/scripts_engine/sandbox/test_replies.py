@@ -1,0 +1,147 @@
+"""What a script returns, and the reply that becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts_engine.sandbox.limits import Limits
+
+JSON = ("Content-Type", "application/json")
+TEXT = ("Content-Type", "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "headers", "body"),
+    [
+        ("", 200, (), b""),
+        ("return nil", 200, (), b""),
+        ("return 'hello'", 200, (TEXT,), b"hello"),
+        (r"return '\xff\0'", 200, (TEXT,), b"\xff\x00"),
+        ("return ''", 200, (TEXT,), b""),
+        ("return {a = 1}", 200, (JSON,), b'{"a":1}'),
+        ("return {}", 200, (JSON,), b"[]"),
+        ("return 7", 200, (JSON,), b"7"),
+        ("return 7.5", 200, (JSON,), b"7.5"),
+        ("return true", 200, (JSON,), b"true"),
+        ("return false", 200, (JSON,), b"false"),
+        ("return null", 200, (JSON,), b"null"),
+        ("return Reply{}", 200, (), b""),
+        ("return Reply{status = 201, body = 'made'}", 201, (TEXT,), b"made"),
+        ("return Reply{status = 599, body = {1, 2}}", 599, (JSON,), b"[1,2]"),
+        ("return Reply{body = null}", 200, (JSON,), b"null"),
+        ("return Reply{body = false}", 200, (JSON,), b"false"),
+        (
+            "return Reply{headers = {['content-type'] = 'text/csv'}, body = 'a,b'}",
+            200,
+            (("content-type", "text/csv"),),
+            b"a,b",
+        ),
+        (
+            "return Reply{headers = {['X-B'] = 2, ['X-A'] = 'one'}}",
+            200,
+            (("X-A", "one"), ("X-B", "2")),
+            b"",
+        ),
+        ("return Reply{headers = {Location = '/é'}}", 200, (("Location", "/Ã©"),), b""),
+    ],
+)
+def test_what_a_script_returns_becomes_the_reply(run, source, status, headers, body):
+    reply = run(source).reply
+    assert (reply.status, reply.headers, reply.body) == (status, headers, body)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Set-Cookie",
+        "Clear-Site-Data",
+        "Strict-Transport-Security",
+        "Service-Worker-Allowed",
+        "Alt-Svc",
+        "Content-Length",
+        "X-Content-Type-Options",
+        "Content-Security-Policy",
+        "Referrer-Policy",
+        "Moonhook-Run-Id",
+        "Connection",
+        "Transfer-Encoding",
+        "set-cookie",
+    ],
+)
+def test_a_header_of_the_platform_is_dropped_with_a_line_in_the_log(run, name):
+    outcome = run(f"return Reply{{headers = {{['{name}'] = 'x', ['X-Kept'] = 'y'}}}}")
+    assert outcome.reply.headers == (("X-Kept", "y"),)
+    assert [(line.level, line.text) for line in outcome.logs] == [
+        ("warn", f"the header {name} was dropped: a script may not set it")
+    ]
+
+
+@pytest.mark.parametrize("status", [204, 205, 304])
+def test_a_status_without_a_body_drops_it_with_a_line_in_the_log(run, status):
+    outcome = run(f"return Reply{{status = {status}, body = 'text'}}")
+    assert (outcome.reply.status, outcome.reply.headers, outcome.reply.body) == (status, (), b"")
+    assert [line.text for line in outcome.logs] == [
+        f"the body was dropped: status {status} has none"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("return Reply{status = 199}", "status must be an integer from 200 to 599"),
+        ("return Reply{status = 600}", "status must be an integer from 200 to 599"),
+        ("return Reply{status = 200.5}", "status must be an integer from 200 to 599"),
+        ("return Reply{status = '200'}", "status must be an integer from 200 to 599"),
+        ("return Reply{headers = 'x'}", "headers must be a table"),
+        ("return Reply{headers = {['A:'] = 'x'}}", "a header has an invalid name"),
+        ("return Reply{headers = {[''] = 'x'}}", "a header has an invalid name"),
+        ("return Reply{headers = {'x'}}", "a header has an invalid name"),
+        ("return Reply{headers = {A = {}}}", "the header A must be a string"),
+        ("return Reply{headers = {A = 'a', a = 'b'}}", "is given twice"),
+        (r"return Reply{headers = {A = 'a\rb'}}", "holds a control character"),
+        (r"return Reply{headers = {A = 'a\nb'}}", "holds a control character"),
+        (r"return Reply{headers = {A = 'a\0b'}}", "holds a control character"),
+        ("return Reply{code = 200}", "unknown field code"),
+        ("return Reply(200)", "Reply: table expected, got number"),
+    ],
+)
+def test_an_invalid_reply_fails_the_script_in_its_line(run, source, message):
+    error = run(source.replace("return ", "\nlocal reply = ") + "\nreturn reply").error
+    assert error.message.startswith("demo:2: Reply: ")
+    assert message in error.message
+    assert error.line == 2
+
+
+def test_a_tail_call_leaves_no_line_to_blame(run):
+    error = run("return Reply{status = 1}").error
+    assert error.message == "Reply: status must be an integer from 200 to 599"
+    assert error.line is None
+
+
+def test_nil_and_a_message_fail_the_script_with_it(run):
+    outcome = run("return nil, 'no stock'")
+    assert outcome.kind == "failed"
+    assert outcome.reply is None
+    assert outcome.error.message == "no stock"
+    assert outcome.error.line is None
+
+
+def test_a_reply_up_to_the_limit_is_sent(run):
+    outcome = run("return ('x'):rep(1024 * 1024)")
+    assert len(outcome.reply.body) == 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["return ('x'):rep(101)", "return {('x'):rep(97)}", "return Reply{body=('x'):rep(101)}"],
+)
+def test_a_reply_over_the_limit_has_an_outcome_of_its_own(run, source):
+    outcome = run(source, limits=Limits(reply_bytes=100))
+    assert outcome.kind == "reply-too-large"
+    assert outcome.reply is None
+    assert outcome.error.message == "reply too large: 100 bytes limit"
+
+
+def test_an_unsendable_result_says_where_in_it(fail):
+    message = fail("return {orders = {{id = 1}, {id = print}}}")
+    assert message == ("the result cannot be sent: a function has no JSON form (at orders[2].id)")

@@ -1,0 +1,56 @@
+"""What a script can reach, audited in every child."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scripts_engine.sandbox import runtime
+from scripts_engine.sandbox.runtime import LuaState, UnexpectedGlobals, compile_prelude
+
+
+def native(operation: bytes, _room: float, *_values: object) -> bytes | None:
+    return {b"random": b"0123456789abcdef"}.get(operation)
+
+
+@pytest.fixture
+def prelude_copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(Path(runtime.__file__).parent / "prelude", tmp_path / "prelude"))
+
+
+def audit(folder: Path) -> None:
+    LuaState(compile_prelude(folder), native, 2**26).check_names()
+
+
+def test_the_prelude_as_it_is_passes_the_audit(prelude_copy):
+    audit(prelude_copy)
+
+
+@pytest.mark.parametrize(
+    ("addition", "name"),
+    [
+        ("surprise = 1", "surprise number"),
+        ("string.surprise = print", "string.surprise function"),
+        ("http.deep = {er = {}}", "http.deep.er table"),
+        ("setmetatable(_G, {__index = {}})", "<metatable>.__index table"),
+        ("private.debug.getmetatable('').__gc = print", "<string>.<metatable>.__gc function"),
+        ("private.debug.setmetatable(0, {__call = print})", "<metatable>.__call function"),
+        ("_G.debug = private.debug", "debug.sethook function"),
+        ("string.rep = nil", "missing: string.rep function"),
+        ("null = nil", "null.<metatable>.__index"),
+    ],
+)
+def test_any_other_name_fails_the_audit(prelude_copy, addition, name):
+    chunk = prelude_copy / "globals.lua"
+    chunk.write_text(f"{chunk.read_text()}\nlocal private = ...\n{addition}\n")
+    with pytest.raises(UnexpectedGlobals, match="unexpected: ") as refusal:
+        audit(prelude_copy)
+    assert name in str(refusal.value)
+
+
+def test_every_chunk_of_the_folder_is_loaded_by_somebody():
+    folder = Path(runtime.__file__).parent / "prelude"
+    named = {"boot", *runtime.EAGER_CHUNKS, *runtime.LATER_CHUNKS}
+    assert {path.stem for path in folder.glob("*.lua")} == named
