@@ -9,6 +9,7 @@ from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
+from scripts_engine.flows.version_diff import diff_from_previous
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 
@@ -25,6 +26,14 @@ class ScriptVersionType(DjangoObjectType):
     author = graphene.String(
         description="The e-mail of the person or the name of the key that saved it."
     )
+
+    diff = graphene.String(
+        required=True, description="What it changed: a unified diff from the version before."
+    )
+
+    @staticmethod
+    def resolve_diff(version: ScriptVersion, info: GraphQLResolveInfo) -> str:
+        return diff_from_previous(version)
 
     @staticmethod
     def resolve_author(version: ScriptVersion, info: GraphQLResolveInfo) -> str | None:

@@ -97,6 +97,39 @@ def test_a_new_source_is_a_new_version_and_the_same_one_is_not(
     assert [version["source"] for version in versions] == ["return 3", "return 2", echo.source]
 
 
+def test_an_old_version_is_restored_as_the_newest(echo: Script, acme_token: str) -> None:
+    admin_graphql(UPDATE_SCRIPT, acme_token, id=str(echo.pk), source="return 2")
+    first = echo.versions.get(number=1)
+    restore = """mutation($id: ID!) { restoreScriptVersion(version: $id) {
+        source version { number diff } versions { number author } } }"""
+    script = admin_graphql(restore, acme_token, id=str(first.pk)).data["restoreScriptVersion"]
+
+    assert script["source"] == first.source
+    assert script["versions"] == [
+        {"number": 3, "author": "warehouse"},
+        {"number": 2, "author": "warehouse"},
+        {"number": 1, "author": None},
+    ]
+    assert script["version"]["diff"].splitlines() == [
+        "--- version 2",
+        "+++ version 3",
+        "@@ -1 +1 @@",
+        "-return 2",
+        f"+{first.source}",
+    ]
+
+
+def test_another_organisations_version_is_not_restored(
+    globex: Organisation, acme_token: str
+) -> None:
+    version = make_script(globex).current_version
+    assert version is not None
+    restore = "mutation($id: ID!) { restoreScriptVersion(version: $id) { id } }"
+
+    assert admin_graphql(restore, acme_token, id=str(version.pk)).code == "NOT_FOUND"
+    assert ScriptVersion.objects.count() == 1
+
+
 def test_a_change_is_all_or_nothing(echo: Script, acme_token: str) -> None:
     answer = admin_graphql(
         UPDATE_SCRIPT, acme_token, id=str(echo.pk), name="new", on=False, source="("
