@@ -14,6 +14,8 @@ _GROUPS = (
             ("Scripts", "code", "scripts_engine_script"),
             ("Hooks", "webhook", "scripts_engine_hook"),
             ("Runs", "play_circle", "scripts_engine_run"),
+            ("Secrets", "password", "scripts_engine_secret"),
+            ("Stored values", "database", "scripts_engine_storedvalue"),
         ),
     ),
     (

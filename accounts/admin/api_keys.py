@@ -1,0 +1,165 @@
+"""API keys: issued here, with the secret shown once; revoked, never changed."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from unfold.enums import ActionVariant
+
+from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
+from accounts.admin.decorators import action, display
+from accounts.admin.links import link_to, list_of, page_of
+from accounts.admin.once import IssuedOnAdd, show_once
+from accounts.admin.panels import Link, Panel, panel_of
+from accounts.admin.reach import person
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import TenantModelAdmin
+from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
+from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.models import ApiKey, Organisation
+
+ACTIVE, EXPIRED, REVOKED = "Active", "Expired", "Revoked"
+_LABELS = {ACTIVE: "success", EXPIRED: "warning", REVOKED: "danger"}
+
+_REVOKE = Question(
+    title="Revoke API key",
+    consequences=(
+        "Programs that use it are refused from now on, and their sessions end at once. "
+        "This cannot be undone: issue a new key instead."
+    ),
+    button="Revoke",
+)
+
+
+class IssueApiKeyForm(forms.ModelForm[ApiKey]):
+    """What a new key is told. The key and its secret are made on saving."""
+
+    def clean_expires_at(self) -> Any:
+        expires_at = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise ValidationError("This time has passed already.", code="invalid")
+        return expires_at
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
+    issue_button = "Issue API key"
+    form = IssueApiKeyForm
+    list_display = ("name", "key", "organisation", "state", "created_at", "last_used_at")
+    list_filter = (("organisation", ScopedAutocompleteFilter),)
+    list_select_related = ("organisation",)
+    search_fields = ("name", "key")
+    search_help_text = "Name or key"
+    autocomplete_fields = ("organisation",)
+    actions = ("revoke_selected",)
+    actions_detail = ("revoke",)
+    add_fieldsets = ((None, {"fields": ("organisation", "name", "expires_at")}),)
+    fieldsets = (
+        (None, {"fields": ("organisation", "name", "key", "state", "expires_at")}),
+        ("History", {"fields": ("created_at", "created_by", "last_used_at", "revoked_at")}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+        shown = ["key", "state", "created_at", "created_by", "last_used_at", "revoked_at"]
+        return shown if obj is None else [*shown, "organisation", "name", "expires_at"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether there is something to revoke: the list's action, or this key."""
+        if object_id is None:
+            return self.has_view_permission(request)
+        api_key = self.get_object(request, object_id)
+        return api_key is not None and api_key.revoked_at is None
+
+    @display(description="State", label=_LABELS)
+    def state(self, api_key: ApiKey) -> str:
+        if api_key.revoked_at is not None:
+            return REVOKED
+        return EXPIRED if api_key.is_expired else ACTIVE
+
+    def save_model(
+        self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm[ApiKey], change: bool
+    ) -> None:
+        issued = issue_api_key(
+            obj.organisation, name=obj.name, expires_at=obj.expires_at, created_by=person(request)
+        )
+        obj.pk = issued.api_key.pk
+        obj.refresh_from_db()
+        request.issued = issued  # type: ignore[attr-defined]
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        issued: IssuedApiKey = request.issued  # type: ignore[attr-defined]
+        return show_once(
+            self,
+            request,
+            "admin/issued_api_key.html",
+            {
+                "title": "API key issued",
+                "api_key": obj,
+                "secret": issued.secret,
+                "curl": _curl_for_a_session(issued),
+                "done": page_of(obj),
+            },
+        )
+
+    @action(
+        description="Revoke", permissions=["revoke"], variant=ActionVariant.DANGER, icon="block"
+    )
+    def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        api_key = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _REVOKE, [api_key])
+        self._revoke(request, api_key)
+        return redirect(next_address(request, page_of(api_key)))
+
+    @admin.action(description="Revoke selected API keys", permissions=["revoke"])
+    def revoke_selected(
+        self, request: HttpRequest, queryset: QuerySet[ApiKey]
+    ) -> HttpResponse | None:
+        if not is_confirmed(request):
+            return ask(self, request, _REVOKE, queryset)
+        for api_key in queryset:
+            self._revoke(request, api_key)
+        return None
+
+    def _revoke(self, request: HttpRequest, api_key: ApiKey) -> None:
+        revoke_api_key(api_key)
+        self.log_change(request, api_key, "Revoked.")
+        self.message_user(request, f"{api_key} is revoked.", messages.SUCCESS)
+
+
+def _curl_for_a_session(issued: IssuedApiKey) -> str:
+    body = {"uid": issued.api_key.key, "password": issued.secret, "credential": "ApiKey"}
+    return (
+        f"curl -sS {settings.PUBLIC_URL}/session"
+        f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+    )
+
+
+@panel_of(Organisation)
+def keys_of_organisation(request: HttpRequest, organisation: Organisation) -> Panel:
+    live = organisation.api_keys.filter(revoked_at__isnull=True)[:10]
+    return Panel(
+        title="API keys",
+        headers=("Name", "Key", "Created", "Last used"),
+        rows=[
+            (link_to(api_key), api_key.key, api_key.created_at, api_key.last_used_at or "Never")
+            for api_key in live
+        ],
+        empty="No API key. Issue one, so that a program can open sessions and use Admin GraphQL.",
+        links=(
+            Link("All API keys", list_of(ApiKey, organisation__id__exact=organisation.pk)),
+            Link("Issue API key", list_of(ApiKey, "add", organisation=organisation.pk)),
+        ),
+    )

@@ -1,0 +1,59 @@
+"""Actions that end something ask first, and act on POST only."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import Model
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+NEXT = "next"
+_CONFIRMED = "confirmed"
+
+
+class Question(NamedTuple):
+    title: str
+    consequences: str
+    button: str
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    return request.method == "POST" and _CONFIRMED in request.POST
+
+
+def ask(
+    model_admin: ModelAdmin[Any],
+    request: HttpRequest,
+    question: Question,
+    objects: Iterable[Model],
+) -> TemplateResponse:
+    """The page whose answer is the same request again, confirmed.
+
+    Serves an object's action and, as it repeats the selection, the action of a list.
+    """
+    return TemplateResponse(
+        request,
+        "admin/confirmation.html",
+        {
+            **model_admin.admin_site.each_context(request),
+            "opts": model_admin.opts,
+            "title": question.title,
+            "question": question,
+            "objects": objects,
+            "action": request.POST.get("action", ""),
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+            "next": request.GET.get(NEXT, ""),
+        },
+    )
+
+
+def next_address(request: HttpRequest, default: str) -> str:
+    """Where to go after the action: back to the page that offered it, if it is one of ours."""
+    address = request.POST.get(NEXT, "")
+    is_ours = url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return address if is_ours else default

@@ -1,0 +1,105 @@
+"""Devices: what people logged in on by PIN. Revoked here, never made or changed."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.enums import ActionVariant
+
+from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from accounts.admin.decorators import action, display
+from accounts.admin.links import action_of, link, page_of
+from accounts.admin.panels import Panel, panel_of
+from accounts.admin.reach import own_users
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.flows.revoke_device import revoke_device
+from accounts.models import DeviceToken, User
+
+_REVOKE = Question(
+    title="Revoke device",
+    consequences=(
+        "Its sessions end at once, and its token opens no other. "
+        "The person logs in again with a new PIN code."
+    ),
+    button="Revoke",
+)
+
+
+@admin.register(DeviceToken)
+class DeviceAdmin(ReadOnlyTenantModelAdmin):
+    list_display = ("shown_label", "user", "state", "device", "created_at", "last_used_at")
+    list_filter = (("user", ScopedAutocompleteFilter),)
+    list_select_related = ("user",)
+    search_fields = ("label", "user__email")
+    search_help_text = "Label or e-mail"
+    actions = ("revoke_selected",)
+    actions_detail = ("revoke",)
+    fields = ("id", "user", "device", "label", "state", "created_at", "last_used_at", "revoked_at")
+    readonly_fields = fields
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(user__in=own_users(request))
+
+    def has_revoke_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether there is something to revoke: the list's action, or this device."""
+        if object_id is None:
+            return self.has_view_permission(request)
+        device_token = self.get_object(request, object_id)
+        return device_token is not None and device_token.revoked_at is None
+
+    @display(description="Device", ordering="label")
+    def shown_label(self, device_token: DeviceToken) -> str:
+        return device_token.label or "Without a label"
+
+    @display(description="State", label={"Active": "success", "Revoked": "danger"})
+    def state(self, device_token: DeviceToken) -> str:
+        return "Active" if device_token.revoked_at is None else "Revoked"
+
+    @action(
+        description="Revoke", permissions=["revoke"], variant=ActionVariant.DANGER, icon="block"
+    )
+    def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        device_token = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _REVOKE, [device_token])
+        self._revoke(request, device_token)
+        return redirect(next_address(request, page_of(device_token)))
+
+    @admin.action(description="Revoke selected devices", permissions=["revoke"])
+    def revoke_selected(
+        self, request: HttpRequest, queryset: QuerySet[DeviceToken]
+    ) -> HttpResponse | None:
+        if not is_confirmed(request):
+            return ask(self, request, _REVOKE, queryset)
+        for device_token in queryset:
+            self._revoke(request, device_token)
+        return None
+
+    def _revoke(self, request: HttpRequest, device_token: DeviceToken) -> None:
+        revoke_device(device_token)
+        self.log_change(request, device_token, "Revoked.")
+        self.message_user(request, f"{device_token} is revoked.", messages.SUCCESS)
+
+
+@panel_of(User)
+def devices_of_user(request: HttpRequest, user: User) -> Panel | None:
+    if not own_users(request).filter(pk=user.pk).exists():
+        return None
+    live = user.device_tokens.filter(revoked_at__isnull=True)
+    return Panel(
+        title="Devices",
+        headers=("Device", "Created", "Last used", ""),
+        rows=[
+            (
+                link(page_of(device_token), device_token.label or "Without a label"),
+                device_token.created_at,
+                device_token.last_used_at or "Never",
+                link(action_of(device_token, "revoke", **{NEXT: page_of(user)}), "Revoke"),
+            )
+            for device_token in live
+        ],
+        empty="No device. One appears here when this person logs in on it with a PIN code.",
+    )

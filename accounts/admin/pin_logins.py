@@ -1,0 +1,59 @@
+"""Logins by PIN: what was asked for, what failed, and the unlock. Codes are shown to nobody."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.admin.decorators import display
+from accounts.admin.reach import own_users
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.models import PinChallenge, PinFailures
+from accounts.models.pin_failures import DAY
+
+
+@admin.register(PinChallenge)
+class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
+    list_display = ("email", "user", "tries", "opened_at", "expires_at", "ended_at")
+    list_select_related = ("user",)
+    search_fields = ("email",)
+    search_help_text = "E-mail"
+    fields = ("email", "user", "tries", "opened_at", "expires_at", "ended_at")
+    readonly_fields = fields
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(user__in=own_users(request))
+
+
+@admin.register(PinFailures)
+class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
+    list_display = ("email", "state", "failures_today", "consecutive_failures", "day_started_at")
+    search_fields = ("email",)
+    search_help_text = "E-mail"
+    ordering = ("-consecutive_failures", "email")
+    actions = ("unlock_selected",)
+    fields = ("email", "state", "failures_today", "day_started_at", "consecutive_failures")
+    readonly_fields = fields
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(email__in=own_users(request).values("email"))
+
+    @display(description="State", label={"Open": "success", "Locked": "danger"})
+    def state(self, failures: PinFailures) -> str:
+        is_today = failures.day_started_at > timezone.now() - DAY
+        is_locked = (
+            is_today and failures.failures_today >= settings.PIN_FAILURES_PER_DAY
+        ) or failures.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES
+        return "Locked" if is_locked else "Open"
+
+    @admin.action(description="Unlock selected addresses", permissions=["view"])
+    def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:
+        for failures in queryset:
+            PinFailures.objects.unlock(failures.email)
+            self.log_change(request, failures, "Unlocked.")
+            self.message_user(
+                request, f"{failures.email} may log in by PIN again.", messages.SUCCESS
+            )

@@ -1,0 +1,69 @@
+"""Whose organisations and users a person in the admin has a say over.
+
+Superusers: all. Other staff: the organisations where they hold the administrator role, and the
+users who are a member of one of these and of nothing else.
+"""
+
+from typing import cast
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest
+
+from accounts.models import Membership, Organisation, Role, User
+
+_CACHED = "_administered_organisation_ids"
+
+
+def person(request: HttpRequest) -> User:
+    """Who is logged in; the admin lets in nobody else."""
+    return cast("User", request.user)
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+def is_administrator(request: HttpRequest) -> bool:
+    """Whether there is anything in the admin for this person."""
+    if not isinstance(request.user, User) or not request.user.is_active:
+        return False
+    return request.user.is_staff and (
+        request.user.is_superuser or bool(administered_organisation_ids(request))
+    )
+
+
+def administered_organisation_ids(request: HttpRequest) -> list[UUID]:
+    """The ids of the organisations where the person is administrator, read once a request."""
+    cached: list[UUID] | None = getattr(request, _CACHED, None)
+    if cached is None:
+        cached = list(
+            Membership.objects.filter(user=person(request), role=Role.ADMINISTRATOR).values_list(
+                "organisation_id", flat=True
+            )
+        )
+        setattr(request, _CACHED, cached)
+    return cached
+
+
+def administered_organisations(request: HttpRequest) -> QuerySet[Organisation]:
+    if is_superuser(request):
+        return Organisation.objects.all()
+    return Organisation.objects.filter(pk__in=administered_organisation_ids(request))
+
+
+def own_users(request: HttpRequest) -> QuerySet[User]:
+    """The users whose profile, devices and sessions this person may see and end.
+
+    PIN codes go to the profile's phone and e-mail: whoever may change them owns the account, so
+    no organisation may touch a user whom it shares with another, nor a superuser.
+    """
+    if is_superuser(request):
+        return User.objects.all()
+    elsewhere = Membership.objects.filter(user=OuterRef("user")).exclude(
+        organisation=OuterRef("organisation")
+    )
+    alone = Membership.objects.filter(
+        ~Exists(elsewhere), organisation__in=administered_organisation_ids(request)
+    )
+    return User.objects.filter(is_superuser=False, pk__in=alone.values("user"))

@@ -1,0 +1,171 @@
+"""The wall between tenants in the admin: every model's page stands behind it.
+
+Django's own permissions and groups play no part. What a person sees in lists, forms, choices,
+autocompletes and under addresses typed by hand are the rows within reach
+(``accounts.admin.reach``); what they may do is what the page says of itself, by default to add
+and to change.
+"""
+
+from typing import Any
+
+from django.contrib.admin.utils import unquote
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import Field, ModelChoiceField
+from django.http import Http404, HttpRequest, HttpResponse
+from unfold.admin import ModelAdmin, TabularInline
+
+from accounts.admin.panels import panels_of
+from accounts.admin.reach import (
+    administered_organisation_ids,
+    administered_organisations,
+    is_administrator,
+    is_superuser,
+)
+
+
+class _TenantChoices:
+    """Foreign keys offer what the person may see of the other model, without shortcuts to it."""
+
+    admin_site: Any
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField[Model] | None:
+        other = self.admin_site.get_model_admin(db_field.remote_field.model)
+        kwargs["queryset"] = other.get_queryset(request)
+        field: ModelChoiceField[Model] | None = super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+        return field
+
+    def formfield_for_dbfield(
+        self, db_field: Any, request: HttpRequest, **kwargs: Any
+    ) -> Field | None:
+        field: Field | None = super().formfield_for_dbfield(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+        if field is not None and isinstance(db_field, ForeignKey):
+            # The wrapper offers to add and change the other object in a window of its own.
+            field.widget = getattr(field.widget, "widget", field.widget)
+        return field
+
+
+class TenantModelAdmin(_TenantChoices, ModelAdmin):
+    """The pages of a model whose rows belong to an organisation.
+
+    ``organisation_path`` is the look-up that leads from a row to its organisation.
+    """
+
+    organisation_path = "organisation"
+    change_form_outer_after_template = "admin/panels.html"
+    list_per_page = 50
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Those of the rows that an administrator, who is no superuser, may see."""
+        ids = administered_organisation_ids(request)
+        return rows.filter(**{f"{self.organisation_path}__in": ids})
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows if is_superuser(request) else self.within_reach(request, rows)
+
+    def reaches(self, request: HttpRequest, obj: Model | None) -> bool:
+        """Whether the row, when there is one, is within the person's reach."""
+        if not is_administrator(request):
+            return False
+        if obj is None or is_superuser(request):
+            return True
+        return self.get_queryset(request).filter(pk=obj.pk).exists()
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_administrator(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.reaches(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_administrator(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.reaches(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_or_404(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of an action's address."""
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            raise Http404
+        return obj
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        raise Http404
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Only the filters that the list offers.
+
+        Any other, by a prefix or across relations, would answer questions about what is not
+        shown: with which letters a digest begins, of whom else a user is a member.
+        """
+        model_fields = {field.name for field in self.opts.get_fields()}
+        if lookup.partition("__")[0] not in model_fields:
+            return True
+        offered = (
+            entry if isinstance(entry, str) else entry[0]
+            for entry in self.get_list_filter(request)
+            if isinstance(entry, str | tuple)
+        )
+        suffixes = ("", "__exact", "__id__exact", "__isnull")
+        return lookup in {f"{field}{suffix}" for field in offered for suffix in suffixes}
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """What the address says; and the organisation, for who has only one."""
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
+        if len(sole) == 1:
+            initial.setdefault("organisation", sole[0])
+        return initial
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Model | None = None,
+    ) -> HttpResponse:
+        context["panels"] = [] if obj is None else panels_of(request, obj)
+        response: HttpResponse = super().render_change_form(
+            request, context, add, change, form_url, obj
+        )
+        return response
+
+
+class ReadOnlyTenantModelAdmin(TenantModelAdmin):
+    """Pages to look at. What may still be done to a row is an action."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class TenantInline(_TenantChoices, TabularInline):
+    """Rows inside another row's page, whose own page has checked the person's reach."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_administrator(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_administrator(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_administrator(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_administrator(request)

@@ -1,0 +1,178 @@
+"""Users: their profile for who has the say over it, their place in the organisation for others."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.contrib.filters.admin import BooleanRadioFilter
+from unfold.forms import AdminPasswordChangeForm
+
+from accounts.admin.decorators import action, display
+from accounts.admin.members import UserMembershipsInline
+from accounts.admin.reach import administered_organisations, is_superuser, own_users
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import TenantModelAdmin
+from accounts.admin.user_form import NewUserForm
+from accounts.flows.change_profile import change_profile
+from accounts.flows.create_user import create_user
+from accounts.flows.update_user import update_user
+from accounts.models import User
+
+admin.site.unregister(Group)
+
+_SHARED = (
+    "This user is a member of another organisation too. Neither of them may see or change the "
+    "profile, the devices and the sessions; the role in your own organisation is yours to change."
+)
+
+
+@admin.register(User)
+class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
+    add_form = NewUserForm
+    form = forms.ModelForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ("email", "shown_name", "is_active", "is_staff", "created_at")
+    list_filter = (
+        ("memberships__organisation", ScopedAutocompleteFilter),
+        ("is_active", BooleanRadioFilter),
+        ("is_staff", BooleanRadioFilter),
+    )
+    search_fields = ("email",)
+    search_help_text = "E-mail or name"
+    ordering = ("email",)
+    filter_horizontal: ClassVar[tuple[str, ...]] = ()
+    inlines = (UserMembershipsInline,)
+    actions_detail = ("set_password",)
+    add_fieldsets = (
+        (None, {"fields": ("email", "name", "phone")}),
+        ("Membership", {"fields": ("organisation", "role")}),
+    )
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        members = User.objects.filter(
+            memberships__organisation__in=administered_organisations(request)
+        )
+        return rows.filter(pk__in=members.values("pk"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        is_own = Exists(own_users(request).filter(pk=OuterRef("pk")))
+        return super().get_queryset(request).annotate(is_own=is_own)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By e-mail, and by the names that the person may see."""
+        term = search_term.strip()
+        found = Q(email__icontains=term) | Q(name__icontains=term, is_own=True)
+        return queryset.filter(found), False
+
+    def has_profile_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether the user's profile is this person's to change."""
+        user = self.get_object(request, object_id) if object_id else None
+        return user is not None and user.is_own
+
+    @display(description="Name")
+    def shown_name(self, user: Any) -> str:
+        return user.name if user.is_own else ""
+
+    @display(description="Password")
+    def password_state(self, user: User) -> str:
+        return "Set" if user.has_usable_password() else "None: logs in by PIN only."
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.add_fieldsets
+        if not obj.is_own:
+            return ((None, {"fields": ("email", "created_at"), "description": _SHARED}),)
+        access = ["is_active", "is_staff", "password_state"]
+        if is_superuser(request):
+            access.insert(2, "is_superuser")
+        return (
+            (None, {"fields": ("email", "name", "phone")}),
+            ("Access", {"fields": access}),
+            ("History", {"fields": ("id", "created_at", "last_login")}),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        always = ["id", "created_at", "last_login", "password_state"]
+        if obj is not None and not obj.is_own:
+            return [*always, "email"]
+        return always if is_superuser(request) else [*always, "is_staff"]
+
+    def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
+        return () if obj is None else self.inlines
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        if obj is None:
+            form.organisations = administered_organisations(request)
+            form.is_organisation_required = not is_superuser(request)
+        return form
+
+    def save_model(
+        self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool
+    ) -> None:
+        if not change:
+            obj.pk = _create(form.cleaned_data).pk
+            obj.refresh_from_db()
+            return
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        # As the database has it: the form's own has its changes already.
+        user = User.objects.get(pk=obj.pk)
+        organisation = user.sole_organisation()
+        if is_superuser(request):
+            change_profile(user, **changes)
+        elif changes and organisation is not None:
+            update_user(organisation, user, **changes)
+
+    @action(description="Set password", permissions=["profile"], icon="password")
+    def set_password(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return redirect("admin:auth_user_password_change", object_id)
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        if not self.get_or_404(request, id).is_own:
+            raise PermissionDenied
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        return response
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """For superusers: it tells of the user's places in other organisations."""
+        if not is_superuser(request):
+            raise PermissionDenied
+        response: HttpResponse = super().history_view(request, object_id, extra_context)
+        return response
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        response: HttpResponse = super().change_view(
+            request,
+            object_id,
+            form_url,
+            {**(extra_context or {}), "show_history": is_superuser(request)},
+        )
+        return response
+
+
+def _create(data: dict[str, Any]) -> User:
+    profile = {name: data[name] for name in ("email", "name", "phone")}
+    if data["organisation"] is None:
+        user: User = User.objects.create_user(**profile)
+        return user
+    return create_user(data["organisation"], role=data["role"], **profile)

@@ -1,0 +1,109 @@
+"""Scripts on their organisation's page; hooks, runs and versions on their script's."""
+
+from collections.abc import Iterable
+
+from django.http import HttpRequest
+
+from accounts.admin.labels import DANGER, SUCCESS, label
+from accounts.admin.links import link, link_to, list_of, page_of
+from accounts.admin.panels import Link, Panel, panel_of
+from accounts.models import Organisation
+from scripts_engine.admin.statuses import status_label
+from scripts_engine.models import Hook, Run, Script, ScriptVersion
+
+_LATEST = 10
+
+
+@panel_of(Organisation)
+def scripts_of_organisation(request: HttpRequest, organisation: Organisation) -> Panel:
+    scripts = Script.objects.of_organisation(organisation)[:_LATEST]
+    return Panel(
+        title="Scripts",
+        headers=("Name", "State", "Changed"),
+        rows=[
+            (link_to(script), _enabled(script.is_enabled), script.updated_at) for script in scripts
+        ],
+        empty="No script. Write one, then issue a hook that runs it.",
+        links=(
+            Link("All scripts", list_of(Script, organisation__id__exact=organisation.pk)),
+            Link("Write script", list_of(Script, "add", organisation=organisation.pk)),
+        ),
+    )
+
+
+@panel_of(Script)
+def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
+    return Panel(
+        title="Hooks",
+        headers=("Name", "HookID", "State", "Created"),
+        rows=[
+            (link_to(hook), hook.pk, _enabled(hook.is_enabled), hook.created_at)
+            for hook in script.hooks.filter(deleted_at__isnull=True)
+        ],
+        empty="No hook. Issue one, and give its URL to whoever shall run this script.",
+        links=(Link("Issue hook", list_of(Hook, "add", script=script.pk)),),
+    )
+
+
+@panel_of(Script)
+def runs_of_script(request: HttpRequest, script: Script) -> Panel:
+    return _runs(
+        script.runs.select_related("hook")[:_LATEST],
+        empty="Never ran. Issue a hook and call it: the run appears here.",
+        all_runs=list_of(Run, script__id__exact=script.pk),
+    )
+
+
+@panel_of(Hook)
+def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
+    return _runs(
+        hook.runs.select_related("hook")[:_LATEST],
+        empty="Never called. The call token was shown when the hook was issued.",
+        all_runs=list_of(Run, hook__id__exact=hook.pk),
+    )
+
+
+@panel_of(Script)
+def versions_of_script(request: HttpRequest, script: Script) -> Panel:
+    versions = script.versions.select_related("created_by", "created_with")[:_LATEST]
+    return Panel(
+        title="Versions",
+        headers=("Version", "Saved", "By"),
+        rows=[
+            (
+                link(page_of(version), _number(version, script)),
+                version.created_at,
+                version.created_by or version.created_with or "",
+            )
+            for version in versions
+        ],
+        empty="No version yet.",
+    )
+
+
+def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
+    return Panel(
+        title="Latest runs",
+        headers=("Started", "Outcome", "Response", "Ran", "Trigger"),
+        rows=[
+            (
+                link(page_of(run), run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
+                status_label(run.status),
+                run.response_status,
+                f"{run.duration_ms:.1f} ms",
+                run.hook or run.get_trigger_display(),
+            )
+            for run in runs
+        ],
+        empty=empty,
+        links=(Link("All runs", all_runs),),
+    )
+
+
+def _number(version: ScriptVersion, script: Script) -> str:
+    is_current = version.pk == script.current_version_id
+    return f"{version.number} (current)" if is_current else str(version.number)
+
+
+def _enabled(is_enabled: bool) -> str:
+    return label("Enabled", SUCCESS) if is_enabled else label("Disabled", DANGER)

@@ -1,0 +1,100 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.contrib.filters.admin import BooleanRadioFilter
+
+from accounts.admin.confirmation import Question
+from accounts.admin.decorators import action, display
+from accounts.admin.links import list_of
+from accounts.admin.reach import person
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.script_form import ScriptForm
+from scripts_engine.admin.statuses import status_label
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.delete_script import delete_script
+from scripts_engine.flows.update_script import update_script
+from scripts_engine.models import Hook, Run, Script
+
+_DELETE = Question(
+    title="Delete script",
+    consequences=(
+        "It and its hooks stop at once: whoever calls them gets 404. "
+        "Its runs stay readable. This cannot be undone."
+    ),
+    button="Delete",
+)
+
+
+@admin.register(Script)
+class ScriptAdmin(DeletedByFlowModelAdmin):
+    form = ScriptForm
+    list_display = ("name", "organisation", "is_enabled", "hook_count", "last_run", "updated_at")
+    list_filter = (
+        ("organisation", ScopedAutocompleteFilter),
+        ("is_enabled", BooleanRadioFilter),
+    )
+    list_select_related = ("organisation",)
+    ordering = ("-created_at", "-id")
+    search_fields = ("name",)
+    search_help_text = "Name"
+    autocomplete_fields = ("organisation",)
+    warn_unsaved_form = True
+    actions_detail = ("issue_hook",)
+    delete_question = _DELETE
+
+    def delete_by_flow(self, obj: Script) -> None:
+        delete_script(obj)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        scripts: Any = super().get_queryset(request)
+        last_run = Run.objects.filter(script=OuterRef("pk")).order_by("-id").values("status")
+        rows: QuerySet[Any] = (
+            scripts.existing()
+            .select_related("organisation", "current_version")
+            .annotate(
+                hooks_in_use=Count("hooks", filter=Q(hooks__deleted_at__isnull=True)),
+                last_status=Subquery(last_run[:1]),
+            )
+        )
+        return rows
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        fields = ("name", "source", "timeout_seconds", "is_enabled")
+        return ((None, {"fields": ("organisation", *fields) if obj is None else fields}),)
+
+    @display(description="Hooks", ordering="hooks_in_use")
+    def hook_count(self, script: Any) -> int:
+        count: int = script.hooks_in_use
+        return count
+
+    @display(description="Last run", ordering="last_status")
+    def last_run(self, script: Any) -> str:
+        return status_label(script.last_status) if script.last_status else "Never ran"
+
+    def save_model(
+        self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool
+    ) -> None:
+        author = Author(user=person(request))
+        data = form.cleaned_data
+        settings = {name: data[name] for name in ("timeout_seconds", "is_enabled")}
+        if change:
+            source = data["source"] if data["source"] != obj.source else None
+            update_script(obj, author=author, source=source, name=data["name"], **settings)
+            return
+        script = create_script(
+            obj.organisation, name=data["name"], source=data["source"], author=author
+        )
+        update_script(script, author=author, **settings)
+        obj.pk = script.pk
+        obj.refresh_from_db()
+
+    @action(description="Issue hook", icon="webhook")
+    def issue_hook(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        script = self.get_or_404(request, object_id)
+        return redirect(list_of(Hook, "add", script=script.pk))

@@ -1,0 +1,75 @@
+"""Secrets of scripts: set here, never shown."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from accounts.admin.confirmation import Question
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.flows.delete_secret import delete_secret
+from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.models import Secret
+
+_DELETE = Question(
+    title="Delete secret",
+    consequences="Scripts get nil for it from now on. Its value is gone; keep it elsewhere.",
+    button="Delete",
+)
+
+
+class SecretForm(forms.ModelForm[Secret]):
+    """A name and a new value. The flow has the last word on both, as the last step of cleaning."""
+
+    value = forms.CharField(
+        strip=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "autocomplete": "off"}),
+        help_text="Kept encrypted and never shown: to know it again, set it anew.",
+    )
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            self.instance = set_secret(
+                self.instance.organisation,
+                name=self.instance.name,
+                value=self.cleaned_data["value"],
+            )
+        except ValidationError as error:
+            self.add_error(None, error)
+
+
+@admin.register(Secret)
+class SecretAdmin(DeletedByFlowModelAdmin):
+    form = SecretForm
+    delete_question = _DELETE
+    list_display = ("name", "organisation", "created_at", "updated_at")
+    list_filter = (("organisation", ScopedAutocompleteFilter),)
+    list_select_related = ("organisation",)
+    search_fields = ("name",)
+    search_help_text = "Name"
+    autocomplete_fields = ("organisation",)
+    add_fieldsets = ((None, {"fields": ("organisation", "name", "value")}),)
+    fieldsets = (
+        (None, {"fields": ("organisation", "name", "value")}),
+        ("History", {"fields": ("created_at", "updated_at")}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+        times = ["created_at", "updated_at"]
+        return times if obj is None else [*times, "organisation", "name"]
+
+    def save_model(
+        self, request: HttpRequest, obj: Secret, form: forms.ModelForm[Secret], change: bool
+    ) -> None:
+        """Saved already, by the form."""
+
+    def delete_by_flow(self, obj: Any) -> None:
+        delete_secret(obj.organisation, obj.name)

@@ -1,0 +1,32 @@
+"""What scripts keep between runs: to look at."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from accounts.admin.decorators import display
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from scripts_engine.models import StoredValue
+
+_LISTED_CHARACTERS = 80
+
+
+@admin.register(StoredValue)
+class StoredValueAdmin(ReadOnlyTenantModelAdmin):
+    list_display = ("__str__", "beginning", "organisation", "updated_at", "expires_at")
+    list_filter = (("organisation", ScopedAutocompleteFilter),)
+    list_select_related = ("organisation",)
+    fields = ("__str__", "value", "organisation", "updated_at", "expires_at")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).live()  # type: ignore[attr-defined]
+        return rows
+
+    @display(description="Value")
+    def beginning(self, stored: StoredValue) -> str:
+        return Truncator(stored.value).chars(_LISTED_CHARACTERS)

@@ -1,0 +1,157 @@
+"""Open sessions: looked at and ended here."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.enums import ActionVariant
+
+from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from accounts.admin.decorators import action, display
+from accounts.admin.links import action_of, link, list_of, page_of
+from accounts.admin.panels import Panel, panel_of
+from accounts.admin.reach import administered_organisation_ids, own_users
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.models import ApiKey, User
+from sessions_api.flows.end_session import end_session
+from sessions_api.models import Session
+
+_END = Question(
+    title="End session",
+    consequences=(
+        "Its token is refused from now on. The API key or device that opened it stays valid and "
+        "can open another: revoke that to keep it out."
+    ),
+    button="End session",
+)
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyTenantModelAdmin):
+    """Only live sessions: an ended one has no row, and an expired one has nothing to end."""
+
+    list_display = (
+        "owner",
+        "shown_credential",
+        "organisation",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "client_address",
+    )
+    list_filter = (("api_key", ScopedAutocompleteFilter),)
+    search_fields = ("device_token__user__email", "api_key__name", "api_key__key")
+    search_help_text = "E-mail, or name or key of an API key"
+    actions = ("end_selected",)
+    actions_detail = ("end",)
+    fields = (
+        "id",
+        "owner",
+        "shown_credential",
+        "organisation",
+        "email",
+        "client_address",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+    )
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        sessions: Any = super().get_queryset(request)
+        rows: QuerySet[Any] = sessions.live().with_owners()
+        return rows
+
+    def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(
+            Q(api_key__organisation__in=administered_organisation_ids(request))
+            | Q(device_token__user__in=own_users(request))
+        )
+
+    def has_end_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        if object_id is None:
+            return self.has_view_permission(request)
+        return self.get_object(request, object_id) is not None
+
+    @display(description="Whose")
+    def owner(self, session: Session) -> str:
+        return str(session.user or session.api_key)
+
+    @display(description="Credential", label={"API key": "info", "Device token": "primary"})
+    def shown_credential(self, session: Session) -> str:
+        return str(session.credential.label)
+
+    @action(
+        description="End session",
+        permissions=["end"],
+        variant=ActionVariant.DANGER,
+        icon="logout",
+    )
+    def end(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        session = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _END, [session])
+        self._end(request, session)
+        return redirect(next_address(request, list_of(Session)))
+
+    @admin.action(description="End selected sessions", permissions=["end"])
+    def end_selected(
+        self, request: HttpRequest, queryset: QuerySet[Session]
+    ) -> HttpResponse | None:
+        if not is_confirmed(request):
+            return ask(self, request, _END, queryset)
+        for session in queryset:
+            self._end(request, session)
+        return None
+
+    def _end(self, request: HttpRequest, session: Session) -> None:
+        self.log_deletions(request, [session])
+        end_session(session)
+        self.message_user(
+            request, f"A session of {self.owner(session)} has ended.", messages.SUCCESS
+        )
+
+
+@panel_of(User)
+def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
+    if not own_users(request).filter(pk=user.pk).exists():
+        return None
+    return Panel(
+        title="Sessions",
+        headers=("Device", "Opened", "Last used", "Expires", "From", ""),
+        rows=[
+            (
+                session.device_token.label or "Without a label" if session.device_token else "",
+                session.created_at,
+                session.last_used_at,
+                session.expires_at,
+                session.client_address or "",
+                link(action_of(session, "end", **{NEXT: page_of(user)}), "End"),
+            )
+            for session in Session.objects.of_user(user).with_owners()
+        ],
+        empty="No open session. A device of this person opens one at POST /session.",
+    )
+
+
+@panel_of(ApiKey)
+def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
+    return Panel(
+        title="Sessions",
+        headers=("Stated e-mail", "Opened", "Last used", "Expires", "From", ""),
+        rows=[
+            (
+                session.email,
+                session.created_at,
+                session.last_used_at,
+                session.expires_at,
+                session.client_address or "",
+                link(action_of(session, "end", **{NEXT: page_of(api_key)}), "End"),
+            )
+            for session in Session.objects.live().filter(api_key=api_key)
+        ],
+        empty="No open session. A program opens one at POST /session with this key and its secret.",
+    )

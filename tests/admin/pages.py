@@ -1,0 +1,72 @@
+"""What admin tests ask for, and what must not change when it is refused."""
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from scripts_engine.event import Event
+from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.models import Hook, Run, Trigger
+
+OUR_APPS = ("accounts", "sessions_api", "scripts_engine")
+OUR_MODELS = [model for app in OUR_APPS for model in apps.get_app_config(app).get_models()]
+CONFIRMED = {"confirmed": "yes"}
+
+
+def logged_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def list_of(model: type[Any], page: str = "changelist") -> str:
+    opts = model._meta
+    return reverse(f"admin:{opts.app_label}_{opts.model_name}_{page}")
+
+
+def page_of(obj: Any, action: str = "change") -> str:
+    opts = obj._meta
+    return reverse(f"admin:{opts.app_label}_{opts.model_name}_{action}", args=[quote(obj.pk)])
+
+
+def action_on(obj: Any, action: str, **more: str) -> dict[str, Any]:
+    """The body of a list's action on that one row."""
+    return {"action": action, "_selected_action": str(obj.pk), **CONFIRMED, **more}
+
+
+def run_of(hook: Hook, body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> Run:
+    version = hook.script.current_version
+    subject = Subject(
+        script=hook.script,
+        version=version,
+        source=hook.script.source,
+        trigger=Trigger.HOOK,
+        hook=hook,
+    )
+    event = Event(
+        method="POST", query="a=1", headers=headers, body=body, client_address="203.0.113.9"
+    )
+    return run_script(subject, event).run
+
+
+def everything() -> dict[str, list[dict[str, Any]]]:
+    """Every row of ours, to compare before and after; and the admin's history."""
+    return {
+        model.__name__: sorted(model._default_manager.values(), key=str)
+        for model in [*OUR_MODELS, LogEntry]
+    }
+
+
+def text_of(response: Any) -> str:
+    text: str = response.content.decode()
+    return text
+
+
+def nothing_inlined() -> dict[str, str]:
+    """The management form of the one inline that pages have, left as it is."""
+    return {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}

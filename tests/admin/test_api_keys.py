@@ -1,0 +1,141 @@
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session as AdminSession
+from django.test import Client
+from django.utils import timezone
+
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.models import ApiKey, Organisation, User
+from sessions_api.models import Session
+from tests import factories
+from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+
+
+def issue(client: Client, organisation: Organisation, **changes: str) -> Any:
+    form = {"organisation": str(organisation.pk), "name": "warehouse", **changes}
+    return client.post(list_of(ApiKey, "add"), form)
+
+
+def secret_in(response: Any) -> str:
+    found = re.search(r"mhs_\w{46}", text_of(response))
+    assert found is not None
+    return found[0]
+
+
+def test_bob_issues_a_key_and_what_is_shown_opens_a_session(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    response = issue(as_bob, acme)
+
+    key = ApiKey.objects.get()
+    assert response.status_code == 200
+    assert (key.organisation, key.created_by) == (acme, bob)
+    body = re.search(r"-d '(\{.*?\})'", html.unescape(text_of(response)))
+    assert body is not None
+    login = json.loads(body[1])
+    assert login["password"] == secret_in(response)
+    assert factories.open_session(login).startswith("mhx_")
+
+
+def test_the_secret_is_in_that_answer_and_nowhere_else(as_bob: Client, acme: Organisation) -> None:
+    response = issue(as_bob, acme)
+
+    secret = secret_in(response)
+    assert "no-store" in response["Cache-Control"]
+    assert secret not in str(response.cookies)
+    assert secret not in str([session.get_decoded() for session in AdminSession.objects.all()])
+    assert secret not in str(list(LogEntry.objects.values()))
+    assert secret not in text_of(as_bob.get(page_of(ApiKey.objects.get())))
+    assert secret not in text_of(as_bob.get(list_of(ApiKey)))
+
+
+def test_the_history_tells_that_it_was_issued(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    issue(as_bob, acme)
+
+    entry = LogEntry.objects.get()
+    assert entry.is_addition()
+    assert (entry.user, entry.object_id) == (bob, str(ApiKey.objects.get().pk))
+
+
+def test_a_time_in_the_past_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
+    response = issue(as_bob, acme, expires_at_0="2020-01-01", expires_at_1="00:00:00")
+
+    assert response.status_code == 200
+    assert "This time has passed already" in text_of(response)
+    assert not ApiKey.objects.exists()
+
+
+def test_no_digest_is_shown(as_root: Client, acme_key: IssuedApiKey) -> None:
+    assert acme_key.api_key.digest not in text_of(as_root.get(page_of(acme_key.api_key)))
+
+
+def test_asking_to_revoke_revokes_nothing(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    response = as_bob.get(page_of(acme_key.api_key, "revoke"))
+
+    assert response.status_code == 200
+    assert "their sessions end at once" in text_of(response)
+    acme_key.api_key.refresh_from_db()
+    assert acme_key.api_key.revoked_at is None
+
+
+def test_revoking_ends_the_key_and_its_sessions(
+    as_bob: Client, acme_key: IssuedApiKey, acme_token: str
+) -> None:
+    response = as_bob.post(page_of(acme_key.api_key, "revoke"), CONFIRMED)
+
+    assert response.status_code == 302
+    acme_key.api_key.refresh_from_db()
+    assert acme_key.api_key.revoked_at is not None
+    assert not Session.objects.live().exists()
+    assert LogEntry.objects.get().change_message == "Revoked."
+
+
+def test_a_post_without_the_confirmation_asks(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    response = as_bob.post(page_of(acme_key.api_key, "revoke"))
+
+    assert response.status_code == 200
+    acme_key.api_key.refresh_from_db()
+    assert acme_key.api_key.revoked_at is None
+
+
+def test_a_revoked_key_has_nothing_to_revoke(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    ApiKey.objects.update(revoked_at=timezone.now())
+
+    assert as_bob.get(page_of(acme_key.api_key, "revoke")).status_code == 403
+    assert page_of(acme_key.api_key, "revoke") not in text_of(as_bob.get(page_of(acme_key.api_key)))
+
+
+def test_the_list_revokes_after_asking(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    selection = {"action": "revoke_selected", "_selected_action": str(acme_key.api_key.pk)}
+
+    asked = as_bob.post(list_of(ApiKey), selection)
+    unchanged = ApiKey.objects.get().revoked_at
+    done = as_bob.post(list_of(ApiKey), action_on(acme_key.api_key, "revoke_selected"))
+
+    assert (asked.status_code, unchanged) == (200, None)
+    assert done.status_code == 302
+    assert ApiKey.objects.get().revoked_at is not None
+
+
+@pytest.mark.parametrize("address", ["//evil.example/", "https://evil.example/", "javascript:1"])
+def test_the_way_back_leads_to_no_other_site(
+    as_bob: Client, acme_key: IssuedApiKey, address: str
+) -> None:
+    response = as_bob.post(page_of(acme_key.api_key, "revoke"), {**CONFIRMED, "next": address})
+
+    assert response["Location"] == page_of(acme_key.api_key)
+
+
+def test_a_key_is_never_changed_nor_deleted(as_root: Client, acme_key: IssuedApiKey) -> None:
+    changed = as_root.post(page_of(acme_key.api_key), {"name": "other"})
+    deleted = as_root.post(page_of(acme_key.api_key, "delete"), {"post": "yes"})
+
+    assert (changed.status_code, deleted.status_code) == (403, 403)
+    assert ApiKey.objects.get().name == "warehouse"

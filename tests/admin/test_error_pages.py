@@ -1,0 +1,32 @@
+from http import HTTPStatus
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client, RequestFactory
+
+from config.http.fallbacks import server_error
+from tests.admin.pages import text_of
+
+
+@pytest.mark.parametrize("template", ["403.html", "404.html", "500.html"])
+def test_error_pages_load_nothing(template: str) -> None:
+    text = render_to_string(template)
+
+    assert "<h1>" in text
+    assert "src=" not in text
+    assert "stylesheet" not in text
+    assert 'href="/admin/"' in text
+
+
+def test_an_address_of_nothing_says_so_in_a_page(as_bob: Client) -> None:
+    response = as_bob.get("/admin/scripts_engine/script/no-uuid/change/")
+
+    assert response.status_code == HTTPStatus.NOT_FOUND
+    assert "There is nothing here" in text_of(response)
+
+
+def test_an_unexpected_error_in_the_admin_is_a_page() -> None:
+    response = server_error(RequestFactory().get("/admin/"))
+
+    assert response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
+    assert "Something went wrong here" in text_of(response)

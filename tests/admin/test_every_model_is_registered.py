@@ -1,0 +1,38 @@
+"""Whatever is stored can be looked at, or there is a reason why not."""
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+from accounts.admin.members import MembersInline, UserMembershipsInline
+from accounts.admin.tenancy import TenantModelAdmin
+from accounts.models import Membership
+from tests.admin.pages import OUR_MODELS
+
+EXEMPT = {
+    "Membership": "Listed on the pages of its organisation and of its user.",
+    "PinCode": "Nothing but a digest and a time; its challenge shows what there is to know.",
+    "RateWindow": "Counters of the rate limits, which end by themselves.",
+}
+
+
+@pytest.mark.parametrize("model", OUR_MODELS, ids=lambda model: model.__name__)
+def test_every_model_is_in_the_admin(model: type) -> None:
+    assert admin.site.is_registered(model) or model.__name__ in EXEMPT
+
+
+@pytest.mark.parametrize(
+    "model_admin",
+    [admin.site.get_model_admin(model) for model in OUR_MODELS if admin.site.is_registered(model)],
+    ids=lambda model_admin: type(model_admin).__name__,
+)
+def test_every_page_stands_behind_the_wall_between_tenants(model_admin: object) -> None:
+    assert isinstance(model_admin, TenantModelAdmin)
+
+
+def test_the_exempt_membership_has_its_inlines() -> None:
+    assert MembersInline.model is UserMembershipsInline.model is Membership
+
+
+def test_djangos_groups_have_no_page() -> None:
+    assert not admin.site.is_registered(Group)

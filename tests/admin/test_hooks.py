@@ -1,0 +1,146 @@
+import html
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session as AdminSession
+from django.test import Client
+
+from scripts_engine.models import Hook, Script
+from tests import factories
+from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+
+
+def issue(client: Client, script: Script) -> Any:
+    return client.post(list_of(Hook, "add"), {"script": str(script.pk), "name": "shop"})
+
+
+def token_in(response: Any) -> str:
+    found = re.search(r"mhc_\w{46}", text_of(response))
+    assert found is not None
+    return found[0]
+
+
+def call(hook: Hook, call_token: str) -> Any:
+    return Client().post(
+        urlsplit(hook.url_with(call_token)).path, b"hello", content_type="text/plain"
+    )
+
+
+def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
+    as_bob: Client, acme_script: Script
+) -> None:
+    response = issue(as_bob, acme_script)
+
+    hook = Hook.objects.get()
+    text = html.unescape(text_of(response))
+    token = token_in(response)
+    assert response.status_code == 200
+    assert f"curl -sS '{hook.url_with(token)}'" in text
+    assert f"curl -sS -u '{hook.pk}:{token}' '{hook.secure_url}'" in text
+    assert call(hook, token).content == b"hello"
+    by_basic = Client().post(
+        urlsplit(hook.secure_url).path,
+        b"hello",
+        content_type="text/plain",
+        headers=factories.basic(hook.pk, token),
+    )
+    assert by_basic.content == b"hello"
+
+
+def test_the_token_is_in_that_answer_and_nowhere_else(as_bob: Client, acme_script: Script) -> None:
+    response = issue(as_bob, acme_script)
+
+    token, hook = token_in(response), Hook.objects.get()
+    assert "no-store" in response["Cache-Control"]
+    assert token not in str(response.cookies)
+    assert token not in str([session.get_decoded() for session in AdminSession.objects.all()])
+    assert token not in str(list(LogEntry.objects.values()))
+    assert token not in text_of(as_bob.get(page_of(hook)))
+    assert hook.digest not in text_of(as_bob.get(page_of(hook)))
+
+
+def test_asking_to_rotate_rotates_nothing(as_bob: Client, acme_script: Script) -> None:
+    issued = factories.make_hook(acme_script)
+
+    response = as_bob.get(page_of(issued.hook, "rotate"))
+
+    assert response.status_code == 200
+    assert "mhc_" not in text_of(response)
+    assert call(issued.hook, issued.call_token).status_code == 200
+
+
+def test_rotating_shows_a_new_token_and_refuses_the_old_one(
+    as_bob: Client, acme_script: Script
+) -> None:
+    issued = factories.make_hook(acme_script)
+
+    response = as_bob.post(page_of(issued.hook, "rotate"), CONFIRMED)
+
+    assert response.status_code == 200
+    assert call(issued.hook, token_in(response)).status_code == 200
+    assert call(issued.hook, issued.call_token).status_code == 404
+    assert LogEntry.objects.get().change_message == "Rotated the call token."
+
+
+def test_a_disabled_hook_answers_404_until_it_is_enabled(
+    as_bob: Client, acme_script: Script
+) -> None:
+    issued = factories.make_hook(acme_script)
+
+    as_bob.post(list_of(Hook), action_on(issued.hook, "disable_selected"))
+    disabled = call(issued.hook, issued.call_token)
+    as_bob.post(list_of(Hook), action_on(issued.hook, "enable_selected"))
+    enabled = call(issued.hook, issued.call_token)
+
+    assert (disabled.status_code, enabled.status_code) == (404, 200)
+
+
+def test_the_form_disables_and_renames(as_bob: Client, acme_hook: Hook) -> None:
+    response = as_bob.post(page_of(acme_hook), {"name": "renamed"})
+
+    assert response.status_code == 302
+    acme_hook.refresh_from_db()
+    assert (acme_hook.name, acme_hook.is_enabled) == ("renamed", False)
+
+
+def test_the_script_of_a_hook_stays(as_bob: Client, acme_hook: Hook) -> None:
+    other = factories.make_script(acme_hook.organisation, name="other")
+
+    as_bob.post(page_of(acme_hook), {"name": "shop", "script": str(other.pk)})
+
+    assert Hook.objects.get().script == acme_hook.script
+
+
+@pytest.mark.parametrize("page", ["delete", "list"])
+def test_deleting_stops_the_hook_and_keeps_its_row(
+    as_bob: Client, acme_script: Script, page: str
+) -> None:
+    issued = factories.make_hook(acme_script)
+    requests = {
+        "delete": (page_of(issued.hook, "delete"), CONFIRMED),
+        "list": (list_of(Hook), action_on(issued.hook, "delete_selected_by_flow")),
+    }
+
+    response = as_bob.post(*requests[page])
+
+    assert response.status_code == 302
+    assert Hook.objects.get().deleted_at is not None
+    assert call(issued.hook, issued.call_token).status_code == 404
+    assert as_bob.get(page_of(issued.hook)).status_code == 404
+
+
+def test_a_hook_of_a_deleted_script_is_gone_too(as_bob: Client, acme_hook: Hook) -> None:
+    as_bob.post(page_of(acme_hook.script, "delete"), CONFIRMED)
+
+    assert as_bob.get(page_of(acme_hook)).status_code == 404
+
+
+def test_the_script_page_leads_to_the_form_with_the_script_chosen(
+    as_bob: Client, acme_script: Script
+) -> None:
+    response = as_bob.get(page_of(acme_script, "issue_hook"), follow=True)
+
+    assert f'value="{acme_script.pk}" selected' in text_of(response)

@@ -1,0 +1,155 @@
+from django.test import Client
+
+from accounts.models import Membership, Organisation, Role, User
+from sessions_api.models import Session
+from tests import factories
+from tests.admin.pages import list_of, nothing_inlined, page_of, text_of
+
+
+def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
+    """The members' inline, as the page sends it."""
+    form = {
+        f"memberships-{number}-{name}": value
+        for number, row in enumerate(rows)
+        for name, value in row.items()
+    }
+    return {
+        **form,
+        "memberships-TOTAL_FORMS": str(len(rows)),
+        "memberships-INITIAL_FORMS": str(initial),
+    }
+
+
+def test_root_adds_an_organisation(as_root: Client) -> None:
+    response = as_root.post(list_of(Organisation, "add"), {"name": "  Initech "})
+
+    assert response.status_code == 302
+    assert Organisation.objects.get().name == "Initech"
+
+
+def test_bob_cannot_add_an_organisation(as_bob: Client, acme: Organisation) -> None:
+    response = as_bob.post(list_of(Organisation, "add"), {"name": "Initech"})
+
+    assert response.status_code == 403
+    assert list(Organisation.objects.all()) == [acme]
+
+
+def test_bob_renames_his_organisation(as_bob: Client, acme: Organisation) -> None:
+    response = as_bob.post(page_of(acme), {"name": "Acme Ltd", **nothing_inlined()})
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert acme.name == "Acme Ltd"
+
+
+def test_root_deactivates_an_organisation_and_its_sessions_end(
+    as_root: Client, acme: Organisation, acme_token: str
+) -> None:
+    response = as_root.post(page_of(acme), {"name": "Acme", **nothing_inlined()})
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert not acme.is_active
+    assert not Session.objects.live().exists()
+
+
+def test_bob_cannot_switch_his_organisation_on_again(as_bob: Client, acme: Organisation) -> None:
+    acme.is_active = False
+    acme.save()
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", "is_active": "on", **nothing_inlined()})
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert not acme.is_active
+
+
+def test_bob_adds_a_member_by_email(as_bob: Client, acme: Organisation, charlie: User) -> None:
+    row = {"email": " Charlie@Example.org", "role": "member"}
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
+
+    assert response.status_code == 302
+    assert acme.memberships.get(user=charlie).role == Role.MEMBER
+
+
+def test_an_unknown_member_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
+    row = {"email": "nobody@example.com", "role": "member"}
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
+
+    assert response.status_code == 200
+    assert "There is no user with this e-mail yet" in text_of(response)
+    assert acme.memberships.count() == 1
+
+
+def test_a_member_twice_is_refused_at_the_field(
+    as_bob: Client, acme: Organisation, alice: User
+) -> None:
+    row = {"email": "alice@example.com", "role": "administrator"}
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
+
+    assert response.status_code == 200
+    assert "This user is a member already" in text_of(response)
+    assert acme.memberships.get(user=alice).role == Role.MEMBER
+
+
+def test_bob_changes_a_role(as_bob: Client, acme: Organisation, alice: User) -> None:
+    membership = acme.memberships.get(user=alice)
+    row = {"id": str(membership.pk), "organisation": str(acme.pk), "role": "administrator"}
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row, initial=1)})
+
+    assert response.status_code == 302
+    assert acme.memberships.get(user=alice).role == Role.ADMINISTRATOR
+
+
+def test_bob_removes_a_member(as_bob: Client, acme: Organisation, alice: User) -> None:
+    membership = acme.memberships.get(user=alice)
+    row = {
+        "id": str(membership.pk),
+        "organisation": str(acme.pk),
+        "role": "member",
+        "DELETE": "on",
+    }
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row, initial=1)})
+
+    assert response.status_code == 302
+    assert not acme.memberships.filter(user=alice).exists()
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_a_membership_of_globex_cannot_be_sent_with_acmes_page(
+    as_bob: Client, acme: Organisation, globex: Organisation, charlie: User
+) -> None:
+    membership = globex.memberships.get(user=charlie)
+    row = {
+        "id": str(membership.pk),
+        "organisation": str(acme.pk),
+        "role": "member",
+        "DELETE": "on",
+    }
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row, initial=1)})
+
+    assert "globex" not in text_of(response).lower()
+    assert Membership.objects.get(user=charlie).role == Role.ADMINISTRATOR
+
+
+def test_the_page_leads_to_keys_and_scripts(as_bob: Client, acme: Organisation) -> None:
+    key = factories.make_api_key(acme).api_key
+    script = factories.make_script(acme)
+
+    text = text_of(as_bob.get(page_of(acme)))
+
+    assert page_of(key) in text
+    assert page_of(script) in text
+
+
+def test_nobody_deletes_an_organisation(as_root: Client, acme: Organisation) -> None:
+    response = as_root.post(page_of(acme, "delete"), {"post": "yes"})
+
+    assert response.status_code == 403
+    assert Organisation.objects.filter(pk=acme.pk).exists()

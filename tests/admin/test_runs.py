@@ -1,0 +1,185 @@
+import re
+import uuid
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Organisation
+from scripts_engine.admin.run_page import body_of, source_around
+from scripts_engine.models import Hook, Run
+from tests import factories
+from tests.admin.pages import list_of, page_of, run_of, text_of
+
+
+def hook_of(organisation: Organisation, source: str, name: str = "echo") -> Hook:
+    return factories.make_hook(factories.make_script(organisation, source, name)).hook
+
+
+def test_the_page_tells_what_came_and_what_went(as_bob: Client, acme: Organisation) -> None:
+    source = (
+        'log.warn("low stock") return Reply{status=201, headers={["X-Way"]="by Lua"}, body="<b>"}'
+    )
+    run = run_of(
+        hook_of(acme, source),
+        body=b'{"id": 7}',
+        headers=(("Content-Type", "application/json"), ("Authorization", "Basic c2VjcmV0")),
+    )
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "POST ?a=1" in text
+    assert "&quot;id&quot;: 7" in text
+    assert "application/json" in text
+    assert "c2VjcmV0" not in text
+    assert "low stock" in text
+    assert "201" in text
+    assert "by Lua" in text
+    assert "&lt;b&gt;" in text
+    assert "203.0.113.9" in text
+
+
+def test_a_failed_run_shows_its_line(as_bob: Client, acme: Organisation) -> None:
+    run = run_of(hook_of(acme, 'local a = 1\nerror("no such order")\n'))
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Error in line 2" in text
+    assert "no such order" in text
+    assert re.search(r'mh-error-line"><span class="mh-line-number">2</span>error', text)
+    assert "Failed" in text
+
+
+def test_bytes_that_are_no_text_are_shown_in_hexadecimal(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook, body=b"\xff\x00PNG")
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "0000  ff 00 50 4e 47" in text
+    assert "..PNG" in text
+
+
+def test_a_long_body_is_cut() -> None:
+    text, binary = body_of(b"a" * 200_000), body_of(b"\xff" * 2000)
+
+    assert (text.is_cut, len(text.text), text.size) == (True, 100_000, 200_000)
+    assert (binary.is_cut, binary.text.count("\n")) == (True, 31)
+
+
+@pytest.mark.parametrize("body", [b"[1,", b"[" * 50_000, b"{}x", b"plain"])
+def test_what_only_looks_like_json_is_shown_as_it_is(body: bytes) -> None:
+    assert body_of(body).text == body.decode()
+
+
+def test_large_numbers_in_json_are_shown_as_they_are() -> None:
+    assert body_of(b'{"n":' + b"9" * 5000 + b"}").text.count("9") == 5000
+
+
+def test_the_source_around_an_error_is_that_of_the_version_that_ran(acme: Organisation) -> None:
+    hook = hook_of(acme, "\n\n\n\nerror('x')\n\n\n\n\n")
+
+    lines = source_around(run_of(hook))
+
+    assert [number for number, _ in lines] == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_run_is_never_added_changed_or_deleted(as_root: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook)
+
+    assert as_root.post(page_of(run), {"status": "failed"}).status_code == 403
+    assert as_root.post(page_of(run, "delete"), {"post": "yes"}).status_code == 403
+    assert as_root.get(list_of(Run, "add")).status_code == 403
+    assert Run.objects.get().status == "succeeded"
+
+
+def test_a_run_is_found_by_its_whole_id(as_bob: Client, acme_hook: Hook) -> None:
+    first, second = run_of(acme_hook), run_of(acme_hook)
+
+    text = text_of(as_bob.get(list_of(Run), {"q": f" {first.pk} "}))
+
+    assert page_of(first) in text
+    assert page_of(second) not in text
+
+
+@pytest.mark.parametrize("term", ["echo", "0", str(uuid.uuid4())])
+def test_any_other_search_finds_nothing(as_bob: Client, acme_hook: Hook, term: str) -> None:
+    run = run_of(acme_hook)
+
+    response = as_bob.get(list_of(Run), {"q": term})
+
+    assert response.status_code == 200
+    assert page_of(run) not in text_of(response)
+
+
+def test_the_filters_narrow_the_list(as_bob: Client, acme: Organisation) -> None:
+    good, bad = hook_of(acme, "return 1", "good"), hook_of(acme, "error('x')", "bad")
+    succeeded, failed = run_of(good), run_of(bad)
+
+    by_status = text_of(as_bob.get(list_of(Run), {"status__exact": "failed"}))
+    by_script = text_of(as_bob.get(list_of(Run), {"script__id__exact": str(good.script_id)}))
+    by_hook = text_of(as_bob.get(list_of(Run), {"hook__id__exact": str(bad.pk)}))
+    by_trigger = text_of(as_bob.get(list_of(Run), {"trigger__exact": "admin"}))
+
+    assert (page_of(succeeded) in by_status, page_of(failed) in by_status) == (False, True)
+    assert (page_of(succeeded) in by_script, page_of(failed) in by_script) == (True, False)
+    assert (page_of(succeeded) in by_hook, page_of(failed) in by_hook) == (False, True)
+    assert (page_of(succeeded) in by_trigger, page_of(failed) in by_trigger) == (False, False)
+
+
+def test_the_list_can_be_narrowed_to_a_time(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook)
+    before = run.started_at - timedelta(seconds=1)
+    after = run.started_at + timedelta(seconds=1)
+
+    since, until = typed("from", before), typed("to", after)
+    later, earlier = typed("from", after), typed("to", before)
+
+    assert page_of(run) in text_of(as_bob.get(list_of(Run), since | until))
+    assert page_of(run) not in text_of(as_bob.get(list_of(Run), later))
+    assert page_of(run) not in text_of(as_bob.get(list_of(Run), earlier))
+
+
+def typed(end: str, moment: datetime) -> dict[str, str]:
+    """The filter's two fields."""
+    return {
+        f"started_at_{end}_0": f"{moment:%Y-%m-%d}",
+        f"started_at_{end}_1": f"{moment:%H:%M:%S.%f}",
+    }
+
+
+def test_what_is_no_time_narrows_nothing(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook)
+
+    response = as_bob.get(list_of(Run), {"started_at_from_0": "yesterday"})
+
+    assert page_of(run) in text_of(response)
+
+
+def test_the_time_is_found_by_the_primary_key(as_bob: Client, acme_hook: Hook) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(list_of(Run), typed("from", timezone.now()))
+
+    about_runs = [q["sql"] for q in captured if 'FROM "scripts_engine_run"' in q["sql"]]
+    assert '"scripts_engine_run"."id" >= ' in about_runs[0]
+
+
+def test_the_list_counts_no_runs_and_reads_no_payloads(as_bob: Client, acme_hook: Hook) -> None:
+    run_of(acme_hook)
+
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(list_of(Run))
+
+    about_runs = [q["sql"] for q in captured if 'FROM "scripts_engine_run"' in q["sql"]]
+    assert len(about_runs) == 1
+    assert "COUNT(" not in about_runs[0]
+    assert "request_body" not in about_runs[0]
+    assert 'ORDER BY "scripts_engine_run"."id" DESC' in about_runs[0]
+
+
+def test_a_version_shows_its_source(as_bob: Client, acme_hook: Hook) -> None:
+    version = acme_hook.script.current_version
+
+    assert "params.get" in text_of(as_bob.get(page_of(version)))

@@ -1,0 +1,101 @@
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.models import DeviceToken, User
+from sessions_api.models import Session
+from tests import factories
+from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+
+
+def test_the_list_tells_whose_session_it_is(as_bob: Client, acme_token: str) -> None:
+    text = text_of(as_bob.get(list_of(Session)))
+
+    assert "warehouse (mhk_" in text
+    assert "API key" in text
+    assert "127.0.0.1" in text
+
+
+def test_asking_to_end_a_session_ends_none(as_bob: Client, acme_token: str) -> None:
+    response = as_bob.get(page_of(Session.objects.get(), "end"))
+
+    assert response.status_code == 200
+    assert Session.objects.count() == 1
+
+
+def test_bob_ends_a_session_and_the_key_stays(
+    as_bob: Client, acme_key: IssuedApiKey, acme_token: str
+) -> None:
+    response = as_bob.post(page_of(Session.objects.get(), "end"), CONFIRMED)
+
+    assert response.status_code == 302
+    assert not Session.objects.exists()
+    refused = Client().get("/session", headers=factories.bearer(acme_token))
+    assert refused.status_code == 401
+    assert factories.open_session(factories.api_key_login(acme_key))
+
+
+def test_the_list_ends_sessions(as_bob: Client, acme_token: str) -> None:
+    response = as_bob.post(list_of(Session), action_on(Session.objects.get(), "end_selected"))
+
+    assert response.status_code == 302
+    assert not Session.objects.exists()
+    assert LogEntry.objects.get().is_deletion()
+
+
+def test_a_session_that_is_over_is_not_listed(
+    as_bob: Client, acme_key: IssuedApiKey, acme_token: str
+) -> None:
+    session = Session.objects.get()
+    as_bob.post(page_of(acme_key.api_key, "revoke"), CONFIRMED)
+
+    assert page_of(session) not in text_of(as_bob.get(list_of(Session)))
+    assert as_bob.get(page_of(session)).status_code == 404
+
+
+def test_no_digest_of_a_session_is_shown(as_root: Client, acme_token: str) -> None:
+    session = Session.objects.get()
+
+    assert session.digest not in text_of(as_root.get(page_of(session)))
+
+
+def test_bob_revokes_a_device_from_the_page_of_its_user(as_bob: Client, alice: User) -> None:
+    issued = factories.make_device_token(alice)
+    factories.open_session(factories.device_login(issued))
+
+    response = as_bob.post(
+        page_of(issued.device_token, "revoke"), {**CONFIRMED, "next": page_of(alice)}
+    )
+
+    assert response["Location"] == page_of(alice)
+    assert DeviceToken.objects.get().revoked_at is not None
+    assert not Session.objects.live().exists()
+
+
+def test_the_list_revokes_devices(as_bob: Client, alice: User) -> None:
+    device = factories.make_device_token(alice).device_token
+
+    response = as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
+
+    assert response.status_code == 302
+    assert DeviceToken.objects.get().revoked_at is not None
+    assert LogEntry.objects.get().change_message == "Revoked."
+
+
+def test_bob_neither_sees_nor_ends_the_sessions_of_a_shared_user(
+    as_bob: Client, dora: User
+) -> None:
+    factories.open_session(factories.device_login(factories.make_device_token(dora)))
+    session, device = Session.objects.get(), DeviceToken.objects.get()
+
+    ended = as_bob.post(page_of(session, "end"), CONFIRMED)
+    revoked = as_bob.post(page_of(device, "revoke"), CONFIRMED)
+
+    assert (ended.status_code, revoked.status_code) in {(403, 403), (404, 404)}
+    assert "dora" not in text_of(as_bob.get(list_of(Session)))
+    assert Session.objects.live().count() == 1
+
+
+def test_neither_is_added_by_hand(as_root: Client) -> None:
+    assert as_root.get(list_of(Session, "add")).status_code == 403
+    assert as_root.get(list_of(DeviceToken, "add")).status_code == 403

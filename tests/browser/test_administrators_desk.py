@@ -1,0 +1,156 @@
+"""What an administrator does on the first day, in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from scripts_engine.models import Hook
+from tests import factories
+from tests.admin.pages import run_of
+from tests.browser.conftest import Desk
+
+pytestmark = pytest.mark.browser
+
+BROKEN = "local a = 1\n\nlocal = 2\n"
+FIXED = 'log.info("called") return "got " .. params.get("body")'
+
+
+def copied(page: Page, name: str) -> str:
+    """What the button of that name puts on the clipboard."""
+    page.wait_for_load_state()
+    page.get_by_role("button", name=name, exact=True).click()
+    expect(page.get_by_role("button", name=name, exact=True)).to_have_text("Copied")
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+def is_wider_than_the_screen(page: Page) -> bool:
+    wider: bool = page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+    return wider
+
+
+def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
+    page = desk.log_in(bob)
+    expect(page.get_by_text("There is no script yet")).to_be_visible()
+
+    desk.open("/admin/accounts/apikey/add/")
+    page.get_by_label("Name").fill("warehouse sync")
+    page.get_by_role("button", name="Issue API key").click()
+    expect(page.get_by_text("The secret is shown once")).to_be_visible()
+    login = {
+        "uid": copied(page, "Copy Key"),
+        "password": copied(page, "Copy Secret"),
+        "credential": "ApiKey",
+    }
+    assert page.request.post(f"{desk.address}/session", data=login).status == 201
+
+    desk.open("/admin/scripts_engine/script/add/")
+    page.get_by_label("Name").fill("orders")
+    page.get_by_label("Source").fill(BROKEN)
+    page.get_by_role("button", name="Save", exact=True).click()
+    error = page.get_by_text("Line 3:")
+    expect(error).to_be_visible()
+    expect(error).to_be_in_viewport()
+    expect(page.get_by_label("Source")).to_have_value(BROKEN)
+
+    page.get_by_label("Source").fill(FIXED)
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.get_by_text("was added successfully")).to_be_visible()
+    expect(page.get_by_text("No hook. Issue one")).to_be_visible()
+
+    page.locator("section").filter(has_text="No hook").get_by_role("link").click()
+    page.get_by_label("Name").fill("shop")
+    page.get_by_role("button", name="Issue hook").click()
+    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    reply = page.request.post(copied(page, "Copy URL"), data="an order")
+    assert (reply.status, reply.text()) == (200, "got an order")
+    curl = copied(page, "Copy Try it with Basic authentication")
+    assert curl.startswith("curl -sS -u '")
+
+    desk.open("/admin/scripts_engine/run/")
+    page.get_by_role("link", name=re.compile(r"\d{4}-\d\d-\d\d")).click()
+    expect(page.get_by_role("heading", name="Request")).to_be_visible()
+    expect(page.get_by_text("an order", exact=True)).to_be_visible()
+    expect(page.get_by_text("got an order")).to_be_visible()
+    expect(page.get_by_text("called", exact=True)).to_be_visible()
+
+    assert desk.foreign_requests == []
+    assert desk.script_errors == []
+    assert desk.failures == []
+
+
+def test_a_script_is_chosen_by_typing(desk: Desk, bob: User) -> None:
+    organisation = bob.organisations.get()
+    factories.make_script(organisation, name="orders")
+    factories.make_script(organisation, name="invoices")
+    page = desk.log_in(bob)
+
+    desk.open("/admin/scripts_engine/hook/add/")
+    page.locator(".select2-selection").click()
+    page.locator(".select2-search__field").fill("inv")
+    expect(page.get_by_role("option", name="orders")).to_have_count(0)
+    page.get_by_role("option", name="invoices").click()
+    page.get_by_role("button", name="Issue hook").click()
+
+    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    assert Hook.objects.get().script.name == "invoices"
+
+
+def test_revoking_asks_and_going_back_revokes_nothing(desk: Desk, bob: User) -> None:
+    api_key = factories.make_api_key(bob.organisations.get()).api_key
+    page = desk.log_in(bob)
+
+    desk.open(f"/admin/accounts/apikey/{api_key.pk}/change/")
+    desk.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
+    page.get_by_role("link", name="No, go back").click()
+    page.wait_for_url("**/change/")
+    api_key.refresh_from_db()
+    assert api_key.revoked_at is None
+
+    desk.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("is revoked")).to_be_visible()
+    api_key.refresh_from_db()
+    assert api_key.revoked_at is not None
+
+
+def test_the_list_revokes_what_is_ticked(desk: Desk, bob: User) -> None:
+    factories.make_api_key(bob.organisations.get())
+    page = desk.log_in(bob)
+
+    desk.open("/admin/accounts/apikey/")
+    page.locator("[name=_selected_action]").check()
+    page.get_by_label("Select action to run").select_option("revoke_selected")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Revoke").click()
+
+    expect(page.get_by_text("is revoked")).to_be_visible()
+
+
+def test_no_page_is_wider_than_the_screen(desk: Desk, bob: User) -> None:
+    script = factories.make_script(bob.organisations.get(), "error('x')", "orders")
+    hook = factories.make_hook(script).hook
+    run = run_of(hook, body=bytes(range(256)))
+    page = desk.log_in(bob)
+
+    too_wide = [
+        path
+        for path in (
+            "/admin/",
+            "/admin/scripts_engine/script/",
+            f"/admin/scripts_engine/script/{script.pk}/change/",
+            f"/admin/scripts_engine/hook/{hook.pk}/change/",
+            f"/admin/scripts_engine/hook/{hook.pk}/rotate/",
+            "/admin/scripts_engine/run/",
+            f"/admin/scripts_engine/run/{run.pk}/change/",
+            f"/admin/accounts/user/{bob.pk}/change/",
+        )
+        if is_wider_than_the_screen(desk.open(path))
+    ]
+
+    assert too_wide == []
+    assert page.url.endswith("/change/")
