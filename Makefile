@@ -16,7 +16,7 @@ test: $(VENV)/.dev-installed
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-# Needs the npm packages: cd tests/conformance && npm ci
+# The GraphQL audits need their npm packages: cd tests/conformance && npm ci
 test-conformance: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m conformance $(PYTEST_ARGS)
 

@@ -52,6 +52,15 @@ def generate_api_key_id() -> str:
     return API_KEY_ID_PREFIX + _random_text(API_KEY_ID_LENGTH)
 
 
+def is_api_key_id(text: str) -> bool:
+    """Whether it has the form of an API key's public half."""
+    return (
+        text.startswith(API_KEY_ID_PREFIX)
+        and len(text) == len(API_KEY_ID_PREFIX) + API_KEY_ID_LENGTH
+        and set(text[len(API_KEY_ID_PREFIX) :]) <= set(ALPHABET)
+    )
+
+
 def generate_pin() -> str:
     return f"{secrets.randbelow(10**PIN_LENGTH):0{PIN_LENGTH}d}"
 

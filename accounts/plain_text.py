@@ -9,6 +9,11 @@ def validate_plain_text(text: str) -> None:
         raise ValidationError("Remove the characters that are not text.", code="invalid")
 
 
+def storable(text: str) -> str:
+    """The text without the characters that a database cannot hold."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def is_encodable(text: str) -> bool:
     try:
         text.encode()

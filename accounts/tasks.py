@@ -2,6 +2,7 @@
 
 from django_tasks import task
 
+from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.send_pin import send_pin
 from accounts.pin_delivery.channels import SendVia
 
@@ -9,3 +10,8 @@ from accounts.pin_delivery.channels import SendVia
 @task()
 def deliver_pin(email: str, send_via: str) -> None:
     send_pin(email, SendVia(send_via))
+
+
+@task()
+def send_new_device_notice(device_token_id: str, client_address: str) -> None:
+    notify_new_device(device_token_id, client_address)

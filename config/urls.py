@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 
 from config.graphql.endpoints import admin_graphql, user_graphql
 from config.health import healthz, readyz
+from config.openapi import serve_openapi
 
 urlpatterns = [
     path("", include("hooks.urls")),
@@ -16,6 +17,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("openapi.json", serve_openapi, name="openapi"),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
 ]

@@ -13,7 +13,7 @@ def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> Hook |
     organisation, script = _uuid(organisation_id), _uuid(script_id)
     if organisation is None or script is None or not _is_call_token(call_token):
         return None
-    return Hook.objects.find_by_call_token(organisation, script, call_token)
+    return _accepted(Hook.objects.find_by_call_token(organisation, script, call_token), call_token)
 
 
 def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str) -> Hook | None:
@@ -25,7 +25,14 @@ def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str)
         return None
     if not _is_call_token(call_token):
         return None
-    return Hook.objects.authenticate(organisation, script, hook_id, call_token)
+    hook = Hook.objects.authenticate(organisation, script, hook_id, call_token)
+    return _accepted(hook, call_token)
+
+
+def _accepted(hook: Hook | None, call_token: str) -> Hook | None:
+    if hook is not None:
+        hook.move_under_newest_pepper(call_token)
+    return hook
 
 
 def _is_call_token(text: str) -> bool:

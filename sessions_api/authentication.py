@@ -7,6 +7,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.models import User
+from config.http.client_address import client_address
 from config.http.cross_origin import is_cross_origin
 from config.http.problems import Problem, ProblemCode
 from sessions_api.flows.use_session import use_session
@@ -25,7 +26,7 @@ def authenticate_session(request: HttpRequest) -> Session:
     presented = presented_token(request)
     if presented is None:
         raise Problem(ProblemCode.NOT_AUTHENTICATED, headers={"WWW-Authenticate": REALM})
-    session = use_session(presented.token)
+    session = use_session(presented.token, client_address(request))
     if session is None:
         raise Problem(
             ProblemCode.SESSION_INVALID,

@@ -7,10 +7,14 @@ from sessions_api.models import Credential, Session
 
 
 class StringField(serializers.CharField):
-    """A JSON string as it stands: nothing is trimmed, and numbers are not taken for strings."""
+    """A JSON string as it stands: nothing is trimmed, and numbers are not taken for strings.
+
+    Any characters will do, NUL among them: a wrong credential is wrong, not malformed.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, allow_blank=True, **kwargs)
+        self.validators = []
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -25,7 +29,9 @@ class OpenSessionSerializer(serializers.Serializer[Any]):
 
     uid = StringField(help_text="The API key (mhk_…), or the tokenId of checkPinCode.")
     password = StringField(help_text="The key's secret (mhs_…), or the device's token (mht_…).")
-    credential = serializers.ChoiceField(choices=Credential.choices)
+    credential = serializers.ChoiceField(
+        choices=Credential.choices, help_text="What uid and password are."
+    )
     email = StringField(
         required=False,
         allow_null=True,

@@ -10,14 +10,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from config.http.client_address import client_address
+from accounts.errors import RateLimitedError
 from config.http.cross_origin import is_cross_origin
+from config.http.origin import origin_of
 from config.http.problems import Problem, ProblemCode
 from sessions_api.authentication import SessionAuthentication
 from sessions_api.flows.end_session import end_session
 from sessions_api.flows.open_session import open_session
 from sessions_api.json_body import json_object
 from sessions_api.models import Credential, Session
+from sessions_api.openapi import describe_delete, describe_get, describe_post
 from sessions_api.presented import clear_cookie, cookie_name, set_cookie
 from sessions_api.serializers import OpenSessionSerializer, session_document
 
@@ -25,6 +27,7 @@ from sessions_api.serializers import OpenSessionSerializer, session_document
 class SessionView(APIView):
     """The session of the caller."""
 
+    authentication_classes = [SessionAuthentication]
     http_method_names = ["get", "head", "post", "delete"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -33,10 +36,12 @@ class SessionView(APIView):
             raise MethodNotAllowed(str(request.method))
         super().initial(request, *args, **kwargs)
 
-    def get_authenticators(self) -> list[Any]:
+    def perform_authentication(self, request: Request) -> None:
         """A login needs no session, and ignores one that came along."""
-        return [] if self.request.method == "POST" else [SessionAuthentication()]
+        if request.method != "POST":
+            super().perform_authentication(request)
 
+    @describe_post
     def post(self, request: Request) -> Response:
         """Opens a session."""
         if is_cross_origin(request._request):
@@ -44,13 +49,19 @@ class SessionView(APIView):
         serializer = OpenSessionSerializer(data=json_object(request._request))
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
-        opened = open_session(
-            credential=Credential(fields["credential"]),
-            uid=fields["uid"],
-            password=fields["password"],
-            email=fields.get("email") or "",
-            client_address=client_address(request._request),
-        )
+        try:
+            opened = open_session(
+                credential=Credential(fields["credential"]),
+                uid=fields["uid"],
+                password=fields["password"],
+                email=fields.get("email") or "",
+                origin=origin_of(request._request),
+            )
+        except RateLimitedError as limited:
+            raise Problem(
+                ProblemCode.RATE_LIMITED,
+                headers={"Retry-After": str(limited.retry_after_seconds)},
+            ) from None
         if opened is None:
             raise Problem(ProblemCode.INVALID_CREDENTIALS)
         _end_session_of_cookie(request._request)
@@ -60,13 +71,15 @@ class SessionView(APIView):
         set_cookie(response, opened.token, int(remaining.total_seconds()))
         return response
 
+    @describe_get
     def get(self, request: Request) -> Response:
         """Shows the presented session; counts as use."""
         return Response(session_document(_session_of(request)))
 
+    @describe_delete
     def delete(self, request: Request) -> Response:
         """Ends the presented session."""
-        end_session(_session_of(request))
+        end_session(_session_of(request), origin=origin_of(request._request))
         response = Response(status=HTTPStatus.NO_CONTENT)
         clear_cookie(response)
         return response

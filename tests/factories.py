@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from django.test import Client
 
+from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
 from accounts.flows.create_organisation import create_organisation
 from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.send_pin import make_code
 from accounts.models import Organisation, User
+from config.http.origin import NOWHERE
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
@@ -44,10 +46,19 @@ def make_device_token(
     user: User, device: uuid.UUID | None = None, label: str = "phone"
 ) -> IssuedDeviceToken:
     issued = check_pin(
-        email=user.email, pin=make_pin(user), device=device or uuid.uuid4(), label=label
+        email=user.email,
+        pin=make_pin(user),
+        device=device or uuid.uuid4(),
+        label=label,
+        origin=NOWHERE,
     )
     assert issued is not None
     return issued
+
+
+def is_accepted(issued: IssuedDeviceToken) -> bool:
+    """Whether the device token would open a session."""
+    return authenticate_device(issued.device_token.pk, issued.token, "").refusal == ""
 
 
 def make_script(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Script:

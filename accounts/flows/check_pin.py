@@ -6,8 +6,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
+from accounts.audit import record, subject_of
 from accounts.email_address import canonical_email
-from accounts.models import DeviceToken, PinChallenge, PinFailures, User
+from accounts.models import AuthEventKind, DeviceToken, PinChallenge, PinFailures, User
+from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit, network_of
+from accounts.tasks import send_new_device_notice
+from config.http.origin import Origin
 
 _SEPARATORS = re.compile(r"[\s-]+")
 _PIN = re.compile(rf"[0-9]{{{credentials.PIN_LENGTH}}}")
@@ -18,31 +24,88 @@ class IssuedDeviceToken(NamedTuple):
     token: str
 
 
-def check_pin(*, email: str, pin: str, device: uuid.UUID, label: str) -> IssuedDeviceToken | None:
+def check_pin(
+    *, email: str, pin: str, device: uuid.UUID, label: str, origin: Origin
+) -> IssuedDeviceToken | None:
     """The device's new token for a right PIN; ``None`` for every failure, whatever its reason.
 
     Spaces and hyphens in the PIN are ignored; other digits than 0–9 are not digits. A try is
     counted, for the challenge and for the account, in statements of their own before anything is
     compared. Call outside a transaction, or a failure's count would be rolled back with it.
+    Raises ``RateLimitedError``.
     """
+    hit([windows.PIN_CHECKS_OF_CLIENT], "pin-check", network_of(origin.client_address))
     address = canonical_email(email)
+    outcome = _evaluate(address, pin, device, label)
+    if isinstance(outcome, str):
+        user, organisation = subject_of(address)
+        record(
+            AuthEventKind.PIN_REFUSED,
+            origin,
+            user=user,
+            organisation=organisation,
+            email=address,
+            reason=outcome,
+        )
+        return None
+    device_token = outcome.issued.device_token
+    record(
+        AuthEventKind.DEVICE_ADDED,
+        origin,
+        user=device_token.user,
+        organisation=device_token.user.sole_organisation(),
+        credential=device_token.pk,
+    )
+    if outcome.is_new_device:
+        send_new_device_notice.enqueue(str(device_token.pk), origin.client_address)
+    return outcome.issued
+
+
+class _Login(NamedTuple):
+    issued: IssuedDeviceToken
+    is_new_device: bool
+
+
+def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login | str:
+    """The login, or why there is none: for the audit, never for the client."""
     digits = _SEPARATORS.sub("", pin)
     if not _PIN.fullmatch(digits):
-        return None
+        return "malformed"
     challenge = PinChallenge.objects.open_for(address)
-    may_try = PinChallenge.objects.claim_try(challenge)
-    may_try = PinFailures.objects.claim_try(address) and may_try
-    if challenge is None or not may_try or not challenge.has_code(digits):
-        return None
-    return _log_in(challenge, device, label)
+    bucket = _bucket_of(address, device)
+    has_try = PinChallenge.objects.claim_try(challenge)
+    may_try = PinFailures.objects.claim_try(bucket)
+    if challenge is None or not has_try:
+        return "no-open-challenge"
+    if not may_try:
+        return "account-stopped"
+    if not challenge.has_code(digits):
+        return "wrong-or-expired"
+    is_new = not DeviceToken.objects.filter(user=challenge.user_id, device=device).exists()
+    issued = _log_in(challenge, bucket, device, label)
+    return "used-or-inactive" if issued is None else _Login(issued, is_new)
+
+
+def _bucket_of(email: str, device: uuid.UUID) -> str:
+    """Where failures count: apart for a device that the user is logged in on."""
+    known = DeviceToken.objects.filter(
+        user__email=email, device=device, revoked_at__isnull=True
+    ).exists()
+    if not known:
+        return strangers_bucket(email)
+    bucket = known_devices_bucket(email, device)
+    PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
+    return bucket
 
 
 @transaction.atomic
-def _log_in(challenge: PinChallenge, device: uuid.UUID, label: str) -> IssuedDeviceToken | None:
+def _log_in(
+    challenge: PinChallenge, bucket: str, device: uuid.UUID, label: str
+) -> IssuedDeviceToken | None:
     user = User.objects.select_for_update().filter(pk=challenge.user_id, is_active=True).first()
     if user is None or not PinChallenge.objects.redeem(challenge):
         return None
-    PinFailures.objects.forgive(challenge.email)
+    PinFailures.objects.forgive(bucket)
     DeviceToken.objects.filter(user=user, device=device, revoked_at__isnull=True).update(
         revoked_at=timezone.now()
     )

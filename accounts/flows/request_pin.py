@@ -1,14 +1,23 @@
+from accounts.audit import record
 from accounts.email_address import canonical_email, validate_typed_email
+from accounts.models import AuthEventKind
 from accounts.pin_delivery.channels import SendVia
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit, network_of
 from accounts.tasks import deliver_pin
+from config.http.origin import Origin
 
 
-def request_pin(email: str, send_via: SendVia) -> None:
+def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:
     """Asks for a code to be sent; says nothing of whether anybody has this address.
 
     Only enqueues: looking the user up, making the code and sending it are the worker's, so that
     known and unknown addresses take the same time. Raises ``ValidationError`` for what is no
-    e-mail address.
+    e-mail address, and ``RateLimitedError``.
     """
     validate_typed_email(email)
-    deliver_pin.enqueue(canonical_email(email), send_via)
+    address = canonical_email(email)
+    hit([windows.PIN_SENDS_OF_CLIENT], "pin-send", network_of(origin.client_address))
+    hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)
+    deliver_pin.enqueue(address, send_via)
+    record(AuthEventKind.PIN_REQUESTED, origin, email=address)

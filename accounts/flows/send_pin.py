@@ -5,9 +5,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.models import PinChallenge, PinCode, PinFailures, User
-from accounts.pin_delivery.channels import SendVia, channels_for
-from accounts.pin_delivery.delivery import deliver
+from accounts.audit import record
+from accounts.models import AuthEventKind, PinChallenge, PinCode, PinFailures, User
+from accounts.models.pin_failures import strangers_bucket
+from accounts.pin_delivery.channels import Channel, SendVia, channels_for
+from accounts.pin_delivery.delivery import DeliveryError, deliver
+from accounts.pin_delivery.sms_quota import may_send_sms
+from config.http.origin import NOWHERE
 
 
 def send_pin(email: str, send_via: SendVia) -> None:
@@ -19,16 +23,37 @@ def send_pin(email: str, send_via: SendVia) -> None:
     """
     user = User.objects.find_active_by_email(email)
     pin = make_code(email, user)
-    if user is not None:
-        deliver(user, pin, channels_for(user, send_via))
+    if user is None:
+        return
+    channels = _within_quota(user, channels_for(user, send_via))
+    try:
+        deliver(user, pin, channels)
+    except DeliveryError as error:
+        _record(AuthEventKind.PIN_NOT_SENT, user, str(error))
+        raise
+    _record(AuthEventKind.PIN_SENT, user, ", ".join(channels))
+
+
+def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
+    """Without SMS where none may be sent any more; an e-mail takes its place."""
+    if Channel.SMS not in channels or may_send_sms(user.phone):
+        return channels
+    _record(AuthEventKind.RATE_LIMITED, user, "sms")
+    return (Channel.EMAIL,)
+
+
+def _record(kind: AuthEventKind, user: User, reason: str) -> None:
+    organisation = user.sole_organisation()
+    record(kind, NOWHERE, user=user, organisation=organisation, reason=reason[:60])
 
 
 @transaction.atomic
 def make_code(email: str, user: User | None) -> str:
     """A new code in the open challenge of the address, or in a new one; returns the PIN."""
-    PinFailures.objects.get_or_create(email=email)
+    bucket = strangers_bucket(email)
+    PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
     # The address's row is the lock: two workers never open two challenges for it.
-    PinFailures.objects.select_for_update().get(email=email)
+    PinFailures.objects.select_for_update().get(bucket=bucket)
     now = timezone.now()
     expires_at = now + settings.PIN_LIFETIME
     challenge = PinChallenge.objects.open_for(email)

@@ -6,19 +6,28 @@ from contextlib import contextmanager
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from graphene.utils.str_converters import to_camel_case
 
-from accounts.errors import ForbiddenError, NotFoundError
+from accounts.errors import ForbiddenError, NotFoundError, RateLimitedError
 from config.http.graphql_problem import GraphQLProblem
 
 
 @contextmanager
-def domain_errors() -> Iterator[None]:
-    """Around a call of a flow: its refusals leave as ``GraphQLProblem``."""
+def domain_errors(field: str = "") -> Iterator[None]:
+    """Around a call of a flow: its refusals leave as ``GraphQLProblem``.
+
+    ``field`` is for bad input that names none.
+    """
     try:
         yield
     except ValidationError as error:
-        raise bad_user_input(error) from None
+        raise bad_user_input(error, field) from None
     except ForbiddenError as error:
         raise GraphQLProblem("FORBIDDEN", str(error)) from None
+    except RateLimitedError as error:
+        raise GraphQLProblem(
+            "RATE_LIMITED",
+            "Too many attempts. Try again later.",
+            retryAfter=error.retry_after_seconds,
+        ) from None
     except NotFoundError as error:
         raise GraphQLProblem("NOT_FOUND", str(error)) from None
 

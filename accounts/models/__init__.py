@@ -1,19 +1,24 @@
 from accounts.models.api_key import ApiKey
+from accounts.models.auth_event import AuthEvent, AuthEventKind
 from accounts.models.device_token import DeviceToken
 from accounts.models.membership import Membership, Role
 from accounts.models.organisation import Organisation
 from accounts.models.pin_challenge import PinChallenge, PinCode
 from accounts.models.pin_failures import PinFailures
+from accounts.models.rate_window import RateWindow
 from accounts.models.user import User
 
 __all__ = [
     "ApiKey",
+    "AuthEvent",
+    "AuthEventKind",
     "DeviceToken",
     "Membership",
     "Organisation",
     "PinChallenge",
     "PinCode",
     "PinFailures",
+    "RateWindow",
     "Role",
     "User",
 ]

@@ -1,4 +1,5 @@
 import uuid
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
@@ -6,30 +7,27 @@ from django.utils import timezone
 
 from accounts import credentials
 from accounts.models.organisation import Organisation
+from accounts.networks import is_within
 from accounts.plain_text import validate_plain_text
+
+UNUSED_AFTER = timedelta(days=90)
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def of_organisation(self, organisation: Organisation) -> "ApiKeyQuerySet":
         return self.filter(organisation=organisation)
 
-    def usable(self) -> "ApiKeyQuerySet":
-        """Keys that open sessions now: not revoked, not expired, of an active organisation."""
-        return self.filter(
-            models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=timezone.now()),
-            revoked_at__isnull=True,
-            organisation__is_active=True,
-        )
-
-    def authenticate(self, key: str, secret: str) -> "ApiKey | None":
-        """The usable key that the secret belongs to. Every refusal takes as long."""
-        row = self.usable().select_related("organisation").filter(key=key).first()
-        stored = None if row is None else credentials.Digest(row.digest, row.pepper_version)
-        return row if credentials.matches(secret, stored) else None
+    def find_by_key(self, key: str) -> "ApiKey | None":
+        """Whether it may be used or not: ``refusal_of`` says so."""
+        return self.select_related("organisation").filter(key=key).first()
 
 
 class ApiKey(models.Model):
-    """A program's credential: a public key and a secret of which only the digest is kept."""
+    """A program's credential: a public key and a secret of which only the digest is kept.
+
+    After a rotation the previous secret is good for a while longer, so that programs can change
+    over without an outage.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     organisation = models.ForeignKey(
@@ -49,6 +47,18 @@ class ApiKey(models.Model):
     )
     digest = models.CharField(max_length=64, editable=False)
     pepper_version = models.PositiveIntegerField(editable=False)
+    previous_digest = models.CharField(max_length=64, blank=True, editable=False)
+    previous_pepper_version = models.PositiveIntegerField(null=True, editable=False)
+    previous_valid_until = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Until when the secret before the last rotation is good.",
+    )
+    allowed_networks = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Where it may be used from, like 192.0.2.0/24; empty: anywhere.",
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, editable=False
     )
@@ -56,11 +66,15 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="Empty: does not expire (UTC)."
     )
+    expiry_notice_days = models.PositiveSmallIntegerField(null=True, editable=False)
     revoked_at = models.DateTimeField(
         null=True, editable=False, help_text="Since when it is refused."
     )
     last_used_at = models.DateTimeField(
         null=True, editable=False, help_text="When it last opened a session."
+    )
+    last_used_from = models.GenericIPAddressField(
+        null=True, editable=False, help_text="The address it last opened a session from."
     )
 
     objects = ApiKeyQuerySet.as_manager()
@@ -76,3 +90,26 @@ class ApiKey(models.Model):
     @property
     def is_expired(self) -> bool:
         return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is good but has opened no session for 90 days: better revoked."""
+        since = self.last_used_at or self.created_at
+        is_good = self.revoked_at is None and not self.is_expired
+        return is_good and since <= timezone.now() - UNUSED_AFTER
+
+    def allows(self, client_address: str) -> bool:
+        return is_within(client_address, self.allowed_networks)
+
+    def has_secret(self, secret: str) -> bool:
+        """Whether it is the current secret, or the previous one in its time. Constant time."""
+        current = credentials.matches(secret, credentials.Digest(self.digest, self.pepper_version))
+        previous = credentials.matches(secret, self._previous)
+        return current or previous
+
+    @property
+    def _previous(self) -> credentials.Digest | None:
+        until = self.previous_valid_until
+        if until is None or self.previous_pepper_version is None or until <= timezone.now():
+            return None
+        return credentials.Digest(self.previous_digest, self.previous_pepper_version)

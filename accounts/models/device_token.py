@@ -2,27 +2,17 @@ import uuid
 
 from django.db import models
 
-from accounts import credentials
 from accounts.models.organisation import Organisation
 from accounts.models.user import User
 
 
 class DeviceTokenQuerySet(models.QuerySet["DeviceToken"]):
-    def usable(self) -> "DeviceTokenQuerySet":
-        return self.filter(revoked_at__isnull=True, user__is_active=True)
-
     def of_organisation(self, organisation: Organisation) -> "DeviceTokenQuerySet":
         return self.filter(revoked_at__isnull=True, user__memberships__organisation=organisation)
 
     def of_own_users(self, organisation: Organisation) -> "DeviceTokenQuerySet":
         """Only the devices of users who are a member of no other organisation."""
         return self.filter(user__in=User.objects.belonging_only_to(organisation))
-
-    def authenticate(self, token_id: uuid.UUID, secret: str) -> "DeviceToken | None":
-        """The usable token that the secret belongs to. Every refusal takes as long."""
-        row = self.usable().select_related("user").filter(pk=token_id).first()
-        stored = None if row is None else credentials.Digest(row.digest, row.pepper_version)
-        return row if credentials.matches(secret, stored) else None
 
 
 class DeviceToken(models.Model):

@@ -1,3 +1,4 @@
+import uuid
 from datetime import timedelta
 
 from django.conf import settings
@@ -11,8 +12,8 @@ DAY = timedelta(hours=24)
 
 
 class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
-    def claim_try(self, email: str) -> bool:
-        """Counts a try as failed before it is compared; false when the account is stopped.
+    def claim_try(self, bucket: str) -> bool:
+        """Counts a try as failed before it is compared; false when the bucket is stopped.
 
         A success takes its own count back with ``forgive``. One conditional UPDATE, exact under
         any number of concurrent guesses; sending a code does not touch the row.
@@ -21,7 +22,7 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         day_over = Q(day_started_at__lte=now - DAY)
         claimed = self.filter(
             day_over | Q(failures_today__lt=settings.PIN_FAILURES_PER_DAY),
-            email=email,
+            bucket=bucket,
             consecutive_failures__lt=settings.PIN_CONSECUTIVE_FAILURES,
         ).update(
             failures_today=Case(When(day_over, then=Value(1)), default=F("failures_today") + 1),
@@ -30,9 +31,9 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         )
         return claimed == 1
 
-    def forgive(self, email: str) -> None:
+    def forgive(self, bucket: str) -> None:
         """After a success: the try was no failure, and the run of consecutive ones is over."""
-        self.filter(email=email).update(
+        self.filter(bucket=bucket).update(
             failures_today=Case(
                 When(failures_today__gt=0, then=F("failures_today") - 1), default=Value(0)
             ),
@@ -40,18 +41,20 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         )
 
     def unlock(self, email: str) -> bool:
-        """An administrator's unlock: both counts start anew."""
-        return self.filter(email=email).update(failures_today=0, consecutive_failures=0) == 1
+        """An administrator's unlock: every count of the address starts anew."""
+        return self.filter(email=email).update(failures_today=0, consecutive_failures=0) > 0
 
 
 class PinFailures(models.Model):
     """How often PINs failed for an address: in 24 hours, and since the last success.
 
-    Kept apart from the user, because unknown addresses count alike and guesses must not contend
-    with the profile's row.
+    A device that the user is logged in on counts in a bucket of its own, so that a stranger's
+    guesses do not lock the owner out. Kept apart from the user, because unknown addresses count
+    alike and guesses must not contend with the profile's row.
     """
 
-    email = models.CharField("e-mail", max_length=MAX_LENGTH, primary_key=True)
+    bucket = models.CharField(max_length=MAX_LENGTH + 40, primary_key=True)
+    email = models.CharField("e-mail", max_length=MAX_LENGTH, db_index=True)
     failures_today = models.PositiveIntegerField(default=0)
     day_started_at = models.DateTimeField(default=timezone.now)
     consecutive_failures = models.PositiveIntegerField(default=0)
@@ -63,3 +66,20 @@ class PinFailures(models.Model):
 
     def __str__(self) -> str:
         return f"PIN failures of {self.email}"
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether every PIN is refused at present."""
+        today = self.failures_today if self.day_started_at > timezone.now() - DAY else 0
+        return (
+            today >= settings.PIN_FAILURES_PER_DAY
+            or self.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES
+        )
+
+
+def strangers_bucket(email: str) -> str:
+    return email
+
+
+def known_devices_bucket(email: str, device: uuid.UUID) -> str:
+    return f"{email} {device}"

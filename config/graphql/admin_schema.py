@@ -10,6 +10,8 @@ from accounts.graphql.programs import (
     remove_member,
     revoke_api_key,
     revoke_device,
+    rotate_api_key,
+    unlock_user,
     update_user,
 )
 from accounts.graphql.programs.queries import AccountsQuery
@@ -40,9 +42,11 @@ class Mutation(graphene.ObjectType):
     create_user = create_user.field
     update_user = update_user.field
     deactivate_user = deactivate_user.field
+    unlock_user = unlock_user.field
     add_member = add_member.field
     remove_member = remove_member.field
     create_api_key = create_api_key.field
+    rotate_api_key = rotate_api_key.field
     revoke_api_key = revoke_api_key.field
     create_script = create_script.field
     update_script = update_script.field

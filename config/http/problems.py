@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from http import HTTPStatus
+from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 
@@ -36,7 +37,15 @@ class ProblemCode(StrEnum):
     SCRIPT_TIMED_OUT = "script-timed-out"
 
 
-# code -> status, title, detail where the caller gives none
+class Meaning(NamedTuple):
+    """What a code says; ``detail`` stands where the caller gives none."""
+
+    status: HTTPStatus
+    title: str
+    detail: str
+
+
+# code -> its meaning
 _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
     ProblemCode.MALFORMED_BODY: (
         HTTPStatus.BAD_REQUEST,
@@ -131,6 +140,10 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
 }
 
 
+def meaning(code: ProblemCode) -> Meaning:
+    return Meaning(*_MEANING[code])
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One wrong field. ``code`` is ``required``, ``invalid``, …; the value is never repeated."""
@@ -162,7 +175,7 @@ class Problem(Exception):
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     """The problem as ``application/problem+json``, never cached."""
-    status, title, default_detail = _MEANING[problem.code]
+    status, title, default_detail = meaning(problem.code)
     document: dict[str, object] = {
         "type": f"urn:moonhook:problem:{problem.code}",
         "title": title,

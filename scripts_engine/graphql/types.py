@@ -85,7 +85,7 @@ class HookType(DjangoObjectType):
         name = "Hook"
         model = Hook
         skip_registry = True
-        fields = ("name", "created_at")
+        fields = ("name", "created_at", "previous_valid_until")
 
     id = graphene.ID(required=True, description="The HookID.")
     enabled = graphene.Boolean(required=True, description="Whether calls run the script.")

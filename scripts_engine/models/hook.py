@@ -2,6 +2,7 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 from accounts import credentials
 from accounts.models import Organisation
@@ -35,13 +36,18 @@ class HookQuerySet(models.QuerySet["Hook"]):
     def find_by_call_token(
         self, organisation_id: uuid.UUID, script_id: uuid.UUID, call_token: str
     ) -> "Hook | None":
-        """The callable hook of that script whose token this is, by the token's digest."""
+        """The callable hook of that script whose token this is, by the token's digest.
+
+        The token before the last rotation is good too, in its time.
+        """
+        digests = credentials.digests(call_token)
+        previous = models.Q(previous_digest__in=digests, previous_valid_until__gt=timezone.now())
         return (
             self.callable()
             .filter(
+                models.Q(digest__in=digests) | previous,
                 script__organisation=organisation_id,
                 script=script_id,
-                digest__in=credentials.digests(call_token),
             )
             .first()
         )
@@ -59,8 +65,11 @@ class HookQuerySet(models.QuerySet["Hook"]):
             .filter(pk=hook_id, script=script_id, script__organisation=organisation_id)
             .first()
         )
-        stored = None if hook is None else credentials.Digest(hook.digest, hook.pepper_version)
-        return hook if credentials.matches(call_token, stored) else None
+        if hook is None:
+            credentials.matches(call_token, None)
+            credentials.matches(call_token, None)
+            return None
+        return hook if hook.has_call_token(call_token) else None
 
 
 class Hook(models.Model):
@@ -79,6 +88,15 @@ class Hook(models.Model):
     )
     digest = models.CharField(max_length=64, unique=True, editable=False)
     pepper_version = models.PositiveIntegerField(editable=False)
+    previous_digest = models.CharField(
+        max_length=64, blank=True, default="", db_index=True, editable=False
+    )
+    previous_pepper_version = models.PositiveIntegerField(null=True, editable=False)
+    previous_valid_until = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Until when the token before the last rotation is good.",
+    )
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
     )
@@ -95,6 +113,32 @@ class Hook(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"Hook {self.pk}"
+
+    def move_under_newest_pepper(self, call_token: str) -> None:
+        """After a rotation of the peppers, a success moves the token's digest along."""
+        renewed = credentials.digest(call_token)
+        if self.pepper_version == renewed.pepper_version:
+            return
+        stored = credentials.Digest(self.digest, self.pepper_version)
+        if credentials.matches(call_token, stored):
+            Hook.objects.filter(pk=self.pk, digest=self.digest).update(
+                digest=renewed.value, pepper_version=renewed.pepper_version
+            )
+
+    def has_call_token(self, call_token: str) -> bool:
+        """Whether it is the current token, or the previous one in its time. Constant time."""
+        current = credentials.matches(
+            call_token, credentials.Digest(self.digest, self.pepper_version)
+        )
+        previous = credentials.matches(call_token, self._previous)
+        return current or previous
+
+    @property
+    def _previous(self) -> credentials.Digest | None:
+        until = self.previous_valid_until
+        if until is None or self.previous_pepper_version is None or until <= timezone.now():
+            return None
+        return credentials.Digest(self.previous_digest, self.previous_pepper_version)
 
     @property
     def organisation(self) -> Organisation:

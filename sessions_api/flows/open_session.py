@@ -1,16 +1,22 @@
 """POST /session: a credential becomes a session."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
+from accounts.audit import record
 from accounts.email_address import canonical_email
+from accounts.flows.authenticate import authenticate_api_key, authenticate_device
 from accounts.ids import parse_uuid
-from accounts.models import ApiKey, DeviceToken
+from accounts.models import ApiKey, AuthEventKind, DeviceToken, Organisation, User
+from accounts.plain_text import storable
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit, network_of
+from config.http.origin import Origin
 from sessions_api.models import Credential, Session
 
 
@@ -19,69 +25,112 @@ class OpenedSession(NamedTuple):
     token: str
 
 
+class _Refusal(NamedTuple):
+    """Why a login failed: for the audit, never for the client."""
+
+    reason: str
+    credential: str = ""
+    user: User | None = None
+    organisation: Organisation | None = None
+
+
 def open_session(
-    *, credential: Credential, uid: str, password: str, email: str, client_address: str
+    *, credential: Credential, uid: str, password: str, email: str, origin: Origin
 ) -> OpenedSession | None:
     """The new session and its bearer token, shown once; ``None`` for any wrong credential.
 
     ``email`` is recorded for an API key, and must be the owner's for a device token when given.
+    A right credential is never refused for others' failures; after too many wrong ones from one
+    client a further wrong one raises ``RateLimitedError``.
     """
     if credential is Credential.API_KEY:
-        return _open_with_api_key(uid, password, email, client_address)
-    return _open_with_device_token(uid, password, email, client_address)
+        outcome = _open_with_api_key(uid, password, email, origin)
+    else:
+        outcome = _open_with_device_token(uid, password, email, origin)
+    if isinstance(outcome, _Refusal):
+        # Counted first: who floods us with failures does not fill the audit.
+        client = network_of(origin.client_address)
+        hit([windows.LOGIN_FAILURES_OF_CLIENT], "login-failure", client)
+        record(AuthEventKind.SESSION_REFUSED, origin, **outcome._asdict())
+        return None
+    session = outcome.session
+    record(
+        AuthEventKind.SESSION_OPENED,
+        origin,
+        user=session.user,
+        organisation=session.organisation,
+        credential=uid,
+    )
+    return outcome
 
 
 def _open_with_api_key(
-    key: str, secret: str, email: str, client_address: str
-) -> OpenedSession | None:
+    key: str, secret: str, email: str, origin: Origin
+) -> OpenedSession | _Refusal:
     if not credentials.is_well_formed(secret, credentials.SecretKind.API_KEY):
-        return None
-    api_key = ApiKey.objects.authenticate(key, secret)
+        return _Refusal("malformed-secret")
+    if not credentials.is_api_key_id(key):
+        return _Refusal("malformed-key")
+    api_key, reason = authenticate_api_key(key, secret, origin.client_address)
     if api_key is None:
-        return None
-    return _open(Session(api_key=api_key, email=email[:254]), client_address)
+        return _Refusal(reason, credential=key)
+    if reason:
+        return _Refusal(reason, credential=key, organisation=api_key.organisation)
+    opened = _open(Session(api_key=api_key, email=storable(email)[:254]), secret, origin)
+    return opened or _Refusal("revoked", credential=key, organisation=api_key.organisation)
 
 
 def _open_with_device_token(
-    token_id: str, secret: str, email: str, client_address: str
-) -> OpenedSession | None:
-    if not credentials.is_well_formed(secret, credentials.SecretKind.DEVICE_TOKEN):
-        return None
+    token_id: str, secret: str, email: str, origin: Origin
+) -> OpenedSession | _Refusal:
     primary_key = parse_uuid(token_id)
-    if primary_key is None:
-        return None
-    device_token = DeviceToken.objects.authenticate(primary_key, secret)
+    is_well_formed = credentials.is_well_formed(secret, credentials.SecretKind.DEVICE_TOKEN)
+    if primary_key is None or not is_well_formed:
+        return _Refusal("malformed-secret")
+    device_token, reason = authenticate_device(primary_key, secret, canonical_email(email))
     if device_token is None:
-        return None
-    if email and canonical_email(email) != device_token.user.email:
-        return None
-    return _open(Session(device_token=device_token), client_address)
+        return _Refusal(reason, credential=token_id)
+    if reason:
+        return _Refusal(reason, credential=token_id, user=device_token.user)
+    opened = _open(Session(device_token=device_token), secret, origin)
+    return opened or _Refusal("revoked", credential=token_id, user=device_token.user)
 
 
 @transaction.atomic
-def _open(session: Session, client_address: str) -> OpenedSession | None:
+def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None:
     now = timezone.now()
-    if not _hold_credential(session, now):
+    if not _hold_credential(session, secret, origin, now):
         return None
     _make_room(session)
     token = credentials.generate_secret(credentials.SecretKind.SESSION)
     session.digest = credentials.digest(token).value
-    session.client_address = client_address or None
+    session.client_address = origin.client_address or None
     session.created_at = session.last_used_at = now
     session.expires_at = session.expiry_after_use_at(now)
     session.save(force_insert=True)
     return OpenedSession(session, token)
 
 
-def _hold_credential(session: Session, now: datetime) -> bool:
+def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
     """Notes the use and, by that, locks the credential's row; false if it was just revoked."""
+    used: dict[str, Any] = {"last_used_at": now}
     if session.api_key is not None:
         keys = ApiKey.objects.filter(pk=session.api_key.pk, revoked_at__isnull=True)
-        return keys.update(last_used_at=now) == 1
+        used |= {"last_used_from": origin.client_address or None}
+        return keys.update(**used | _renewed_digest(session.api_key, secret)) == 1
     if session.device_token is not None:
         tokens = DeviceToken.objects.filter(pk=session.device_token.pk, revoked_at__isnull=True)
-        return tokens.update(last_used_at=now) == 1
+        return tokens.update(**used | _renewed_digest(session.device_token, secret)) == 1
     return False
+
+
+def _renewed_digest(credential: ApiKey | DeviceToken, secret: str) -> dict[str, Any]:
+    """After a rotation of the peppers, a success moves its credential under the newest."""
+    stored = credentials.Digest(credential.digest, credential.pepper_version)
+    renewed = credentials.digest(secret)
+    if renewed.pepper_version == stored.pepper_version or not credentials.matches(secret, stored):
+        return {}
+    return {"digest": renewed.value, "pepper_version": renewed.pepper_version}
 
 
 def _make_room(session: Session) -> None:

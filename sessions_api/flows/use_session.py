@@ -1,19 +1,29 @@
 from django.conf import settings
 from django.utils import timezone
 
+from accounts import credentials
 from sessions_api.models import Session
 
 
-def use_session(token: str) -> Session | None:
-    """The live session of the token, its use noted; ``None`` if there is none."""
+def use_session(token: str, client_address: str) -> Session | None:
+    """The live session of the token, its use noted; ``None`` if there is none.
+
+    A session of a key is good only where its key is: in the key's networks.
+    """
     session = Session.objects.find_live(token)
-    if session is not None:
-        _note_use(session)
+    if session is None:
+        return None
+    if session.api_key is not None and not session.api_key.allows(client_address):
+        return None
+    _note_use(session, token)
     return session
 
 
-def _note_use(session: Session) -> None:
-    """Moves the idle limit on, with at most one write per ``SESSION_USE_WRITTEN_EVERY``."""
+def _note_use(session: Session, token: str) -> None:
+    """Moves the idle limit on, with at most one write per ``SESSION_USE_WRITTEN_EVERY``.
+
+    A session from before a rotation of the peppers moves under the newest along with it.
+    """
     now = timezone.now()
     due_before = now - settings.SESSION_USE_WRITTEN_EVERY
     if session.last_used_at > due_before:
@@ -21,5 +31,7 @@ def _note_use(session: Session) -> None:
     session.last_used_at = now
     session.expires_at = session.expiry_after_use_at(now)
     Session.objects.filter(pk=session.pk, last_used_at__lte=due_before).update(
-        last_used_at=now, expires_at=session.expires_at
+        last_used_at=now,
+        expires_at=session.expires_at,
+        digest=credentials.digest(token).value,
     )

@@ -6,6 +6,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.one import one
 from accounts.graphql.people.me import caller
+from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionType
 from sessions_api.models import Session
@@ -24,7 +25,7 @@ class SessionsQuery(graphene.ObjectType):
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
-    end_session(one(sessions_of_caller(info), id))
+    end_session(one(sessions_of_caller(info), id), origin=origin_of(info.context.request))
     return True
 
 

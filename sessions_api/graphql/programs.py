@@ -8,6 +8,7 @@ from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.scope import caller_organisation, find, scoped
 from accounts.models import User
+from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionConnection
 from sessions_api.models import Session
@@ -39,7 +40,7 @@ def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
     if session.user is not None:
         with domain_errors():
             require_own_user(caller_organisation(info), session.user)
-    end_session(session)
+    end_session(session, origin=origin_of(info.context.request))
     return True
 
 

@@ -13,6 +13,7 @@ from accounts.flows.send_pin import send_pin
 from accounts.models import PinChallenge, User
 from accounts.pin_delivery.channels import SendVia
 from accounts.pin_delivery.delivery import DeliveryError
+from config.http.origin import NOWHERE
 from tests.servers import SmsGateway
 
 
@@ -26,7 +27,7 @@ def only(messages: list[EmailMessage]) -> EmailMessage:
 
 
 def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: User) -> None:
-    request_pin(" ALICE@example.com", SendVia.SMS)
+    request_pin(" ALICE@example.com", SendVia.SMS, NOWHERE)
 
     task = DBTaskResult.objects.get()
     assert task.args_kwargs == {"args": ["alice@example.com", "sms"], "kwargs": {}}

@@ -11,13 +11,14 @@ from accounts.flows.send_pin import make_code, send_pin
 from accounts.flows.update_user import update_user
 from accounts.models import DeviceToken, Organisation, PinChallenge, PinCode, PinFailures, User
 from accounts.pin_delivery.channels import SendVia
-from tests.factories import make_device_token, make_pin
+from config.http.origin import NOWHERE
+from tests.factories import is_accepted, make_device_token, make_pin
 
 DEVICE = uuid.uuid4()
 
 
 def guess(email: str, pin: str) -> bool:
-    return check_pin(email=email, pin=pin, device=DEVICE, label="phone") is not None
+    return check_pin(email=email, pin=pin, device=DEVICE, label="phone", origin=NOWHERE) is not None
 
 
 def wrong(pin: str) -> str:
@@ -25,12 +26,14 @@ def wrong(pin: str) -> str:
 
 
 def test_the_right_pin_makes_a_device_token(alice: User) -> None:
-    issued = check_pin(email=alice.email, pin=make_pin(alice), device=DEVICE, label="phone")
+    issued = check_pin(
+        email=alice.email, pin=make_pin(alice), device=DEVICE, label="phone", origin=NOWHERE
+    )
 
     assert issued is not None
     assert issued.device_token.user == alice
     assert issued.device_token.device == DEVICE
-    assert DeviceToken.objects.authenticate(issued.device_token.pk, issued.token) is not None
+    assert is_accepted(issued)
 
 
 def test_a_pin_works_once(alice: User) -> None:
@@ -156,7 +159,7 @@ def test_a_success_ends_the_run_of_failures_and_is_none_itself(alice: User) -> N
     guess(alice.email, wrong(pin))
     assert guess(alice.email, pin)
 
-    failures = PinFailures.objects.get(email=alice.email)
+    failures = PinFailures.objects.get(bucket=alice.email)
     assert (failures.failures_today, failures.consecutive_failures) == (1, 0)
 
 
@@ -164,15 +167,15 @@ def test_a_new_login_on_the_same_device_replaces_its_token(alice: User) -> None:
     old = make_device_token(alice, DEVICE)
     new = make_device_token(alice, DEVICE)
 
-    assert DeviceToken.objects.authenticate(old.device_token.pk, old.token) is None
-    assert DeviceToken.objects.authenticate(new.device_token.pk, new.token) is not None
+    assert not is_accepted(old)
+    assert is_accepted(new)
 
 
 def test_logins_on_two_devices_stand_side_by_side(alice: User) -> None:
     first, second = make_device_token(alice), make_device_token(alice)
 
-    assert DeviceToken.objects.authenticate(first.device_token.pk, first.token) is not None
-    assert DeviceToken.objects.authenticate(second.device_token.pk, second.token) is not None
+    assert is_accepted(first)
+    assert is_accepted(second)
 
 
 def test_an_inactive_user_cannot_log_in_with_a_code_from_before(alice: User) -> None:

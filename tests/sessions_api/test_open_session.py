@@ -69,14 +69,24 @@ def test_an_api_key_opens_a_session(client: Client, acme_key: IssuedApiKey) -> N
     }
 
 
-@pytest.mark.parametrize("email", ["ops@example.com", "not an address", "", None])
+@pytest.mark.parametrize(
+    ("email", "recorded"),
+    [
+        ("ops@example.com", "ops@example.com"),
+        ("not an address", "not an address"),
+        ("", ""),
+        (None, ""),
+        ("a\0b", "ab"),
+        ("x" * 5000, "x" * 254),
+    ],
+)
 def test_the_email_of_an_api_key_is_recorded_and_never_authenticates(
-    client: Client, acme_key: IssuedApiKey, email: str | None
+    client: Client, acme_key: IssuedApiKey, email: str | None, recorded: str
 ) -> None:
     response = post_session(client, api_key_login(acme_key, email=email))
 
     assert response.status_code == 201
-    assert Session.objects.get().email == (email or "")
+    assert Session.objects.get().email == recorded
 
 
 def test_the_email_may_be_absent(client: Client, acme_key: IssuedApiKey) -> None:
@@ -133,6 +143,8 @@ def test_a_device_login_with_somebody_elses_email_is_refused(
         {"uid": "mhk_000000000000"},
         {"uid": ""},
         {"uid": "mhk_é"},
+        {"uid": "mhk_00000000000\0"},
+        {"password": "mhs_\0"},
         {"password": ""},
         {"password": "wrong"},
         {"password": credentials.generate_secret(SecretKind.API_KEY)},
@@ -170,9 +182,11 @@ def test_a_malformed_secret_is_refused_before_the_database_is_asked(
 ) -> None:
     mistyped = acme_key.secret[:-1] + ("A" if acme_key.secret[-1] != "A" else "B")
 
-    with django_assert_num_queries(0):
+    with django_assert_num_queries(2) as captured:
         response = post_session(client, api_key_login(acme_key, password=mistyped))
     assert_refused(response)
+    tables = [query["sql"].split('"')[1] for query in captured.captured_queries]
+    assert tables == ["accounts_ratewindow", "accounts_authevent"]
 
 
 def test_a_known_and_an_unknown_key_cost_the_same_queries(
@@ -180,9 +194,9 @@ def test_a_known_and_an_unknown_key_cost_the_same_queries(
 ) -> None:
     wrong = credentials.generate_secret(SecretKind.API_KEY)
 
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(3):
         post_session(client, api_key_login(acme_key, password=wrong))
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(3):
         post_session(client, api_key_login(acme_key, password=wrong, uid="mhk_000000000000"))
 
 

@@ -2,10 +2,11 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.check_pin import check_pin
-from accounts.graphql.domain_errors import required
+from accounts.graphql.domain_errors import domain_errors, required
 from accounts.graphql.people.types import CheckPinCode
 from accounts.ids import parse_uuid
 from config.http.graphql_problem import GraphQLProblem
+from config.http.origin import origin_of
 
 MAX_HOST_LENGTH = 64
 
@@ -29,7 +30,14 @@ def resolve(
             f"The host may have at most {MAX_HOST_LENGTH} printable characters.",
             field="host",
         )
-    issued = check_pin(email=address, pin=code, device=device_id, label=label)
+    with domain_errors():
+        issued = check_pin(
+            email=address,
+            pin=code,
+            device=device_id,
+            label=label,
+            origin=origin_of(info.context.request),
+        )
     if issued is None:
         return CheckPinCode(result=False)
     return CheckPinCode(result=True, token=issued.token, token_id=issued.device_token.pk)

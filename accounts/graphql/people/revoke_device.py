@@ -4,10 +4,11 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.revoke_device import revoke_device
 from accounts.graphql.one import one
 from accounts.graphql.people.me import devices_of_caller
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:
-    revoke_device(one(devices_of_caller(info), token_id))
+    revoke_device(one(devices_of_caller(info), token_id), origin=origin_of(info.context.request))
     return True
 
 

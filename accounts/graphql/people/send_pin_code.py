@@ -1,13 +1,13 @@
 from enum import Enum
 
 import graphene
-from django.core.exceptions import ValidationError
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.request_pin import request_pin
-from accounts.graphql.domain_errors import bad_user_input, required
+from accounts.graphql.domain_errors import domain_errors, required
 from accounts.graphql.enums import enum_value
 from accounts.pin_delivery.channels import SendVia
+from config.http.origin import origin_of
 
 
 class SendViaEnum(graphene.Enum):
@@ -34,10 +34,8 @@ def resolve(
 ) -> bool:
     address = required(email, "email")
     channel = SendVia(required(enum_value(send_via), "sendVia"))
-    try:
-        request_pin(address, channel)
-    except ValidationError as error:
-        raise bad_user_input(error, field="email") from None
+    with domain_errors("email"):
+        request_pin(address, channel, origin_of(info.context.request))
     return True
 
 

@@ -7,13 +7,24 @@ from accounts.flows.issue_api_key import issue_api_key
 from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import caller_organisation
+from config.http.origin import origin_of
 
 
 def resolve(
-    root: None, info: GraphQLResolveInfo, name: str, expires_at: datetime | None = None
+    root: None,
+    info: GraphQLResolveInfo,
+    name: str,
+    expires_at: datetime | None = None,
+    allowed_networks: list[str] | None = None,
 ) -> IssuedApiKey:
     with domain_errors():
-        issued = issue_api_key(caller_organisation(info), name=name, expires_at=expires_at)
+        issued = issue_api_key(
+            caller_organisation(info),
+            name=name,
+            expires_at=expires_at,
+            allowed_networks=allowed_networks or (),
+            origin=origin_of(info.context.request),
+        )
     return IssuedApiKey(api_key=issued.api_key, secret=issued.secret)
 
 
@@ -23,6 +34,10 @@ field = graphene.Field(
     args={
         "name": graphene.String(required=True, description="What uses it."),
         "expires_at": graphene.DateTime(description="When it ends by itself; never, without."),
+        "allowed_networks": graphene.List(
+            graphene.NonNull(graphene.String),
+            description="Where it may be used from, like 192.0.2.0/24; anywhere, without.",
+        ),
     },
     resolver=resolve,
 )

@@ -6,12 +6,15 @@ from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.programs.types import MemberType
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, id: str) -> User:
     user = find(info, User, id)
     with domain_errors():
-        return deactivate_user(caller_organisation(info), user)
+        return deactivate_user(
+            caller_organisation(info), user, origin=origin_of(info.context.request)
+        )
 
 
 field = graphene.Field(

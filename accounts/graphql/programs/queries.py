@@ -5,13 +5,14 @@ from accounts.email_address import canonical_email
 from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.programs.types import (
     ApiKeyConnection,
+    AuthEventConnection,
     DeviceConnection,
     MemberConnection,
     MemberType,
     OrganisationType,
 )
 from accounts.graphql.scope import caller_organisation, find, scoped
-from accounts.models import ApiKey, DeviceToken, Organisation, User
+from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
 
 
 class AccountsQuery(graphene.ObjectType):
@@ -30,6 +31,12 @@ class AccountsQuery(graphene.ObjectType):
     )
     api_keys = connection_field(
         ApiKeyConnection, "The API keys of the organisation, revoked ones too."
+    )
+    auth_events = connection_field(
+        AuthEventConnection,
+        "What happened to the organisation's credentials.",
+        kind=graphene.String(description="Only events of this kind."),
+        user=graphene.ID(description="Only those about this user."),
     )
     devices = connection_field(
         DeviceConnection,
@@ -63,6 +70,22 @@ class AccountsQuery(graphene.ObjectType):
         root: None, info: GraphQLResolveInfo, first: int | None = None, after: str | None = None
     ) -> Page:
         return page_of(scoped(info, ApiKey), first, after)
+
+    @staticmethod
+    def resolve_auth_events(
+        root: None,
+        info: GraphQLResolveInfo,
+        first: int | None = None,
+        after: str | None = None,
+        kind: str | None = None,
+        user: str | None = None,
+    ) -> Page:
+        rows = scoped(info, AuthEvent)
+        if kind is not None:
+            rows = rows.filter(kind=kind)
+        if user is not None:
+            rows = rows.filter(user=find(info, User, user))
+        return page_of(rows, first, after)
 
     @staticmethod
     def resolve_devices(

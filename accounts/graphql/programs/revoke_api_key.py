@@ -5,10 +5,11 @@ from accounts.flows.revoke_api_key import revoke_api_key
 from accounts.graphql.programs.types import ApiKeyType
 from accounts.graphql.scope import find
 from accounts.models import ApiKey
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, id: str) -> ApiKey:
-    return revoke_api_key(find(info, ApiKey, id))
+    return revoke_api_key(find(info, ApiKey, id), origin=origin_of(info.context.request))
 
 
 field = graphene.Field(

@@ -6,13 +6,14 @@ from accounts.flows.revoke_device import revoke_device
 from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import DeviceToken
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:
     device_token = find(info, DeviceToken, token_id)
     with domain_errors():
         require_own_user(caller_organisation(info), device_token.user)
-    revoke_device(device_token)
+    revoke_device(device_token, origin=origin_of(info.context.request))
     return True
 
 

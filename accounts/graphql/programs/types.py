@@ -4,7 +4,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
 from accounts.graphql.scope import caller_organisation
-from accounts.models import ApiKey, DeviceToken, Organisation, User
+from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
 
 
 class RoleEnum(graphene.Enum):
@@ -88,9 +88,27 @@ class ApiKeyType(DjangoObjectType):
         name = "ApiKey"
         model = ApiKey
         skip_registry = True
-        fields = ("key", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
+        fields = (
+            "key",
+            "name",
+            "created_at",
+            "expires_at",
+            "revoked_at",
+            "last_used_at",
+            "last_used_from",
+            "previous_valid_until",
+        )
 
     id = graphene.ID(required=True, description="The key's id.")
+    allowed_networks = graphene.List(
+        graphene.NonNull(graphene.String),
+        required=True,
+        description="Where it may be used from; empty: anywhere.",
+    )
+    is_unused = graphene.Boolean(
+        required=True,
+        description="Whether it is good but opened no session for 90 days: better revoke it.",
+    )
 
 
 class IssuedApiKey(graphene.ObjectType):
@@ -124,6 +142,28 @@ class MemberDeviceType(DjangoObjectType):
         return device_token.user
 
 
+class AuthEventType(DjangoObjectType):
+    """Something that happened to credentials of the organisation or of its users."""
+
+    class Meta:
+        name = "AuthEvent"
+        model = AuthEvent
+        skip_registry = True
+        fields = (
+            "at",
+            "reason",
+            "email",
+            "credential",
+            "client_address",
+            "user_agent",
+            "request_id",
+        )
+
+    id = graphene.ID(required=True, description="The event's id.")
+    kind = graphene.String(required=True, description="What happened: session.opened, …")
+
+
+AuthEventConnection = connection_of(AuthEventType)
 MemberConnection = connection_of(MemberType)
 ApiKeyConnection = connection_of(ApiKeyType)
 DeviceConnection = connection_of(MemberDeviceType)

@@ -5,15 +5,20 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from config.graphql import admin_schema, user_schema
+from config.openapi import OPENAPI_JSON
 
-DIRECTORY = Path(settings.BASE_DIR) / "tests" / "snapshots"
+ROOT = Path(settings.BASE_DIR)
+SCHEMAS = {
+    ROOT / "tests/snapshots/user.graphql": f"{user_schema.schema}\n",
+    ROOT / "tests/snapshots/admin.graphql": f"{admin_schema.schema}\n",
+    ROOT / "docs/openapi.json": OPENAPI_JSON,
+}
 
 
 class Command(BaseCommand):
-    help = "Writes both GraphQL schemas into tests/snapshots/, where changes of them show."
+    help = "Writes the GraphQL schemas and the OpenAPI document where changes of them show."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for name, schema in (("user", user_schema.schema), ("admin", admin_schema.schema)):
-            path = DIRECTORY / f"{name}.graphql"
-            path.write_text(f"{schema}\n")
-            self.stdout.write(f"wrote {path.relative_to(settings.BASE_DIR)}")
+        for path, text in SCHEMAS.items():
+            path.write_text(text)
+            self.stdout.write(f"wrote {path.relative_to(ROOT)}")

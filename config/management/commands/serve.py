@@ -45,6 +45,7 @@ class Command(BaseCommand):
                     Service(
                         "background worker", _python("manage.py", "db_worker", *_WORKER_OPTIONS)
                     ),
+                    Service("upkeep", _python("manage.py", "upkeep")),
                 ],
                 directory=settings.BASE_DIR,
                 grace_seconds=settings.GRACEFUL_TIMEOUT_SECONDS,

@@ -2,6 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find
+from config.http.origin import origin_of
 from scripts_engine.flows.issue_hook import issue_hook
 from scripts_engine.graphql.issued_hook import as_issued_hook
 from scripts_engine.graphql.script_errors import script_errors
@@ -14,7 +15,9 @@ def resolve(
 ) -> IssuedHook:
     row = find(info, Script, script)
     with script_errors():
-        return as_issued_hook(issue_hook(row, name=name or ""))
+        return as_issued_hook(
+            issue_hook(row, name=name or "", origin=origin_of(info.context.request))
+        )
 
 
 field = graphene.Field(

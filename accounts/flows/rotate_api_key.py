@@ -1,0 +1,62 @@
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from accounts import credentials
+from accounts.audit import record
+from accounts.errors import ForbiddenError
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.models import ApiKey, AuthEventKind, User
+from config.http.origin import Origin
+
+LONGEST_OVERLAP = timedelta(days=7)
+
+
+def rotate_api_key(
+    api_key: ApiKey, *, overlap_seconds: int = 0, origin: Origin, by: User | None = None
+) -> IssuedApiKey:
+    """A new secret for the key; the old one is good for the overlap, 0 to 7 days.
+
+    Sessions that are open stay open: whoever fears that the secret leaked revokes the key.
+    Raises ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
+    """
+    overlap = checked_overlap(overlap_seconds)
+    if api_key.revoked_at is not None:
+        raise ForbiddenError("This key is revoked. Issue a new one.")
+    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
+    digest = credentials.digest(secret)
+    api_key.previous_digest = api_key.digest
+    api_key.previous_pepper_version = api_key.pepper_version
+    api_key.previous_valid_until = timezone.now() + overlap
+    api_key.digest, api_key.pepper_version = digest.value, digest.pepper_version
+    api_key.save(
+        update_fields=[
+            "digest",
+            "pepper_version",
+            "previous_digest",
+            "previous_pepper_version",
+            "previous_valid_until",
+        ]
+    )
+    record(
+        AuthEventKind.API_KEY_ROTATED,
+        origin,
+        user=by,
+        organisation=api_key.organisation,
+        credential=api_key.key,
+    )
+    return IssuedApiKey(api_key, secret)
+
+
+def checked_overlap(seconds: int) -> timedelta:
+    if not 0 <= seconds <= LONGEST_OVERLAP.total_seconds():
+        raise ValidationError(
+            {
+                "overlap_seconds": ValidationError(
+                    f"The overlap is 0 to {int(LONGEST_OVERLAP.total_seconds())} seconds.",
+                    code="invalid",
+                )
+            }
+        )
+    return timedelta(seconds=seconds)

@@ -1,0 +1,93 @@
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from uuid_utils.compat import uuid7
+
+from accounts.email_address import MAX_LENGTH
+from accounts.models.organisation import Organisation
+
+
+class AuthEventKind(models.TextChoices):
+    """What happened."""
+
+    SESSION_OPENED = "session.opened"
+    SESSION_REFUSED = "session.refused"
+    SESSION_ENDED = "session.ended"
+    PIN_REQUESTED = "pin.requested"
+    PIN_SENT = "pin.sent"
+    PIN_NOT_SENT = "pin.not-sent"
+    PIN_REFUSED = "pin.refused"
+    ACCOUNT_UNLOCKED = "account.unlocked"
+    DEVICE_ADDED = "device.added"
+    DEVICE_REVOKED = "device.revoked"
+    API_KEY_ISSUED = "api-key.issued"
+    API_KEY_ROTATED = "api-key.rotated"
+    API_KEY_REVOKED = "api-key.revoked"
+    CALL_TOKEN_ISSUED = "call-token.issued"  # noqa: S105
+    CALL_TOKEN_ROTATED = "call-token.rotated"  # noqa: S105
+    USER_DEACTIVATED = "user.deactivated"
+    RATE_LIMITED = "rate.limited"
+    ADMIN_LOGIN = "admin.login"
+    ADMIN_LOGIN_REFUSED = "admin.login-refused"
+
+
+class AuthEventQuerySet(models.QuerySet["AuthEvent"]):
+    def of_organisation(self, organisation: Organisation) -> "AuthEventQuerySet":
+        return self.filter(organisation=organisation)
+
+
+class AppendOnlyError(Exception):
+    """Events are written once and never changed."""
+
+
+class AuthEvent(models.Model):
+    """What happened to credentials: when, to whom, from where. Never a secret.
+
+    Append-only: rows leave only by age.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    at = models.DateTimeField(auto_now_add=True, help_text="When.")
+    kind = models.CharField(
+        max_length=30, choices=AuthEventKind.choices, help_text="What happened."
+    )
+    reason = models.CharField(
+        max_length=60, blank=True, help_text="Why it was refused; the client was not told."
+    )
+    organisation = models.ForeignKey(
+        Organisation, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    email = models.CharField(
+        "e-mail", max_length=MAX_LENGTH, blank=True, help_text="The address it was about."
+    )
+    credential = models.CharField(
+        max_length=60, blank=True, help_text="The public id of the key, device, session or hook."
+    )
+    client_address = models.GenericIPAddressField(null=True, help_text="From where.")
+    user_agent = models.CharField(
+        max_length=300, blank=True, help_text="What the client says it is."
+    )
+    request_id = models.CharField(
+        max_length=32, blank=True, help_text="Finds the request in the log."
+    )
+
+    objects = AuthEventQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["organisation", "-id"], name="event_of_organisation")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnlyError
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise AppendOnlyError

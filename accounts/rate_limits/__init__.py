@@ -1,0 +1,1 @@
+"""How often somebody may try, and where that is counted."""

@@ -1,0 +1,23 @@
+"""Every rate limit, as data. Each window has a key of its own."""
+
+from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute
+from limits.limits import RateLimitItemPerSecond
+
+
+def per_seconds(amount: int, seconds: int) -> RateLimitItem:
+    return RateLimitItemPerSecond(amount, seconds)
+
+
+PIN_SENDS_OF_ADDRESS: tuple[RateLimitItem, ...] = (
+    per_seconds(1, 60),
+    RateLimitItemPerHour(5),
+    RateLimitItemPerDay(10),
+)
+PIN_SENDS_OF_CLIENT = RateLimitItemPerMinute(20, 10)
+PIN_CHECKS_OF_CLIENT = RateLimitItemPerMinute(60, 5)
+LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
+SMS_OF_NUMBER = RateLimitItemPerDay(5)
+
+
+def sms_budget(per_day: int) -> RateLimitItem:
+    return RateLimitItemPerDay(per_day)

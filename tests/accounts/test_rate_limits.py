@@ -1,0 +1,217 @@
+"""How often somebody may try, and that it is counted exactly."""
+
+import logging
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client, override_settings
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from accounts.errors import RateLimitedError
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.models import AuthEvent, PinChallenge, RateWindow, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit, network_of
+from sessions_api.models import Session
+from tests.concurrency import at_once
+from tests.factories import (
+    GraphQLAnswer,
+    api_key_login,
+    graphql,
+    make_pin,
+    post_session,
+)
+
+REDIS_URL = "redis://127.0.0.1:6379/15"
+SEND = "mutation($email: String!) { sendPinCode(email: $email, sendVia: Email) }"
+CHECK = """mutation($email: String!, $pin: String!, $device: String!) {
+    checkPinCode(email: $email, pin: $pin, device: $device) { result } }"""
+NEWER = "application/graphql-response+json"
+
+
+def send(email: str, **headers: str) -> GraphQLAnswer:
+    return graphql("/user/graphql", SEND, headers=headers, email=email)
+
+
+def check(email: str, pin: str) -> GraphQLAnswer:
+    return graphql("/user/graphql", CHECK, email=email, pin=pin, device=str(uuid.uuid4()))
+
+
+def pass_time(age: timedelta) -> None:
+    """Every open window began that much earlier."""
+    for window in RateWindow.objects.all():
+        RateWindow.objects.filter(pk=window.pk).update(ends_at=window.ends_at - age)
+
+
+def redis_answers() -> bool:
+    redis = pytest.importorskip("redis")
+    try:
+        return bool(redis.Redis.from_url(REDIS_URL, socket_connect_timeout=1).flushdb())
+    except redis.exceptions.RedisError:
+        return False
+
+
+@pytest.mark.parametrize("email", ["alice@example.com", "nobody@example.com"])
+def test_an_address_gets_one_code_a_minute(alice: User, email: str) -> None:
+    assert send(email).data == {"sendPinCode": True}
+    refused = send(email.upper())
+
+    assert (refused.status, refused.code) == (200, "RATE_LIMITED")
+    assert 1 <= refused.errors[0]["extensions"]["retryAfter"] <= 60
+    assert DBTaskResult.objects.count() == 1
+    pass_time(timedelta(seconds=60))
+    assert send(email).data == {"sendPinCode": True}
+
+
+def test_a_refusal_says_when_to_try_again_in_a_header_too(db: None) -> None:
+    body = {"query": SEND, "variables": {"email": "alice@example.com"}}
+    headers = {"Accept": NEWER}
+    Client().post("/user/graphql", body, content_type="application/json")
+    response = Client().post(
+        "/user/graphql", body, content_type="application/json", headers=headers
+    )
+
+    assert response.status_code == 429
+    retry_after = response.json()["errors"][0]["extensions"]["retryAfter"]
+    assert response["Retry-After"] == str(retry_after)
+
+
+def test_an_address_gets_five_codes_an_hour_and_ten_a_day(db: None) -> None:
+    answers = []
+    for _ in range(6):
+        answers.append(send("alice@example.com").code)
+        pass_time(timedelta(seconds=60))
+
+    assert answers == [None] * 5 + ["RATE_LIMITED"]
+    pass_time(timedelta(hours=1))
+    answers = []
+    for _ in range(6):
+        answers.append(send("alice@example.com").code)
+        pass_time(timedelta(seconds=60))
+    assert answers[:4] == [None] * 4
+    assert answers[-1] == "RATE_LIMITED"
+
+
+def test_a_client_asks_for_20_codes_in_ten_minutes(db: None) -> None:
+    answers = [send(f"user{number}@example.com").code for number in range(21)]
+
+    assert answers == [None] * 20 + ["RATE_LIMITED"]
+    pass_time(timedelta(minutes=10))
+    assert send("user21@example.com").code is None
+
+
+def test_a_client_checks_60_pins_in_five_minutes(alice: User) -> None:
+    pin = make_pin(alice)
+    wrong = f"{(int(pin) + 1) % 10**6:06d}"
+    answers = [check(f"user{number}@example.com", wrong).code for number in range(60)]
+    refused = check(alice.email, pin)
+
+    assert answers == [None] * 60
+    assert refused.code == "RATE_LIMITED"
+    assert PinChallenge.objects.get().tries == 0
+
+
+def test_a_client_fails_to_log_in_30_times_in_ten_minutes(
+    client: Client, acme_key: IssuedApiKey
+) -> None:
+    wrong = api_key_login(acme_key, password="wrong")
+    statuses = [post_session(client, wrong).status_code for _ in range(30)]
+    refused = post_session(client, wrong)
+
+    assert statuses == [401] * 30
+    assert refused.status_code == 429
+    assert refused.json()["code"] == "rate-limited"
+    assert 1 <= int(refused["Retry-After"]) <= 600
+    assert Session.objects.count() == 0
+    assert AuthEvent.objects.filter(kind="session.refused").count() == 30
+
+
+def test_a_right_secret_passes_where_failures_are_refused(
+    client: Client, acme_key: IssuedApiKey
+) -> None:
+    wrong = api_key_login(acme_key, password="wrong")
+    for _ in range(31):
+        post_session(client, wrong)
+
+    assert post_session(Client(), api_key_login(acme_key)).status_code == 201
+    assert post_session(client, wrong).status_code == 429
+
+
+def test_clients_are_told_apart_by_address_or_by_64_bit_network() -> None:
+    assert network_of("192.0.2.1") == "192.0.2.1"
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:0:1") == "2001:db8::/64"
+    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
+
+
+def test_a_forged_header_makes_no_new_client(db: None) -> None:
+    answers = [
+        send(f"user{number}@example.com", **{"X-Forwarded-For": f"203.0.113.{number}"}).code
+        for number in range(21)
+    ]
+
+    assert answers[-1] == "RATE_LIMITED"
+
+
+def test_limits_can_be_switched_off_for_load_tests(db: None) -> None:
+    with override_settings(IS_RATE_LIMITED=False):
+        answers = [send("alice@example.com").code for _ in range(3)]
+
+    assert answers == [None] * 3
+    assert RateWindow.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_exactly_as_many_pass_as_the_window_holds_however_many_come_at_once() -> None:
+    threads = 100 if connection.vendor == "postgresql" else 20
+    outcomes = at_once(threads, lambda _: passes("counted-in-the-database"))
+
+    assert outcomes.count(True) == 5
+
+
+def passes(name: str) -> bool:
+    try:
+        hit([windows.SMS_OF_NUMBER], name, "x")
+    except RateLimitedError:
+        return False
+    return True
+
+
+def test_redis_counts_where_there_is_one(db: None) -> None:
+    if not redis_answers():
+        pytest.skip("there is no Redis at 127.0.0.1:6379")
+    with override_settings(REDIS_URL=REDIS_URL):
+        outcomes = at_once(40, lambda _: passes("counted-in-redis"))
+
+    assert outcomes.count(True) == 5
+    assert RateWindow.objects.count() == 0
+
+
+def test_without_its_redis_the_database_counts(db: None, caplog: pytest.LogCaptureFixture) -> None:
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"), caplog.at_level(logging.ERROR):
+        outcomes = [passes("redis-is-gone") for _ in range(6)]
+
+    assert outcomes == [True] * 5 + [False]
+    assert "Redis does not answer" in caplog.text
+
+
+def test_every_window_has_a_key_of_its_own(db: None) -> None:
+    send("alice@example.com")
+
+    hits = sorted(RateWindow.objects.values_list("hits", flat=True))
+    assert hits == [1, 1, 1, 1]
+    assert RateWindow.objects.filter(ends_at__gt=timezone.now()).count() == 4
+
+
+def test_one_clients_failures_do_not_count_for_another(
+    client: Client, acme_key: IssuedApiKey
+) -> None:
+    login = api_key_login(acme_key, password="wrong")
+    for _ in range(31):
+        post_session(client, login)
+    other: Any = Client(REMOTE_ADDR="192.0.2.99")
+
+    assert post_session(other, login).status_code == 401

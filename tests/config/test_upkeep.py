@@ -1,0 +1,75 @@
+"""What is forgotten, and what is kept."""
+
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.request_pin import request_pin
+from accounts.models import AuthEvent, PinChallenge, PinCode, RateWindow, User
+from accounts.pin_delivery.channels import SendVia
+from config import batches, upkeep
+from config.http.origin import NOWHERE
+from scripts_engine.models import StoredValue
+from sessions_api.models import Session
+from tests.factories import api_key_login, make_pin, open_session
+
+NOW = timezone.now
+
+
+def test_what_has_expired_is_forgotten_and_the_rest_kept(
+    acme_key: IssuedApiKey, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH", 1)
+    organisation = acme_key.api_key.organisation
+    kept_session = Session.objects.find_live(open_session(api_key_login(acme_key)))
+    expired = [Session.objects.find_live(open_session(api_key_login(acme_key))) for _ in range(3)]
+    Session.objects.filter(pk__in=[s.pk for s in expired if s]).update(expires_at=NOW())
+    StoredValue.objects.create(organisation=organisation, key=b"a", value="1", expires_at=NOW())
+    StoredValue.objects.create(organisation=organisation, key=b"b", value="1")
+    RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
+    RateWindow.objects.create(key="open", hits=1, ends_at=NOW() + timedelta(hours=1))
+    make_pin(alice)
+    PinChallenge.objects.update(expires_at=NOW() - timedelta(days=1))
+    AuthEvent.objects.filter(kind="api-key.issued").update(at=NOW() - settings.AUTH_EVENTS_KEPT)
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once")
+
+    assert ended.value.code == 0
+    assert kept_session is not None
+    assert list(Session.objects.values_list("pk", flat=True)) == [kept_session.pk]
+    assert [bytes(value.key) for value in StoredValue.objects.all()] == [b"b"]
+    assert list(RateWindow.objects.values_list("key", flat=True)) == ["open"]
+    assert (PinChallenge.objects.count(), PinCode.objects.count()) == (0, 0)
+    assert not AuthEvent.objects.filter(kind="api-key.issued").exists()
+    assert AuthEvent.objects.filter(kind="session.opened").count() == 4
+
+
+def test_finished_tasks_are_forgotten_after_a_day(alice: User) -> None:
+    request_pin(alice.email, SendVia.EMAIL, NOWHERE)
+    DBTaskResult.objects.update(status="SUCCESSFUL", finished_at=NOW() - timedelta(days=2))
+
+    assert upkeep.do_upkeep()
+    assert DBTaskResult.objects.count() == 0
+
+
+def test_one_failing_duty_does_not_keep_the_others_from_theirs(
+    db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+
+    def fail() -> int:
+        raise RuntimeError("broken")
+
+    def succeed() -> int:
+        done.append("x")
+        return 1
+
+    monkeypatch.setattr(upkeep, "DUTIES", (fail, succeed))
+    assert not upkeep.do_upkeep()
+    assert done == ["x"]
+    assert "Upkeep: fail failed" in caplog.text
