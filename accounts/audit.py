@@ -1,6 +1,7 @@
 """What happened to credentials is written down, in a commit of its own."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from accounts.plain_text import storable
@@ -21,34 +22,71 @@ def record(
 
     ``credential`` is a public id, never a secret. Without an organisation only superusers see it.
     """
-    AuthEvent.objects.create(
-        kind=kind,
+    _insert(
+        kind,
+        origin,
+        user_id=None if user is None else user.pk,
+        organisation_id=None if organisation is None else organisation.pk,
+        email=email or (user.email if user else ""),
+        credential=str(credential),
         reason=reason,
-        organisation=organisation,
-        user=user,
-        email=_kept(email or (user.email if user else "")),
-        credential=_kept(str(credential))[:60],
-        client_address=origin.client_address or None,
-        user_agent=_kept(origin.user_agent),
-        request_id=origin.request_id,
+    )
+
+
+def record_about_address(kind: AuthEventKind, origin: Origin, email: str, reason: str) -> None:
+    """Writes an event about whoever has the canonical address, if anybody.
+
+    It sees the user and the only organisation of theirs. The same three statements, and no more
+    work, whether there is such a user or not: who guesses learns nothing from the time.
+    """
+    users = User.objects.filter(email=email).values_list("pk", flat=True)[:1]
+    organisations = Organisation.objects.filter(memberships__user__email=email)
+    user_ids, organisation_ids = list(users), list(organisations.values_list("pk", flat=True)[:2])
+    _insert(
+        kind,
+        origin,
+        user_id=user_ids[0] if user_ids else None,
+        organisation_id=organisation_ids[0] if len(organisation_ids) == 1 else None,
+        email=email,
+        reason=reason,
     )
 
 
 class Subject(NamedTuple):
-    """Whom an event is about, as far as the address tells."""
+    """Whom an address is about."""
 
     user: User | None
     organisation: Organisation | None
 
 
 def subject_of(email: str) -> Subject:
-    """The user with the canonical address and the only organisation of theirs.
-
-    Two queries, whether there is such a user or not: who guesses learns nothing from the time.
-    """
+    """The user with the canonical address, and the only organisation of theirs."""
     user = User.objects.filter(email=email).first()
     organisations = list(Organisation.objects.filter(memberships__user__email=email)[:2])
     return Subject(user, organisations[0] if len(organisations) == 1 else None)
+
+
+def _insert(
+    kind: AuthEventKind,
+    origin: Origin,
+    *,
+    email: str,
+    reason: str,
+    user_id: UUID | None,
+    organisation_id: UUID | None,
+    credential: str = "",
+) -> None:
+    AuthEvent.objects.create(
+        kind=kind,
+        reason=reason,
+        organisation_id=organisation_id,
+        user_id=user_id,
+        email=_kept(email),
+        credential=_kept(credential)[:60],
+        client_address=origin.client_address or None,
+        user_agent=_kept(origin.user_agent),
+        request_id=origin.request_id,
+    )
 
 
 def _kept(text: str) -> str:

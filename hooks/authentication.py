@@ -25,8 +25,8 @@ def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str)
         return None
     if not _is_call_token(call_token):
         return None
-    hook = Hook.objects.authenticate(organisation, script, hook_id, call_token)
-    return _accepted(hook, call_token)
+    named = Hook.objects.filter(pk=hook_id)
+    return _accepted(named.find_by_call_token(organisation, script, call_token), call_token)
 
 
 def _accepted(hook: Hook | None, call_token: str) -> Hook | None:

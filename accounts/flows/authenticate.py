@@ -3,8 +3,10 @@
 import uuid
 from typing import Generic, NamedTuple, TypeVar
 
+from django.conf import settings
+
 from accounts import credentials
-from accounts.models import ApiKey, DeviceToken
+from accounts.models import ApiKey, DeviceToken, Organisation, User
 
 Row = TypeVar("Row", ApiKey, DeviceToken)
 
@@ -19,9 +21,12 @@ class Authentication(NamedTuple, Generic[Row]):
 def authenticate_api_key(key: str, secret: str, client_address: str) -> Authentication[ApiKey]:
     row = ApiKey.objects.find_by_key(key)
     if row is None:
-        credentials.matches(secret, None)
-        credentials.matches(secret, None)
+        _refusal_of_key(_decoy_key(), secret, client_address)
         return Authentication(None, "unknown-key")
+    return Authentication(row, _refusal_of_key(row, secret, client_address))
+
+
+def _refusal_of_key(row: ApiKey, secret: str, client_address: str) -> str:
     refusals = {
         "wrong-secret": not row.has_secret(secret),
         "revoked": row.revoked_at is not None,
@@ -29,7 +34,18 @@ def authenticate_api_key(key: str, secret: str, client_address: str) -> Authenti
         "inactive-organisation": not row.organisation.is_active,
         "address-not-allowed": not row.allows(client_address),
     }
-    return Authentication(row, _first(refusals))
+    return _first(refusals)
+
+
+def _decoy_key() -> ApiKey:
+    """A key of nobody: to be looked at for as long as a real one."""
+    return ApiKey(
+        organisation=Organisation(), digest="", pepper_version=next(iter(settings.PEPPERS))
+    )
+
+
+def _decoy_device() -> DeviceToken:
+    return DeviceToken(user=User(), digest="", pepper_version=next(iter(settings.PEPPERS)))
 
 
 def authenticate_device(
@@ -37,17 +53,21 @@ def authenticate_device(
 ) -> Authentication[DeviceToken]:
     """``stated_email`` is canonical, or empty for none."""
     row = DeviceToken.objects.select_related("user").filter(pk=token_id).first()
-    stored = None if row is None else credentials.Digest(row.digest, row.pepper_version)
-    is_right = credentials.matches(secret, stored)
     if row is None:
+        _refusal_of_device(_decoy_device(), secret, stated_email)
         return Authentication(None, "unknown-device")
+    return Authentication(row, _refusal_of_device(row, secret, stated_email))
+
+
+def _refusal_of_device(row: DeviceToken, secret: str, stated_email: str) -> str:
+    stored = credentials.Digest(row.digest, row.pepper_version)
     refusals = {
-        "wrong-secret": not is_right,
+        "wrong-secret": not credentials.matches(secret, stored),
         "revoked": row.revoked_at is not None,
         "inactive-user": not row.user.is_active,
         "wrong-email": bool(stated_email) and stated_email != row.user.email,
     }
-    return Authentication(row, _first(refusals))
+    return _first(refusals)
 
 
 def _first(refusals: dict[str, bool]) -> str:

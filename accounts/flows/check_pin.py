@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.audit import record, subject_of
+from accounts.audit import record, record_about_address
 from accounts.email_address import canonical_email
 from accounts.models import AuthEventKind, DeviceToken, PinChallenge, PinFailures, User
 from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
@@ -38,15 +38,7 @@ def check_pin(
     address = canonical_email(email)
     outcome = _evaluate(address, pin, device, label)
     if isinstance(outcome, str):
-        user, organisation = subject_of(address)
-        record(
-            AuthEventKind.PIN_REFUSED,
-            origin,
-            user=user,
-            organisation=organisation,
-            email=address,
-            reason=outcome,
-        )
+        record_about_address(AuthEventKind.PIN_REFUSED, origin, address, outcome)
         return None
     device_token = outcome.issued.device_token
     record(

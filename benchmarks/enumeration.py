@@ -1,0 +1,110 @@
+"""Whether the time of an answer tells who exists: known against unknown, as distributions.
+
+    .venv/bin/python benchmarks/enumeration.py [CALLS]
+
+Starts Moonhook with rate limits off, calls each pair in turn, interleaved, and prints medians,
+99th percentiles and the Kolmogorov-Smirnov distance of the two. A distance below the one that
+chance gives to two equal distributions in 1 of 100 cases tells nobody anything.
+"""
+
+import http.client
+import json
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median, quantiles
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from accounts.credentials import SecretKind, generate_secret
+from tests.moonhook_server import MoonhookServer
+
+
+class Caller:
+    """One keep-alive connection; answers the seconds that a POST took."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port)
+
+    def post(self, path: str, document: object) -> float:
+        body = json.dumps(document)
+        started = time.perf_counter()
+        self._connection.request("POST", path, body, {"Content-Type": "application/json"})
+        self._connection.getresponse().read()
+        return time.perf_counter() - started
+
+
+def ks_distance(first: list[float], second: list[float]) -> float:
+    """The largest difference of the two empirical distribution functions."""
+    events = sorted([(value, 1) for value in first] + [(value, -1) for value in second])
+    height = largest = 0
+    for _, step in events:
+        height += step
+        largest = max(largest, abs(height))
+    return largest / len(first)
+
+
+def wrong_secret() -> str:
+    """A well-formed secret that nobody has: with its checksum right."""
+    return generate_secret(SecretKind.API_KEY)
+
+
+def pairs(moonhook: MoonhookServer, caller: Caller) -> dict[str, Callable[[bool], float]]:
+    """What is called, with somebody who exists or with nobody."""
+    organisation = json.loads(moonhook.manage("create_organisation", "Acme", "--json"))["id"]
+    key = json.loads(
+        moonhook.manage("create_api_key", "--organisation", organisation, "--name", "x", "--json")
+    )["key"]
+    email = "alice@example.com"
+    moonhook.manage("create_user", "--email", email, "--organisation", organisation)
+    send = "mutation($e: String) { sendPinCode(email: $e, sendVia: Email) }"
+    check = """mutation($e: String, $d: String) {
+        checkPinCode(email: $e, pin: "000000", device: $d) { result } }"""
+
+    def address(is_known: bool) -> str:
+        return email if is_known else "nobody@example.com"
+
+    def send_pin(is_known: bool) -> float:
+        variables = {"e": address(is_known)}
+        return caller.post("/user/graphql", {"query": send, "variables": variables})
+
+    def check_pin(is_known: bool) -> float:
+        variables = {"e": address(is_known), "d": str(uuid.uuid4())}
+        return caller.post("/user/graphql", {"query": check, "variables": variables})
+
+    def log_in(is_known: bool) -> float:
+        uid = key if is_known else "mhk_000000000000"
+        login = {"credential": "ApiKey", "uid": uid, "password": wrong_secret()}
+        return caller.post("/session", login)
+
+    return {"sendPinCode": send_pin, "checkPinCode": check_pin, "POST /session": log_in}
+
+
+def main(calls: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        server = MoonhookServer(Path(directory), RATE_LIMITS="off")
+        with server.running():
+            caller = Caller(server.port)
+            chance = 1.63 * (2 / calls) ** 0.5
+            print(f"{calls} calls each; distance by chance (1 %): {chance:.3f}\n")
+            print(f"{'':<16}{'known ms':>18}{'unknown ms':>18}{'KS distance':>14}")
+            for name, call in pairs(server, caller).items():
+                for warm_up in range(50):
+                    call(warm_up % 2 == 0)
+                known, unknown = [], []
+                for _ in range(calls):
+                    known.append(call(True) * 1000)
+                    unknown.append(call(False) * 1000)
+                columns = [
+                    f"{median(times):.2f} / {quantiles(times, n=100)[98]:.2f}"
+                    for times in (known, unknown)
+                ]
+                distance = ks_distance(known, unknown)
+                print(f"{name:<16}{columns[0]:>18}{columns[1]:>18}{distance:>14.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
