@@ -6,13 +6,18 @@ from django.http import HttpRequest
 from config.http.body import BodyIncomplete, BodyTooLarge, read_body
 from config.http.client_address import client_address
 from config.http.problems import Problem, ProblemCode
+from config.http.redaction import holds_secret
 from scripts_engine.event import Event
+
+# A browser that follows a link to a hook sends the cookies of this origin, sessions among them.
+_NEVER_SHOWN = frozenset({"cookie"})
 
 
 def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozenset()) -> Event:
     """The call with its body untouched. Raises ``Problem`` for one that is too large or cut off.
 
     ``without_headers`` (lower case) are kept from the script: they carried its own credentials.
+    So are cookies, and any header that holds a secret of Moonhook's: it is somebody else's.
     """
     try:
         body = read_body(request, settings.HOOK_MAX_BODY_BYTES)
@@ -31,7 +36,7 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
         headers=tuple(
             (name, value)
             for name, value in request.headers.items()
-            if name.lower() not in without_headers
+            if name.lower() not in without_headers | _NEVER_SHOWN and not holds_secret(value)
         ),
         body=body,
         client_address=client_address(request),

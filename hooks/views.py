@@ -6,7 +6,6 @@ from math import ceil
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from scripts_engine.sandbox.pool import SandboxBusy
 
 from config.http.problems import Problem, ProblemCode, problem_response
 from hooks.authentication import hook_of_basic_auth, hook_of_url
@@ -15,6 +14,7 @@ from hooks.replies import protected, reply_of
 from scripts_engine.event import Event
 from scripts_engine.flows.run_script import Subject, run_script
 from scripts_engine.models import Hook, Trigger
+from scripts_engine.sandbox.pool import SandboxBusy
 
 View = Callable[..., HttpResponse]
 

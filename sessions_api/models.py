@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
-from accounts.models import ApiKey, DeviceToken, Organisation, User
+from accounts.models import ApiKey, DeviceToken, Membership, Organisation, User
 
 
 class Credential(models.TextChoices):
@@ -24,6 +24,17 @@ def _made_after_the_last_deactivation(owner: str) -> Q:
     return Q(**{f"{since}__isnull": True}) | Q(created_at__gt=F(since))
 
 
+def _has_a_living_organisation() -> Q:
+    """A user whose organisations have all been switched off is switched off with them."""
+    memberships = Membership.objects.filter(user=OuterRef("device_token__user"))
+    living = memberships.filter(
+        Q(organisation__sessions_valid_after__isnull=True)
+        | Q(organisation__sessions_valid_after__lt=OuterRef("created_at")),
+        organisation__is_active=True,
+    )
+    return Q(Exists(living)) | ~Q(Exists(memberships))
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def live(self) -> "SessionQuerySet":
         """Sessions that are good now: neither they nor anything they stand on has ended."""
@@ -34,11 +45,15 @@ class SessionQuerySet(models.QuerySet["Session"]):
             & Q(api_key__organisation__is_active=True)
             & _made_after_the_last_deactivation("api_key__organisation")
         )
-        by_device = Q(
-            device_token__isnull=False,
-            device_token__revoked_at__isnull=True,
-            device_token__user__is_active=True,
-        ) & _made_after_the_last_deactivation("device_token__user")
+        by_device = (
+            Q(
+                device_token__isnull=False,
+                device_token__revoked_at__isnull=True,
+                device_token__user__is_active=True,
+            )
+            & _made_after_the_last_deactivation("device_token__user")
+            & _has_a_living_organisation()
+        )
         return self.filter(by_api_key | by_device, expires_at__gt=now)
 
     def with_owners(self) -> "SessionQuerySet":

@@ -9,17 +9,25 @@ STAFF_FIELDS = frozenset({"is_staff", "is_superuser"})
 def change_profile(user: User, **changes: object) -> User:
     """Changes the given ones of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
 
-    Asks nobody for leave: callers know who may. Call inside a transaction, with the user as the
-    database has it. Raises ``ValidationError`` by field.
+    Asks nobody for leave: callers know who may. Call inside a transaction that holds the user's
+    row (``held``), with the user as it stands there. Saves only what is given. Raises
+    ``ValidationError`` by field.
     """
     before = (user.email, user.phone)
-    for field in (PROFILE_FIELDS | STAFF_FIELDS) & changes.keys():
+    given = (PROFILE_FIELDS | STAFF_FIELDS) & changes.keys()
+    for field in given:
         setattr(user, field, changes[field])
     user.full_clean(exclude=["password"])
-    user.save()
+    addresses = {"delivery_email"} if "email" in given else set()
+    user.save(update_fields=given | addresses)
     if (user.email, user.phone) != before:
         end_open_challenge(before[0])
     return user
+
+
+def held(user: User) -> User:
+    """The user as the database has it, held until the transaction ends."""
+    return User.objects.select_for_update().get(pk=user.pk)
 
 
 def end_open_challenge(email: str) -> None:

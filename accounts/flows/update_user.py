@@ -1,6 +1,6 @@
 from django.db import transaction
 
-from accounts.flows.change_profile import PROFILE_FIELDS, change_profile
+from accounts.flows.change_profile import PROFILE_FIELDS, change_profile, held
 from accounts.flows.own_user import require_own_user
 from accounts.models import Membership, Organisation, User
 
@@ -17,6 +17,7 @@ def update_user(
     if role is not None:
         Membership.objects.filter(organisation=organisation, user=user).update(role=role)
     if profile:
+        user = held(user)
         require_own_user(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
     return user

@@ -22,7 +22,7 @@ class UserQuerySet(models.QuerySet["User"]):
             user=models.OuterRef("pk")
         ).exclude(organisation=organisation)
         return self.of_organisation(organisation).filter(
-            ~models.Exists(elsewhere), is_superuser=False
+            ~models.Exists(elsewhere), is_superuser=False, home=organisation
         )
 
 
@@ -88,6 +88,15 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
     )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was made.")
 
+    home = models.ForeignKey(
+        Organisation,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The organisation that made the user: the only one that may change the profile.",
+    )
     organisations = models.ManyToManyField(
         Organisation, through="accounts.Membership", related_name="users"
     )
@@ -132,12 +141,18 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         organisations = list(self.organisations.all()[:2])
         return organisations[0] if len(organisations) == 1 else None
 
-    def belongs_only_to(self, organisation: Organisation) -> bool:
-        """Whether the organisation may speak for the user: its member, and nobody else's.
+    def is_without_active_organisation(self) -> bool:
+        """Whether every organisation of the user is switched off, and there is one."""
+        states = set(self.organisations.values_list("is_active", flat=True))
+        return states == {False}
 
-        A superuser belongs to no tenant.
+    def belongs_only_to(self, organisation: Organisation) -> bool:
+        """Whether the organisation may speak for the user: made there, and nobody else's member.
+
+        Who was left by their organisation belongs to nobody who adds them. A superuser belongs to
+        no tenant.
         """
-        if self.is_superuser:
+        if self.is_superuser or self.home_id != organisation.pk:
             return False
         return {membership.organisation_id for membership in self.memberships.all()} == {
             organisation.pk

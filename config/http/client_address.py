@@ -1,6 +1,7 @@
 """Who is calling: the socket's address, or the one that trusted proxies vouch for."""
 
 import ipaddress
+import re
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -25,9 +26,16 @@ def client_address(request: HttpRequest) -> str:
     return _canonical(socket_address)
 
 
+# Some proxies append the port: 192.0.2.1:443, [2001:db8::1]:443.
+_WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
+
+
 def _canonical(text: str) -> str:
+    text = text.strip()
+    if match := _WITH_PORT.fullmatch(text):
+        text = match[1] or match[2]
     try:
-        address = ipaddress.ip_address(text.strip())
+        address = ipaddress.ip_address(text)
     except ValueError:
         return UNKNOWN
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:

@@ -2,16 +2,31 @@
 
 import logging
 import re
+from urllib.parse import unquote
 
 REDACTED = "[redacted]"
 
-# Secrets carry their kind in front; the last 46 characters are the secret itself. A hook's token
-# is also redacted by its place in the path, so that a mistyped one does not show either.
-_SECRET = re.compile(r"\bmh([sthxc])_[0-9A-Za-z]+")
-_HOOK_TOKEN = re.compile(r"(/hook/(?!secure/)[^/\s]+/[^/\s]+/)[^/\s?\"']+")
+# Secrets carry their kind in front. A hook's token is also redacted by its place in the path, so
+# that a mistyped one does not show either.
+_SECRET = re.compile(r"mh([sthxc])_[0-9A-Za-z]+")
+_HOOK_TOKEN = re.compile(r"(/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def redact(text: str) -> str:
+    """The text without secrets, those written in percent-encoding too."""
+    cleaned = _redact(text)
+    if "%" in text and (decoded := unquote(text)) != _redact(decoded):
+        # Shown decoded, because only so can it be shown without the secret.
+        return _CONTROL.sub("?", _redact(decoded))
+    return cleaned
+
+
+def holds_secret(text: str) -> bool:
+    return _SECRET.search(text) is not None
+
+
+def _redact(text: str) -> str:
     text = _HOOK_TOKEN.sub(rf"\g<1>{REDACTED}", text)
     return _SECRET.sub(rf"mh\g<1>_{REDACTED}", text)
 

@@ -1,10 +1,11 @@
 from accounts.errors import NotFoundError
 from accounts.models import Organisation
+from accounts.plain_text import storable
 from scripts_engine.models import Secret
 
 
 def delete_secret(organisation: Organisation, name: str) -> None:
     """Raises ``NotFoundError`` where there is none of that name."""
-    deleted, _ = Secret.objects.of_organisation(organisation).filter(name=name).delete()
+    deleted, _ = Secret.objects.of_organisation(organisation).filter(name=storable(name)).delete()
     if not deleted:
         raise NotFoundError("There is no secret of this name.")

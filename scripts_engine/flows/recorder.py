@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterable
 
 from config.http.redaction import REDACTED
@@ -13,8 +14,9 @@ class Recorder:
     """
 
     def __init__(self, hidden: Iterable[bytes] = ()) -> None:
+        forms = {form for secret in hidden for form in (secret, _in_json(secret))}
         self._hidden = sorted(
-            (secret for secret in hidden if len(secret) >= SHORTEST_HIDDEN), key=len, reverse=True
+            (form for form in forms if len(form) >= SHORTEST_HIDDEN), key=len, reverse=True
         )
 
     def bytes(self, content: bytes) -> bytes:
@@ -26,3 +28,8 @@ class Recorder:
         for secret in self._hidden:
             text = text.replace(secret.decode("utf-8", "replace"), REDACTED)
         return text.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _in_json(secret: bytes) -> bytes:
+    """The secret as it stands inside a JSON string."""
+    return json.dumps(secret.decode("utf-8", "replace"), ensure_ascii=False)[1:-1].encode()

@@ -106,8 +106,8 @@ def _record(
         started_with=subject.started_by.api_key,
         status=_STATUS[outcome.kind],
         started_at=datetime.fromtimestamp(outcome.started_at, UTC),
-        queued_ms=outcome.queue_seconds * 1000,
-        duration_ms=outcome.duration_seconds * 1000,
+        queued_ms=round(outcome.queue_seconds * 1000, 3),
+        duration_ms=round(outcome.duration_seconds * 1000, 3),
         request_method=event.method,
         request_query=event.query,
         request_headers=[
@@ -128,8 +128,8 @@ def _record(
         host_calls=[
             {
                 "name": call.name,
-                "offsetMs": call.offset_seconds * 1000,
-                "durationMs": call.duration_seconds * 1000,
+                "offsetMs": round(call.offset_seconds * 1000, 3),
+                "durationMs": round(call.duration_seconds * 1000, 3),
                 "error": call.error and recorder.text(call.error),
             }
             for call in outcome.host_calls

@@ -14,6 +14,7 @@ def set_secret(organisation: Organisation, *, name: str, value: str) -> Secret:
     """Makes the secret, or gives it the new value. Raises ``ValidationError`` by field."""
     if not value or not is_encodable(value) or len(value.encode()) > MAX_VALUE_BYTES:
         raise _invalid("value", f"A secret is text of 1 to {MAX_VALUE_BYTES} bytes in UTF-8.")
+    Secret(organisation=organisation, name=name).clean_fields(exclude=["ciphertext"])
     with transaction.atomic():
         Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
         secrets = Secret.objects.of_organisation(organisation)

@@ -9,5 +9,5 @@ def update_hook(hook: Hook, **changes: object) -> Hook:
         value = changes[field]
         setattr(hook, field, value.strip() if isinstance(value, str) else value)
     hook.full_clean()
-    hook.save(update_fields=FIELDS)
+    hook.save(update_fields=FIELDS & changes.keys())
     return hook

@@ -24,7 +24,7 @@ def update_script(
     with transaction.atomic():
         locked = Script.objects.select_for_update().get(pk=script.pk)
         script.current_version = locked.current_version
-        script.save(update_fields=[*FIELDS, "updated_at"])
+        script.save(update_fields=[*(FIELDS & changes.keys()), "updated_at"])
         if source is not None:
             save_source(script, source, author)
     return script

@@ -7,7 +7,9 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.enums import enum_value
+from accounts.graphql.moments import as_utc
 from accounts.graphql.scope import find, find_even_deleted, scoped
+from accounts.plain_text import storable
 from scripts_engine.graphql.types import (
     HookConnection,
     RunConnection,
@@ -70,7 +72,7 @@ class ScriptsQuery(graphene.ObjectType):
     ) -> Page:
         rows = scoped(info, Script).select_related("current_version")
         if name is not None:
-            rows = rows.filter(name__icontains=name)
+            rows = rows.filter(name__icontains=storable(name))
         return page_of(rows, first, after)
 
     @staticmethod
@@ -103,6 +105,8 @@ class ScriptsQuery(graphene.ObjectType):
         until: datetime | None = None,
     ) -> Page:
         rows = scoped(info, Run).select_related("script__current_version", "script_version", "hook")
+        # Fetched one by one where they are asked for, within a budget.
+        rows = rows.defer("request_body", "response_body")
         if script is not None:
             rows = rows.filter(script=find_even_deleted(info, Script, script))
         if hook is not None:
@@ -110,9 +114,9 @@ class ScriptsQuery(graphene.ObjectType):
         if status is not None:
             rows = rows.filter(status=enum_value(status))
         if since is not None:
-            rows = rows.filter(started_at__gte=since)
+            rows = rows.filter(started_at__gte=as_utc(since, "since"))
         if until is not None:
-            rows = rows.filter(started_at__lt=until)
+            rows = rows.filter(started_at__lt=as_utc(until, "until"))
         return page_of(rows, first, after)
 
     @staticmethod

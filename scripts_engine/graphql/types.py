@@ -10,6 +10,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
 from scripts_engine.flows.version_diff import diff_from_previous
+from scripts_engine.graphql.body_budget import spend
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 
@@ -219,19 +220,19 @@ class RunType(DjangoObjectType):
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(run.request_body)
+        return _as_text(spend(info, run.request_body))
 
     @staticmethod
     def resolve_request_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
-        return base64.b64encode(run.request_body).decode()
+        return base64.b64encode(spend(info, run.request_body)).decode()
 
     @staticmethod
     def resolve_response_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(run.response_body)
+        return _as_text(spend(info, run.response_body))
 
     @staticmethod
     def resolve_response_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
-        return base64.b64encode(run.response_body).decode()
+        return base64.b64encode(spend(info, run.response_body)).decode()
 
     @staticmethod
     def resolve_logs(run: Run, info: GraphQLResolveInfo) -> list[LogLine]:
@@ -253,9 +254,9 @@ class RunType(DjangoObjectType):
         )
 
 
-def _as_text(body: bytes | memoryview) -> str | None:
+def _as_text(body: bytes) -> str | None:
     try:
-        return bytes(body).decode("utf-8")
+        return body.decode("utf-8")
     except UnicodeDecodeError:
         return None
 

@@ -4,8 +4,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import DatabaseError
-
 from accounts.models import Organisation
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.host.secrets import SecretsCapability
@@ -43,9 +41,9 @@ class RunHost:
             raise HostCallError(f"there is no {name[:40]}")
         try:
             return function(*args, deadline=deadline)
-        except TypeError:
-            logger.exception("Host call %s with arguments of the wrong shape", name)
-            raise HostCallError(f"{name}: wrong arguments") from None
-        except DatabaseError:
+        except HostCallError:
+            raise
+        except Exception:
+            # Whatever a server, a database or a hostile argument brings about: the run goes on.
             logger.exception("Host call %s failed", name)
-            raise HostCallError(f"{name}: not available at the moment") from None
+            raise HostCallError(f"{name}: failed") from None

@@ -112,15 +112,21 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
 
 
 def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
-    """Notes the use and, by that, locks the credential's row; false if it was just revoked."""
-    used: dict[str, Any] = {"last_used_at": now}
+    """Notes the use and, by that, locks the credential's row.
+
+    False if it was revoked or rotated since it was looked at.
+    """
     if session.api_key is not None:
-        keys = ApiKey.objects.filter(pk=session.api_key.pk, revoked_at__isnull=True)
-        used |= {"last_used_from": origin.client_address or None}
-        return keys.update(**used | _renewed_digest(session.api_key, secret)) == 1
+        key = session.api_key
+        keys = ApiKey.objects.filter(pk=key.pk, digest=key.digest, revoked_at__isnull=True)
+        used = {"last_used_at": now, "last_used_from": origin.client_address or None}
+        return keys.update(**used, **_renewed_digest(key, secret)) == 1
     if session.device_token is not None:
-        tokens = DeviceToken.objects.filter(pk=session.device_token.pk, revoked_at__isnull=True)
-        return tokens.update(**used | _renewed_digest(session.device_token, secret)) == 1
+        token = session.device_token
+        tokens = DeviceToken.objects.filter(
+            pk=token.pk, digest=token.digest, revoked_at__isnull=True
+        )
+        return tokens.update(last_used_at=now, **_renewed_digest(token, secret)) == 1
     return False
 
 

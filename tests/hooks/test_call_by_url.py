@@ -12,7 +12,8 @@ from accounts.credentials import SecretKind
 from accounts.models import Organisation
 from scripts_engine.flows.delete_hook import delete_hook
 from scripts_engine.flows.delete_script import delete_script
-from scripts_engine.flows.issue_hook import IssuedHook, rotate_call_token
+from scripts_engine.flows.issue_hook import IssuedHook
+from scripts_engine.flows.rotate_call_token import rotate_call_token
 from scripts_engine.flows.update_hook import update_hook
 from scripts_engine.models import Hook, Run, RunStatus, Script, Trigger
 from tests.factories import make_hook, make_script
@@ -290,6 +291,21 @@ def test_the_run_is_recorded_in_full(acme: Organisation) -> None:
     assert run.duration_ms > 0
     assert run.queued_ms >= 0
     assert run.error_message == ""
+
+
+def test_a_script_does_not_see_the_session_of_a_visitor(acme: Organisation) -> None:
+    issued = make_hook(
+        make_script(acme, 'return {params.header("cookie") == nil, params.header("authorization")}')
+    )
+    session = credentials.generate_secret(SecretKind.SESSION)
+    client = Client()
+    client.cookies["moonhook_session"] = session
+    hidden = client.get(path_of(issued), headers={"Authorization": f"Bearer {session}"})
+    shown = client.get(path_of(issued), headers={"Authorization": "Bearer of-the-sender"})
+
+    assert hidden.json() == [True]
+    assert shown.json() == [True, "Bearer of-the-sender"]
+    assert session not in str(list(Run.objects.values()))
 
 
 def test_nothing_of_one_run_is_seen_by_the_next(acme: Organisation) -> None:

@@ -8,6 +8,9 @@ import pytest
 from django.test import Client
 
 from accounts.models import Organisation
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
 from tests.factories import GraphQLAnswer, admin_graphql, make_hook, make_script
 
@@ -175,6 +178,23 @@ def test_a_rotated_token_takes_the_place_of_the_old_one(
     assert client.get(path_of(issued["hook"]["url"])).status_code == 200
 
 
+def test_a_change_leaves_alone_what_somebody_else_changed_meanwhile(echo: Script) -> None:
+    hook, _ = make_hook(echo)
+    Script.objects.update(is_enabled=False)
+    Hook.objects.update(is_enabled=False)
+    update_script(echo, author=NOBODY, name="renamed")
+    update_hook(hook, name="renamed")
+
+    assert Script.objects.values("name", "is_enabled").get() == {
+        "name": "renamed",
+        "is_enabled": False,
+    }
+    assert Hook.objects.values("name", "is_enabled").get() == {
+        "name": "renamed",
+        "is_enabled": False,
+    }
+
+
 def test_a_hook_is_disabled_and_enabled(client: Client, echo: Script, acme_token: str) -> None:
     hook, token = make_hook(echo)
     path = path_of(hook.url_with(token))
@@ -274,6 +294,20 @@ def test_bytes_that_are_not_text_are_null_as_text(
             "responseBodyBase64": "/wA=",
         }
     ]
+
+
+def test_one_answer_holds_only_so_many_bytes_of_bodies(
+    client: Client, echo: Script, acme_token: str
+) -> None:
+    hook, token = make_hook(echo)
+    for _ in range(5):
+        client.post(path_of(hook.url_with(token)), b"x" * 1024 * 1024, content_type="a/b")
+    bodies = "nodes { requestBody requestBodyBase64 responseBody responseBodyBase64 }"
+    few = admin_graphql(f"{{ runs(first: 4) {{ {bodies} }} }}", acme_token)
+    many = admin_graphql(f"{{ runs {{ {bodies} }} }}", acme_token)
+
+    assert len(few.data["runs"]["nodes"]) == 4
+    assert many.code == "LIMIT_EXCEEDED"
 
 
 def test_runs_are_filtered(acme: Organisation, echo: Script, acme_token: str) -> None:

@@ -177,7 +177,7 @@ def test_a_wrong_device_login_is_refused(
     assert post_session(client, login).status_code == 201
 
 
-def test_a_malformed_secret_is_refused_before_the_database_is_asked(
+def test_for_a_malformed_secret_no_credential_is_looked_up(
     client: Client, acme_key: IssuedApiKey, django_assert_num_queries: Any
 ) -> None:
     mistyped = acme_key.secret[:-1] + ("A" if acme_key.secret[-1] != "A" else "B")

@@ -207,10 +207,25 @@ def log_in_anew_on_the_same_device(user: User) -> None:
     make_device_token(user, DeviceToken.objects.get().device)
 
 
+def deactivate_the_only_organisation(user: User) -> None:
+    organisation = user.organisations.get()
+    organisation.is_active = False
+    organisation.save()
+
+
+def switch_the_only_organisation_off_and_on(user: User) -> None:
+    deactivate_the_only_organisation(user)
+    organisation = user.organisations.get()
+    organisation.is_active = True
+    organisation.save()
+
+
 @pytest.mark.parametrize(
     "end",
     [
         revoke_the_device,
+        deactivate_the_only_organisation,
+        switch_the_only_organisation_off_and_on,
         deactivate_the_user,
         switch_the_user_off_and_on,
         log_in_anew_on_the_same_device,

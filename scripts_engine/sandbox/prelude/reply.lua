@@ -31,7 +31,14 @@ local forbidden = {
   ["trailer"] = true,
   ["transfer-encoding"] = true,
   ["upgrade"] = true,
+  ["x-accel-buffering"] = true,
+  ["x-accel-charset"] = true,
+  ["x-accel-expires"] = true,
+  ["x-accel-limit-rate"] = true,
+  ["x-accel-redirect"] = true,
   ["x-content-type-options"] = true,
+  ["x-lighttpd-send-file"] = true,
+  ["x-sendfile"] = true,
 }
 local without_body = { [204] = true, [205] = true, [304] = true }
 

@@ -61,6 +61,12 @@ class Site:
             def serve_away(self) -> None:
                 self.reply(307, b"", Location=site.other)
 
+            def serve_malformed_redirect(self) -> None:
+                self.reply(302, b"", Location="http://[")
+
+            def serve_malformed_chunks(self) -> None:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nx")
+
             def serve_loop(self) -> None:
                 self.reply(302, b"", Location="/loop")
 
@@ -189,6 +195,13 @@ def test_credentials_do_not_follow_a_redirect_to_another_origin(
     assert "authorization" not in other.requests[0][2]
     assert other.requests[0][2]["x-a"] == "1"
     assert [request[2].get("authorization") for request in site.requests] == ["Bearer x"] * 3
+
+
+@pytest.mark.parametrize("path", ["malformed_redirect", "malformed_chunks"])
+def test_what_a_server_gets_wrong_is_an_error_of_the_call(
+    acme: Organisation, site: Site, path: str
+) -> None:
+    assert fetch(acme, f"{site.url}/{path}").startswith("error: http")
 
 
 def test_redirects_end(acme: Organisation, site: Site) -> None:

@@ -41,6 +41,13 @@ def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) 
     assert kept.count("[redacted]") >= 4
 
 
+def test_a_secret_in_a_json_reply_is_hidden_too(acme: Organisation) -> None:
+    set_secret(acme, name="KEY", value='quo"te\\d')
+    run = run_lua(acme, 'return {secrets.get("KEY")}')
+
+    assert bytes(run.response_body) == b'["[redacted]"]'
+
+
 def test_a_secret_is_not_readable_in_the_database(acme: Organisation) -> None:
     set_secret(acme, name="SHOP_KEY", value="sk_live_1234")
 
