@@ -15,7 +15,9 @@ def canonical_email(typed: str) -> str:
     ways to ignore case are avoided, because ``upper()`` makes ``ı`` an ``I`` and with it another
     person's address.
     """
-    return unicodedata.normalize("NFKC", typed).strip().casefold()
+    folded = unicodedata.normalize("NFKC", typed).strip().casefold()
+    # Folding may bring up what normalising had put away; and NUL is in nobody's address.
+    return unicodedata.normalize("NFKC", folded).replace("\0", "\ufffd")
 
 
 def validate_typed_email(typed: str) -> None:

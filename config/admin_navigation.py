@@ -35,10 +35,14 @@ _GROUPS = (
             ("PIN failures", "lock", "accounts_pinfailures"),
         ),
     ),
+    ("Audit", (("Audit log", "history", "accounts_authevent"),)),
 )
 _SUPERUSERS_GROUP = (
     "System",
-    (("Background tasks", "schedule", "django_tasks_database_dbtaskresult"),),
+    (
+        ("Failed admin logins", "gpp_bad", "axes_accessfailurelog"),
+        ("Background tasks", "schedule", "django_tasks_database_dbtaskresult"),
+    ),
 )
 
 
@@ -61,4 +65,12 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             }
             for title, items in groups
         ),
+    ]
+
+
+def account_links(request: HttpRequest) -> list[dict[str, str]]:
+    """The menu under the person's own name."""
+    return [
+        {"title": "Change password", "link": reverse("admin:password_change")},
+        {"title": "Second factor", "link": reverse("admin:second_factor")},
     ]

@@ -1,10 +1,17 @@
-"""The admin's site: Unfold's, for staff."""
+"""The admin's site: Unfold's, for staff who have passed both factors."""
 
+from functools import partial
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 from unfold.sites import UnfoldAdminSite
+
+# The models' modules are loaded after the site, which apps find while they start: what needs
+# them is imported where it is used.
 
 
 class MoonhookAdminSite(UnfoldAdminSite):
@@ -13,10 +20,33 @@ class MoonhookAdminSite(UnfoldAdminSite):
     index_title = "Home"
     index_template = "admin/home.html"
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        from config.admin_entry import is_second_factor_met  # noqa: PLC0415
+
+        return bool(super().has_permission(request)) and is_second_factor_met(request)
+
+    def get_urls(self) -> list[URLPattern]:
+        from config.admin_code_page import code_page  # noqa: PLC0415
+        from config.admin_second_factor import second_factor  # noqa: PLC0415
+
+        return [
+            path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
+            path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
+            # Also for who has given only the password yet.
+            path("logout/", self.logout, name="logout"),
+            *super().get_urls(),
+        ]
+
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        from config.admin_entry import log_in  # noqa: PLC0415
+
+        return log_in(request, ask_password=partial(super().login, request, extra_context))
+
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        # The models' modules are loaded after the site, which apps find while they start.
         from config.admin_home import home  # noqa: PLC0415
 
         context = {**(extra_context or {}), "home": home(request, self)}

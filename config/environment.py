@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 import environ
@@ -38,6 +39,23 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
     return value
+
+
+def integer(name: str, default: int, *, minimum: int = 0) -> int:
+    text = env.str(name, default=str(default))
+    if not text.isdecimal() or int(text) < minimum:
+        raise ImproperlyConfigured(f"{name} must be a whole number of at least {minimum}.")
+    return int(text)
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """A comma-separated list of networks in CIDR notation; empty without the variable."""
+    try:
+        return [ip_network(text.strip()) for text in env.list(name, default=[])]
+    except ValueError:
+        raise ImproperlyConfigured(
+            f"{name} must list networks like 10.1.0.0/16,127.0.0.1/32."
+        ) from None
 
 
 def required_in_production(name: str, environment: str, hint: str) -> str | None:

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from config.http.methods import safe_methods_only
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_pool
 
@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 _TENANT = "readyz"
 
 
-@require_safe
+@safe_methods_only
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
     """The process answers."""
     return JsonResponse({"status": "ok"})
 
 
-@require_safe
+@safe_methods_only
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and a sandbox can be had, else 503 with what is missing."""

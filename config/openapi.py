@@ -7,10 +7,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import condition, require_safe
+from django.views.decorators.http import condition
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import patched_settings
 
+from config.http.methods import safe_methods_only
 from config.http.openapi_problems import COMPONENTS
 from hooks.openapi import PATHS, SECURITY_SCHEMES
 
@@ -44,7 +45,7 @@ OPENAPI_JSON = _openapi_json()
 _ETAG = f'"{sha256(OPENAPI_JSON.encode()).hexdigest()}"'
 
 
-@require_safe
+@safe_methods_only
 @cache_control(public=True, max_age=3600)
 @condition(etag_func=lambda request: _ETAG)
 def serve_openapi(request: HttpRequest) -> HttpResponse:

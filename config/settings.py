@@ -1,7 +1,6 @@
 """Every setting, read from the environment. docs/configuration.md explains each variable."""
 
 from datetime import timedelta
-from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +14,8 @@ from config.environment import (
     GeneratedSecrets,
     choice,
     env,
+    integer,
+    networks,
     parse_peppers,
     required_in_production,
 )
@@ -44,7 +45,7 @@ PEPPERS = parse_peppers(
 # --- Addresses ---------------------------------------------------------------------------------
 
 BIND = env.str("BIND", default="127.0.0.1")
-PORT = env.int("PORT", default=8000)
+PORT = integer("PORT", 8000, minimum=1)
 PUBLIC_URL = (
     required_in_production("PUBLIC_URL", MOONHOOK_ENV, "Example: https://hooks.example.com")
     or f"http://127.0.0.1:{PORT}"
@@ -58,7 +59,7 @@ ALLOWED_HOSTS = env.list(
     "ALLOWED_HOSTS",
     default=[_public.hostname] if IS_PRODUCTION else ["127.0.0.1", "localhost", "[::1]", BIND],
 )
-TRUSTED_PROXY_COUNT = env.int("TRUSTED_PROXY_COUNT", default=0)
+TRUSTED_PROXY_COUNT = integer("TRUSTED_PROXY_COUNT", 0)
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 if IS_PUBLIC_URL_HTTPS and TRUSTED_PROXY_COUNT:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -83,6 +84,10 @@ INSTALLED_APPS = [
     "graphene_django",
     "django_tasks",
     "django_tasks_db",
+    "axes",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "config.apps.MoonhookConfig",
 ]
 
@@ -94,8 +99,11 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "config.admin_session_limits.AdminSessionLimits",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -118,7 +126,10 @@ TEMPLATES = [
 ]
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["accounts.backends.CanonicalEmailBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "accounts.backends.CanonicalEmailBackend",
+]
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 AUTH_PASSWORD_VALIDATORS = [
@@ -151,7 +162,9 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_PUBLIC_URL_HTTPS
 SESSION_COOKIE_NAME = "moonhook_admin"
 CSRF_COOKIE_NAME = "moonhook_admin_csrf"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = "/admin"
-SESSION_COOKIE_AGE = int(timedelta(hours=12).total_seconds())
+ADMIN_SESSION_IDLE = timedelta(hours=1)
+ADMIN_SESSION_ABSOLUTE = timedelta(hours=12)
+SESSION_COOKIE_AGE = int(ADMIN_SESSION_ABSOLUTE.total_seconds())
 SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if IS_PUBLIC_URL_HTTPS else 0
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -185,7 +198,7 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
     _database["OPTIONS"] = {
         "pool": {
             "min_size": 1,
-            "max_size": env.int("DATABASE_POOL_SIZE", default=20),
+            "max_size": integer("DATABASE_POOL_SIZE", 20, minimum=1),
             "timeout": 10,
         }
     }
@@ -216,6 +229,41 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str(
     "EMAIL_FROM", default=f"Moonhook <moonhook@{_public.hostname}>"
 )
 
+# --- Rate limits -------------------------------------------------------------------------------
+
+IS_RATE_LIMITED = choice("RATE_LIMITS", "on", ("on", "off")) == "on"
+if IS_PRODUCTION and not IS_RATE_LIMITED:
+    raise ImproperlyConfigured("RATE_LIMITS=off is for load tests; production refuses it.")
+# Where they are counted: in the database, unless there is a Redis.
+REDIS_URL = env.str("REDIS_URL", default="")
+# Codes of countries that SMS are sent to (DE,AT,CH), and how many a day in all; empty: no limit.
+SMS_COUNTRIES = frozenset(env.list("SMS_COUNTRIES", default=[]))
+SMS_DAILY_BUDGET = integer("SMS_DAILY_BUDGET", 0)
+
+# --- The admin's door -----------------------------------------------------------------------------
+
+# Wrong passwords before an address, or a user from any address, has to wait.
+ADMIN_LOGIN_FAILURES_PER_USER_AND_ADDRESS = 5
+ADMIN_LOGIN_FAILURES_PER_USER = 20
+ADMIN_LOGIN_FAILURES_WITHIN = timedelta(hours=1)
+ADMIN_LOGIN_COOL_OFF = timedelta(minutes=15)
+AXES_ENABLED = IS_RATE_LIMITED
+AXES_HANDLER = "config.admin_lockout.AdminLockout"
+AXES_LOCKOUT_CALLABLE = "config.admin_locked_out.locked_out"
+AXES_CLIENT_IP_CALLABLE = "config.http.client_address.client_address"
+AXES_USERNAME_FORM_FIELD = "username"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "username"]
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
+# "required": every member of staff sets up a second factor before anything else.
+IS_SECOND_FACTOR_REQUIRED = (
+    choice("ADMIN_SECOND_FACTOR", "optional", ("optional", "required")) == "required"
+)
+OTP_TOTP_ISSUER = "Moonhook"
+OTP_TOTP_THROTTLE_FACTOR = OTP_STATIC_THROTTLE_FACTOR = 1 if IS_RATE_LIMITED else 0
+
 # --- Moonhook's own numbers --------------------------------------------------------------------
 
 REST_MAX_BODY_BYTES = 16 * 1024
@@ -231,6 +279,8 @@ SESSION_USE_WRITTEN_EVERY = timedelta(minutes=5)
 SESSIONS_PER_DEVICE_TOKEN = 10
 SESSIONS_PER_API_KEY = 100
 
+AUTH_EVENTS_KEPT = timedelta(days=400)
+
 PIN_LIFETIME = timedelta(minutes=10)
 PIN_LIVE_CODES = 3
 PIN_TRIES_PER_CHALLENGE = 5
@@ -238,16 +288,14 @@ PIN_FAILURES_PER_DAY = 20
 PIN_CONSECUTIVE_FAILURES = 100
 
 # What scripts may reach beside the public internet: networks of the operator's choice.
-HTTP_ALLOWED_NETWORKS = [
-    ip_network(network) for network in env.list("HTTP_ALLOWED_NETWORKS", default=[])
-]
+HTTP_ALLOWED_NETWORKS = networks("HTTP_ALLOWED_NETWORKS")
 HTTP_CA_BUNDLE = env.str("HTTP_CA_BUNDLE", default="")
 
-SANDBOX_SLOTS = env.int("SANDBOX_SLOTS", default=8)
-WEB_WORKERS = env.int("WEB_CONCURRENCY", default=2)
+SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
+WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
 # More threads than slots: a web worker full of scripts still answers /session.
-WEB_THREADS = env.int("WEB_THREADS", default=2 * SANDBOX_SLOTS)
-GRACEFUL_TIMEOUT_SECONDS = env.int("GRACEFUL_TIMEOUT", default=30)
+WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
+GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
 
 # --- Logging -----------------------------------------------------------------------------------
 
@@ -283,5 +331,6 @@ UNFOLD = {
     "SHOW_VIEW_ON_SITE": False,
     "STYLES": [lambda request: static("moonhook/admin.css")],
     "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
+    "ACCOUNT": {"navigation": "config.admin_navigation.account_links"},
     "COMMAND": {"search_models": False},
 }

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core.management import call_command
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.flows.warn_of_expiry import warn_of_expiry
-from accounts.models import AuthEvent, PinChallenge, RateWindow
+from accounts.models import AuthEvent, PinChallenge, PinFailures, RateWindow, User
 from config.batches import delete_in_batches
 from scripts_engine.models import StoredValue
 from sessions_api.models import Session
@@ -35,6 +36,20 @@ def forget_expired_values() -> int:
     return delete_in_batches(StoredValue.objects.expired())
 
 
+def forget_old_failures() -> int:
+    """Counts of failed PINs that stop nobody: a row for each address that anybody asks for."""
+    day_ago = timezone.now() - timedelta(days=1)
+    idle = PinFailures.objects.filter(day_started_at__lte=day_ago)
+    unknown = ~Exists(User.objects.filter(email=OuterRef("email")))
+    open_challenge = Exists(PinChallenge.objects.filter(email=OuterRef("email")))
+    return delete_in_batches(idle.filter(~open_challenge, unknown | Q(consecutive_failures=0)))
+
+
+def forget_admin_sessions() -> int:
+    call_command("clearsessions")
+    return 0
+
+
 def forget_old_events() -> int:
     oldest = timezone.now() - settings.AUTH_EVENTS_KEPT
     return delete_in_batches(AuthEvent.objects.filter(at__lte=oldest))
@@ -52,6 +67,8 @@ DUTIES: tuple[Callable[[], int], ...] = (
     forget_old_challenges,
     forget_closed_windows,
     forget_expired_values,
+    forget_old_failures,
+    forget_admin_sessions,
     forget_old_events,
     forget_finished_tasks,
 )

@@ -16,6 +16,7 @@ from accounts.admin.reach import administered_organisation_ids, own_users
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
+from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.models import Session
 
@@ -109,7 +110,7 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
 
     def _end(self, request: HttpRequest, session: Session) -> None:
         self.log_deletions(request, [session])
-        end_session(session)
+        end_session(session, origin=origin_of(request))
         self.message_user(
             request, f"A session of {self.owner(session)} has ended.", messages.SUCCESS
         )

@@ -102,4 +102,4 @@ def _end_session_of_cookie(request: HttpRequest) -> None:
     """A session presented by cookie is replaced by the one just opened (ASVS 5.0, 7.2.4)."""
     replaced = Session.objects.find_live(request.COOKIES.get(cookie_name(), ""))
     if replaced is not None:
-        end_session(replaced)
+        end_session(replaced, origin=origin_of(request))

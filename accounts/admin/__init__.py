@@ -1,5 +1,23 @@
 """The admin's pages of accounts. Importing this registers them."""
 
-from accounts.admin import api_keys, devices, organisations, pin_logins, users
+from accounts.admin import (
+    api_keys,
+    auth_events,
+    devices,
+    login_failures,
+    organisations,
+    pin_logins,
+    second_factors,
+    users,
+)
 
-__all__ = ["api_keys", "devices", "organisations", "pin_logins", "users"]
+__all__ = [
+    "api_keys",
+    "auth_events",
+    "devices",
+    "login_failures",
+    "organisations",
+    "pin_logins",
+    "second_factors",
+    "users",
+]

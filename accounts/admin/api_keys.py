@@ -1,6 +1,7 @@
 """API keys: issued here, with the secret shown once; revoked, never changed."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -11,21 +12,32 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timeuntil
 from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
 from accounts.admin.decorators import action, display
+from accounts.admin.labels import INFO, WARNING, label
 from accounts.admin.links import link_to, list_of, page_of
 from accounts.admin.once import IssuedOnAdd, show_once
+from accounts.admin.overlap import OverlapForm
 from accounts.admin.panels import Link, Panel, panel_of
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.models import ApiKey, Organisation
+from accounts.networks import canonical_networks
+from config.http.origin import origin_of
 
+_EXPIRES_SOON = timedelta(days=30)
 ACTIVE, EXPIRED, REVOKED = "Active", "Expired", "Revoked"
+_HISTORY = ("created_at", "created_by", "last_used_at", "last_used_from", "revoked_at")
 _LABELS = {ACTIVE: "success", EXPIRED: "warning", REVOKED: "danger"}
 
 _REVOKE = Question(
@@ -36,10 +48,30 @@ _REVOKE = Question(
     ),
     button="Revoke",
 )
+_ROTATE = Question(
+    title="Rotate secret",
+    consequences=(
+        "The key gets a new secret, shown once on the next page. Sessions that are open stay "
+        "open: if the secret leaked, revoke the key instead."
+    ),
+    button="Rotate",
+)
 
 
 class IssueApiKeyForm(forms.ModelForm[ApiKey]):
     """What a new key is told. The key and its secret are made on saving."""
+
+    allowed_networks = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text=(
+            "Where it may be used from, one a line: 192.0.2.0/24, 2001:db8::/48 or an address. "
+            "Empty: anywhere."
+        ),
+    )
+
+    def clean_allowed_networks(self) -> list[str]:
+        return canonical_networks(self.cleaned_data["allowed_networks"].split())
 
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]
@@ -52,26 +84,44 @@ class IssueApiKeyForm(forms.ModelForm[ApiKey]):
 class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
     issue_button = "Issue API key"
     form = IssueApiKeyForm
-    list_display = ("name", "key", "organisation", "state", "created_at", "last_used_at")
+    list_display = ("name", "key", "organisation", "state", "notices", "last_used_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
     list_select_related = ("organisation",)
     search_fields = ("name", "key")
     search_help_text = "Name or key"
     autocomplete_fields = ("organisation",)
     actions = ("revoke_selected",)
-    actions_detail = ("revoke",)
-    add_fieldsets = ((None, {"fields": ("organisation", "name", "expires_at")}),)
+    actions_detail = ("rotate", "revoke")
+    add_fieldsets = (
+        (None, {"fields": ("organisation", "name", "expires_at", "allowed_networks")}),
+    )
     fieldsets = (
-        (None, {"fields": ("organisation", "name", "key", "state", "expires_at")}),
-        ("History", {"fields": ("created_at", "created_by", "last_used_at", "revoked_at")}),
+        (
+            None,
+            {
+                "fields": (
+                    "organisation",
+                    "name",
+                    "key",
+                    "state",
+                    "notices",
+                    "expires_at",
+                    "shown_networks",
+                )
+            },
+        ),
+        ("History", {"fields": _HISTORY}),
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        shown = ["key", "state", "created_at", "created_by", "last_used_at", "revoked_at"]
+        shown = ["key", "state", "notices", "shown_networks", *_HISTORY]
         return shown if obj is None else [*shown, "organisation", "name", "expires_at"]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def has_rotate_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return object_id is not None and self.has_revoke_permission(request, object_id)
 
     def has_revoke_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         """Whether there is something to revoke: the list's action, or this key."""
@@ -86,11 +136,36 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
             return REVOKED
         return EXPIRED if api_key.is_expired else ACTIVE
 
+    @display(description="Notices")
+    def notices(self, api_key: ApiKey) -> SafeString | str:
+        """What is worth looking at, for a key that is good."""
+        now = timezone.now()
+        if api_key.revoked_at is not None or api_key.is_expired:
+            return ""
+        labels = []
+        if api_key.expires_at is not None and api_key.expires_at <= now + _EXPIRES_SOON:
+            labels.append(label(f"Expires in {timeuntil(api_key.expires_at)}", WARNING))
+        if api_key.is_unused:
+            labels.append(label("Unused for 90 days", WARNING))
+        until = api_key.previous_valid_until
+        if until is not None and until > now:
+            labels.append(label(f"Previous secret good until {until:%Y-%m-%d %H:%M}", INFO))
+        return format_html('<div class="mh-labels">{}</div>', SafeString("").join(labels))
+
+    @display(description="Allowed networks")
+    def shown_networks(self, api_key: ApiKey) -> str:
+        return ", ".join(api_key.allowed_networks) or "Anywhere"
+
     def save_model(
         self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm[ApiKey], change: bool
     ) -> None:
         issued = issue_api_key(
-            obj.organisation, name=obj.name, expires_at=obj.expires_at, created_by=person(request)
+            obj.organisation,
+            name=obj.name,
+            expires_at=obj.expires_at,
+            allowed_networks=obj.allowed_networks,
+            created_by=person(request),
+            origin=origin_of(request),
         )
         obj.pk = issued.api_key.pk
         obj.refresh_from_db()
@@ -99,19 +174,41 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
     ) -> HttpResponse:
-        issued: IssuedApiKey = request.issued  # type: ignore[attr-defined]
+        return self._show(request, request.issued, "API key issued")  # type: ignore[attr-defined]
+
+    def _show(self, request: HttpRequest, issued: IssuedApiKey, title: str) -> HttpResponse:
         return show_once(
             self,
             request,
             "admin/issued_api_key.html",
             {
-                "title": "API key issued",
-                "api_key": obj,
+                "title": title,
+                "api_key": issued.api_key,
                 "secret": issued.secret,
                 "curl": _curl_for_a_session(issued),
-                "done": page_of(obj),
+                "done": page_of(issued.api_key),
             },
         )
+
+    @action(
+        description="Rotate secret",
+        permissions=["rotate"],
+        variant=ActionVariant.WARNING,
+        icon="sync",
+    )
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        api_key = self.get_or_404(request, object_id)
+        form = OverlapForm(request.POST if is_confirmed(request) else None)
+        if not form.is_valid():
+            return ask(self, request, _ROTATE, [api_key], form)
+        issued = rotate_api_key(
+            api_key,
+            overlap_seconds=form.cleaned_data["overlap_seconds"],
+            origin=origin_of(request),
+            by=person(request),
+        )
+        self.log_change(request, api_key, "Rotated the secret.")
+        return self._show(request, issued, "Secret rotated")
 
     @action(
         description="Revoke", permissions=["revoke"], variant=ActionVariant.DANGER, icon="block"
@@ -134,7 +231,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
         return None
 
     def _revoke(self, request: HttpRequest, api_key: ApiKey) -> None:
-        revoke_api_key(api_key)
+        revoke_api_key(api_key, origin=origin_of(request), by=person(request))
         self.log_change(request, api_key, "Revoked.")
         self.message_user(request, f"{api_key} is revoked.", messages.SUCCESS)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from django import forms
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Model
@@ -29,8 +30,9 @@ def ask(
     request: HttpRequest,
     question: Question,
     objects: Iterable[Model],
+    form: forms.Form | None = None,
 ) -> TemplateResponse:
-    """The page whose answer is the same request again, confirmed.
+    """The page whose answer is the same request again, confirmed; ``form`` asks for more.
 
     Serves an object's action and, as it repeats the selection, the action of a list.
     """
@@ -43,6 +45,7 @@ def ask(
             "title": question.title,
             "question": question,
             "objects": objects,
+            "form": form,
             "action": request.POST.get("action", ""),
             "checkbox_name": ACTION_CHECKBOX_NAME,
             "next": request.GET.get(NEXT, ""),

@@ -17,6 +17,7 @@ from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import DeviceToken, User
+from config.http.origin import origin_of
 
 _REVOKE = Question(
     title="Revoke device",
@@ -79,7 +80,7 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
         return None
 
     def _revoke(self, request: HttpRequest, device_token: DeviceToken) -> None:
-        revoke_device(device_token)
+        revoke_device(device_token, origin=origin_of(request))
         self.log_change(request, device_token, "Revoked.")
         self.message_user(request, f"{device_token} is revoked.", messages.SUCCESS)
 

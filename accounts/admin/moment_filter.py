@@ -1,4 +1,4 @@
-"""Runs of a stretch of time, found by the primary key."""
+"""Rows of a stretch of time, found by the primary key."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -8,22 +8,24 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 
-# A run's id is made when it is asked for; it starts when a sandbox came free.
+# An id may be older than the row's time: a run's is made when it is asked for.
 _LONGEST_WAIT = timedelta(minutes=1)
 
 
-class StartedFilter(RangeDateTimeFilter):
-    """By ``started_at``, which has no index, within the ids of that time, which are UUIDs of
-    version 7 and begin with it. What is no date and time is left out of account.
+class MomentFilter(RangeDateTimeFilter):
+    """By a time without an index, within the ids of that time, which are UUIDs of version 7 and
+    begin with it. What is no date and time is left out of account.
     """
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         since, until = self._typed("from"), self._typed("to")
+        name = self.parameter_name
         if since is not None:
-            queryset = queryset.filter(started_at__gte=since, pk__gte=_id_at(since - _LONGEST_WAIT))
+            first = _id_at(since - _LONGEST_WAIT)
+            queryset = queryset.filter(**{f"{name}__gte": since, "pk__gte": first})
         if until is not None:
-            after = _id_at(until + timedelta(milliseconds=1))
-            queryset = queryset.filter(started_at__lte=until, pk__lt=after)
+            after = _id_at(until + timedelta(seconds=1))
+            queryset = queryset.filter(**{f"{name}__lte": until, "pk__lt": after})
         return queryset
 
     def _typed(self, end: str) -> datetime | None:

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from accounts.admin.decorators import display
-from accounts.admin.reach import own_users
+from accounts.admin.reach import own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.flows.unlock_address import unlock_address
 from accounts.models import PinChallenge, PinFailures
-from accounts.models.pin_failures import DAY
+from config.http.origin import origin_of
 
 
 @admin.register(PinChallenge)
@@ -43,16 +42,12 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
 
     @display(description="State", label={"Open": "success", "Locked": "danger"})
     def state(self, failures: PinFailures) -> str:
-        is_today = failures.day_started_at > timezone.now() - DAY
-        is_locked = (
-            is_today and failures.failures_today >= settings.PIN_FAILURES_PER_DAY
-        ) or failures.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES
-        return "Locked" if is_locked else "Open"
+        return "Locked" if failures.is_stopped else "Open"
 
     @admin.action(description="Unlock selected addresses", permissions=["view"])
     def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:
         for failures in queryset:
-            PinFailures.objects.unlock(failures.email)
+            unlock_address(failures.email, origin=origin_of(request), by=person(request))
             self.log_change(request, failures, "Unlocked.")
             self.message_user(
                 request, f"{failures.email} may log in by PIN again.", messages.SUCCESS

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
@@ -11,9 +11,12 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.contrib.filters.admin import BooleanRadioFilter
+from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm
 
+from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
+from accounts.admin.links import page_of
 from accounts.admin.members import UserMembershipsInline
 from accounts.admin.reach import administered_organisations, is_superuser, own_users
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
@@ -23,12 +26,24 @@ from accounts.flows.change_profile import change_profile
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
 from accounts.models import User
+from accounts.second_factor.enrolment import has_second_factor, remove
 
 admin.site.unregister(Group)
 
 _SHARED = (
     "This user is a member of another organisation too. Neither of them may see or change the "
     "profile, the devices and the sessions; the role in your own organisation is yours to change."
+)
+
+
+_RESET = Question(
+    title="Reset second factor",
+    consequences=(
+        "The authenticator app and the recovery codes of this person are worth nothing from then "
+        "on, and the password alone opens the admin until they set up new ones. Be sure that it "
+        "is they who ask."
+    ),
+    button="Reset",
 )
 
 
@@ -48,7 +63,7 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
     ordering = ("email",)
     filter_horizontal: ClassVar[tuple[str, ...]] = ()
     inlines = (UserMembershipsInline,)
-    actions_detail = ("set_password",)
+    actions_detail = ("set_password", "reset_second_factor")
     add_fieldsets = (
         (None, {"fields": ("email", "name", "phone")}),
         ("Membership", {"fields": ("organisation", "role")}),
@@ -77,6 +92,17 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         user = self.get_object(request, object_id) if object_id else None
         return user is not None and user.is_own
 
+    def has_reset_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Superusers, for somebody else who has one; one's own is turned off with a code."""
+        if object_id is None or not is_superuser(request):
+            return False
+        user = self.get_object(request, object_id)
+        return user is not None and user != request.user and has_second_factor(user)
+
+    @display(description="Second factor", label={"On": "success", "Off": ""})
+    def second_factor(self, user: User) -> str:
+        return "On" if has_second_factor(user) else "Off"
+
     @display(description="Name")
     def shown_name(self, user: Any) -> str:
         return user.name if user.is_own else ""
@@ -90,7 +116,7 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
             return self.add_fieldsets
         if not obj.is_own:
             return ((None, {"fields": ("email", "created_at"), "description": _SHARED}),)
-        access = ["is_active", "is_staff", "password_state"]
+        access = ["is_active", "is_staff", "password_state", "second_factor"]
         if is_superuser(request):
             access.insert(2, "is_superuser")
         return (
@@ -100,7 +126,7 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        always = ["id", "created_at", "last_login", "password_state"]
+        always = ["id", "created_at", "last_login", "password_state", "second_factor"]
         if obj is not None and not obj.is_own:
             return [*always, "email"]
         return always if is_superuser(request) else [*always, "is_staff"]
@@ -136,6 +162,21 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
     @action(description="Set password", permissions=["profile"], icon="password")
     def set_password(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return redirect("admin:auth_user_password_change", object_id)
+
+    @action(
+        description="Reset second factor",
+        permissions=["reset"],
+        icon="phonelink_erase",
+        variant=ActionVariant.WARNING,
+    )
+    def reset_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _RESET, [user])
+        remove(user)
+        self.log_change(request, user, "Reset the second factor.")
+        self.message_user(request, f"{user} has no second factor now.", messages.SUCCESS)
+        return redirect(page_of(user))
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""

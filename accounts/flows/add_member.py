@@ -5,10 +5,10 @@ from accounts.models import Membership, Organisation, Role, User
 def add_member(organisation: Organisation, *, email: str, role: str = "") -> User:
     """Makes an existing user a member; one who is a member already gets the role.
 
-    Raises ``NotFoundError`` for an address that nobody has.
+    Raises ``NotFoundError`` for an address that nobody has, or a superuser: they are no tenant's.
     """
     user = User.objects.find_by_email(email)
-    if user is None:
+    if user is None or user.is_superuser:
         raise NotFoundError("There is no user with this e-mail. Use createUser.")
     Membership.objects.update_or_create(
         organisation=organisation, user=user, defaults={"role": role or Role.MEMBER}

@@ -65,6 +65,7 @@ def _refusal_of_device(row: DeviceToken, secret: str, stated_email: str) -> str:
         "wrong-secret": not credentials.matches(secret, stored),
         "revoked": row.revoked_at is not None,
         "inactive-user": not row.user.is_active,
+        "inactive-organisation": row.user.is_without_active_organisation(),
         "wrong-email": bool(stated_email) and stated_email != row.user.email,
     }
     return _first(refusals)

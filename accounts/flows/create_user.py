@@ -21,6 +21,6 @@ def create_user(
                 {"email": ValidationError("This user is a member already.", code="unique")}
             )
         raise ForbiddenError("A user with this e-mail exists elsewhere. Use addMember.")
-    user = User.objects.create_user(email, name=name.strip(), phone=phone)
+    user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
     return user

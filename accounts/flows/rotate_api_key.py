@@ -1,16 +1,15 @@
 from datetime import timedelta
 
-from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
 from accounts.audit import record
 from accounts.errors import ForbiddenError
 from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.overlap import checked_overlap
 from accounts.models import ApiKey, AuthEventKind, User
 from config.http.origin import Origin
-
-LONGEST_OVERLAP = timedelta(days=7)
 
 
 def rotate_api_key(
@@ -22,10 +21,28 @@ def rotate_api_key(
     Raises ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
     """
     overlap = checked_overlap(overlap_seconds)
+    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
+    api_key = _rotate(api_key, credentials.digest(secret), overlap)
+    record(
+        AuthEventKind.API_KEY_ROTATED,
+        origin,
+        user=by,
+        organisation=api_key.organisation,
+        credential=api_key.key,
+    )
+    return IssuedApiKey(api_key, secret)
+
+
+@transaction.atomic
+def _rotate(stale: ApiKey, digest: credentials.Digest, overlap: timedelta) -> ApiKey:
+    """The row is held, so that of two rotations at once the later takes over the earlier's."""
+    api_key = (
+        ApiKey.objects.select_for_update(of=("self",))
+        .select_related("organisation")
+        .get(pk=stale.pk)
+    )
     if api_key.revoked_at is not None:
         raise ForbiddenError("This key is revoked. Issue a new one.")
-    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
-    digest = credentials.digest(secret)
     api_key.previous_digest = api_key.digest
     api_key.previous_pepper_version = api_key.pepper_version
     api_key.previous_valid_until = timezone.now() + overlap
@@ -39,24 +56,4 @@ def rotate_api_key(
             "previous_valid_until",
         ]
     )
-    record(
-        AuthEventKind.API_KEY_ROTATED,
-        origin,
-        user=by,
-        organisation=api_key.organisation,
-        credential=api_key.key,
-    )
-    return IssuedApiKey(api_key, secret)
-
-
-def checked_overlap(seconds: int) -> timedelta:
-    if not 0 <= seconds <= LONGEST_OVERLAP.total_seconds():
-        raise ValidationError(
-            {
-                "overlap_seconds": ValidationError(
-                    f"The overlap is 0 to {int(LONGEST_OVERLAP.total_seconds())} seconds.",
-                    code="invalid",
-                )
-            }
-        )
-    return timedelta(seconds=seconds)
+    return api_key

@@ -12,6 +12,7 @@ import graphene
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
+from accounts.graphql.moments import as_utc
 from config.http.graphql_problem import GraphQLProblem
 
 DEFAULT_PAGE = 50
@@ -104,6 +105,13 @@ def _key_fields(rows: QuerySet[Any]) -> list[str]:
     return [str(name).removeprefix("-") for name in ordering]
 
 
+def _key_value(field: Any, text: Any) -> Any:
+    if not isinstance(text, str):
+        raise TypeError
+    value = field.to_python(text)
+    return as_utc(value, "after") if isinstance(value, datetime) else value
+
+
 def _behind(rows: QuerySet[Any], cursor: str) -> Q:
     """The rows that come after the cursor's in descending order of the key fields."""
     behind, equal = Q(), Q()
@@ -117,7 +125,7 @@ def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
     try:
         texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         fields = [rows.model._meta.get_field(name) for name in _key_fields(rows)]
-        return [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
+        return [_key_value(field, text) for field, text in zip(fields, texts, strict=True)]
     except (binascii.Error, ValueError, TypeError, ValidationError):
         raise GraphQLProblem(
             "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"

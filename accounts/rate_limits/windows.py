@@ -1,15 +1,9 @@
 """Every rate limit, as data. Each window has a key of its own."""
 
 from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.limits import RateLimitItemPerSecond
-
-
-def per_seconds(amount: int, seconds: int) -> RateLimitItem:
-    return RateLimitItemPerSecond(amount, seconds)
-
 
 PIN_SENDS_OF_ADDRESS: tuple[RateLimitItem, ...] = (
-    per_seconds(1, 60),
+    RateLimitItemPerMinute(1),
     RateLimitItemPerHour(5),
     RateLimitItemPerDay(10),
 )

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
 
@@ -13,10 +14,14 @@ from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
 from accounts.admin.links import page_of
 from accounts.admin.once import IssuedOnAdd, show_once
+from accounts.admin.overlap import OverlapForm
+from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from config.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.delete_hook import delete_hook
-from scripts_engine.flows.issue_hook import IssuedHook, issue_hook, rotate_call_token
+from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
+from scripts_engine.flows.rotate_call_token import rotate_call_token
 from scripts_engine.flows.update_hook import update_hook
 from scripts_engine.models import Hook
 
@@ -24,7 +29,7 @@ _ROTATE = Question(
     title="Rotate call token",
     consequences=(
         "The hook gets a new call token, shown once on the next page, and with it a new URL. "
-        "The old token is refused from then on: whoever calls the hook needs the new one."
+        "Whoever calls the hook needs the new one before the old one ends."
     ),
     button="Rotate",
 )
@@ -60,7 +65,7 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
         (
             "Addresses",
             {
-                "fields": ("shown_url", "shown_secure_url", "id", "created_at"),
+                "fields": ("shown_url", "shown_secure_url", "id", "created_at", "previous_token"),
                 "description": (
                     "The call token was shown once, when it was made. If it is lost, rotate it."
                 ),
@@ -77,7 +82,7 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
         return rows
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        shown = ["shown_url", "shown_secure_url", "id", "created_at"]
+        shown = ["shown_url", "shown_secure_url", "id", "created_at", "previous_token"]
         return shown if obj is None else [*shown, "script"]
 
     @display(description="Organisation", ordering="script__organisation")
@@ -92,13 +97,21 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
     def shown_secure_url(self, hook: Hook) -> str:
         return hook.secure_url
 
+    @display(description="Previous call token")
+    def previous_token(self, hook: Hook) -> str:
+        until = hook.previous_valid_until
+        is_good = until is not None and until > timezone.now()
+        return f"Good until {until:%Y-%m-%d %H:%M} UTC" if is_good else "Worth nothing"
+
     def save_model(
         self, request: HttpRequest, obj: Hook, form: forms.ModelForm[Hook], change: bool
     ) -> None:
         if change:
             update_hook(obj, **form.cleaned_data)
             return
-        issued = issue_hook(obj.script, name=obj.name)
+        issued = issue_hook(
+            obj.script, name=obj.name, origin=origin_of(request), by=person(request)
+        )
         obj.pk = issued.hook.pk
         obj.refresh_from_db()
         request.issued = issued  # type: ignore[attr-defined]
@@ -111,9 +124,15 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hook = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _ROTATE, [hook])
-        issued = rotate_call_token(hook)
+        form = OverlapForm(request.POST if is_confirmed(request) else None)
+        if not form.is_valid():
+            return ask(self, request, _ROTATE, [hook], form)
+        issued = rotate_call_token(
+            hook,
+            overlap_seconds=form.cleaned_data["overlap_seconds"],
+            origin=origin_of(request),
+            by=person(request),
+        )
         self.log_change(request, hook, "Rotated the call token.")
         return self._show(request, issued, "Call token rotated")
 

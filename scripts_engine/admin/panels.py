@@ -78,6 +78,7 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
             for version in versions
         ],
         empty="No version yet.",
+        links=(Link("All versions", list_of(ScriptVersion, script__id__exact=script.pk)),),
     )
 
 

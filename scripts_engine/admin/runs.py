@@ -11,10 +11,10 @@ from unfold.paginator import InfinitePaginator
 from unfold.views import ChangeList
 
 from accounts.admin.decorators import display
+from accounts.admin.moment_filter import MomentFilter
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from scripts_engine.admin.run_page import body_of, host_calls_of, logs_of, source_around
-from scripts_engine.admin.started_filter import StartedFilter
 from scripts_engine.admin.statuses import COLOURS, status_label
 from scripts_engine.models import Run
 
@@ -55,7 +55,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         ("script", ScopedAutocompleteFilter),
         ("hook", ScopedAutocompleteFilter),
         ("trigger", ChoicesDropdownFilter),
-        ("started_at", StartedFilter),
+        ("started_at", MomentFilter),
     )
     list_filter_submit = True
     list_select_related = ("script", "hook")

@@ -1,13 +1,16 @@
-"""The form of a script, which compiles the source before anything is saved."""
+"""The form of a script: what the flows refuse, it says at the field, and nothing is lost."""
 
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from scripts_engine.errors import SourceError
-from scripts_engine.flows.check_source import check_source
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Script
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
@@ -21,6 +24,8 @@ return {received = order.id}
 
 class ScriptForm(forms.ModelForm[Script]):
     """The fields of a script and its source, which makes a new version when it was changed."""
+
+    author: Author
 
     source = forms.CharField(
         required=False,
@@ -52,20 +57,13 @@ class ScriptForm(forms.ModelForm[Script]):
         source: str = self.cleaned_data["source"]
         return source.replace("\r\n", "\n")
 
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        organisation = cleaned.get("organisation", getattr(self.instance, "organisation", None))
-        if organisation is not None and "source" in cleaned and self.has_new_source:
-            self._compile(organisation, cleaned["source"], cleaned.get("name", ""))
-        return cleaned
-
-    @property
-    def has_new_source(self) -> bool:
-        return self.cleaned_data["source"] != self.instance.source
-
-    def _compile(self, organisation: Any, source: str, name: str) -> None:
+    def _post_clean(self) -> None:
+        """The flows have the last word, as the last step of cleaning: they compile the source."""
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
         try:
-            check_source(organisation, source, name)
+            self._save_by_flow()
         except SourceError as error:
             self.add_error("source", ValidationError(_with_line(error), code="syntax"))
         except ValidationError as error:
@@ -78,6 +76,20 @@ class ScriptForm(forms.ModelForm[Script]):
                     code="busy",
                 ),
             )
+
+    def _save_by_flow(self) -> None:
+        data = self.cleaned_data
+        settings = {name: data[name] for name in ("timeout_seconds", "is_enabled")}
+        script: Script = self.instance
+        if not script._state.adding:
+            source = data["source"] if data["source"] != script.source else None
+            update_script(script, author=self.author, source=source, name=data["name"], **settings)
+            return
+        with transaction.atomic():
+            created = create_script(
+                script.organisation, name=data["name"], source=data["source"], author=self.author
+            )
+            self.instance = update_script(created, author=self.author, **settings)
 
 
 def _with_line(error: SourceError) -> str:

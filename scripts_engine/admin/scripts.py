@@ -16,9 +16,7 @@ from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.script_form import ScriptForm
 from scripts_engine.admin.statuses import status_label
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.delete_script import delete_script
-from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Hook, Run, Script
 
 _DELETE = Question(
@@ -64,6 +62,13 @@ class ScriptAdmin(DeletedByFlowModelAdmin):
         )
         return rows
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.author = Author(user=person(request))
+        return form
+
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         fields = ("name", "source", "timeout_seconds", "is_enabled")
         return ((None, {"fields": ("organisation", *fields) if obj is None else fields}),)
@@ -80,19 +85,7 @@ class ScriptAdmin(DeletedByFlowModelAdmin):
     def save_model(
         self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool
     ) -> None:
-        author = Author(user=person(request))
-        data = form.cleaned_data
-        settings = {name: data[name] for name in ("timeout_seconds", "is_enabled")}
-        if change:
-            source = data["source"] if data["source"] != obj.source else None
-            update_script(obj, author=author, source=source, name=data["name"], **settings)
-            return
-        script = create_script(
-            obj.organisation, name=data["name"], source=data["source"], author=author
-        )
-        update_script(script, author=author, **settings)
-        obj.pk = script.pk
-        obj.refresh_from_db()
+        """Saved already, by the form."""
 
     @action(description="Issue hook", icon="webhook")
     def issue_hook(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -1,7 +1,9 @@
 """The accounts part of /admin/graphql, and its walls."""
 
+import base64
+import json
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -206,6 +208,79 @@ def test_adding_a_member_shows_only_the_email(charlie: User, acme_token: str) ->
     }
     listed = admin_graphql("{ users { nodes { name phone } } }", acme_token)
     assert listed.data["users"]["nodes"] == [{"name": "", "phone": None}]
+
+
+def test_who_was_left_by_their_organisation_belongs_to_nobody_who_adds_them(
+    alice: User, acme_token: str, globex_token: str
+) -> None:
+    admin_graphql(REMOVE_MEMBER, acme_token, id=str(alice.pk))
+    added = admin_graphql(ADD_MEMBER, globex_token, email=alice.email).data["addMember"]
+    changed = admin_graphql(UPDATE_USER, globex_token, id=str(alice.pk), phone="+4915112345678")
+
+    assert (added["name"], added["phone"], added["isShared"]) == ("", None, True)
+    assert changed.code == "FORBIDDEN"
+    alice.refresh_from_db()
+    assert alice.phone == "+491701234567"
+
+
+def test_a_superuser_is_not_there_for_tenants(alice: User, globex_token: str) -> None:
+    User.objects.update(is_superuser=True)
+
+    assert admin_graphql(ADD_MEMBER, globex_token, email=alice.email).code == "NOT_FOUND"
+    assert alice.memberships.count() == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "mutation($t: String!) { addMember(email: $t) { id } }",
+        "mutation($t: String!) { createUser(email: $t) { id } }",
+        'mutation($t: String!) { setSecret(name: $t, value: "x") { id } }',
+        "mutation($t: String!) { deleteSecret(name: $t) }",
+        "query($t: String) { users(email: $t) { totalCount } }",
+        "query($t: String) { scripts(name: $t) { totalCount } }",
+        "query($t: String) { authEvents(kind: $t) { totalCount } }",
+        "query($t: String) { apiKeys(after: $t) { totalCount } }",
+    ],
+)
+def test_nul_in_a_text_is_nobodys_internal_error(acme_token: str, query: str) -> None:
+    answer = admin_graphql(query, acme_token, t="a\0b@example.com")
+
+    assert answer.code in {None, "BAD_USER_INPUT", "NOT_FOUND"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        [None, None],
+        ["2026-01-01T00:00:00+00:00", None],
+        ["0001-01-01T00:00:00+14:00", str(uuid.uuid4())],
+        ["9999-12-31T23:59:59-14:00", str(uuid.uuid4())],
+        ["2026-01-01T00:00:00", str(uuid.uuid4()), "x"],
+        {"a": 1},
+        5,
+    ],
+)
+def test_a_forged_cursor_is_bad_input(acme_token: str, key: Any) -> None:
+    cursor = base64.b64encode(json.dumps(key).encode()).decode()
+    query = "query($after: String) { apiKeys(after: $after) { nodes { id } } }"
+
+    assert admin_graphql(query, acme_token, after=cursor).code == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1969-12-31T00:00:00Z"]
+)
+def test_a_time_beyond_reason_is_bad_input(acme_token: str, moment: str) -> None:
+    answer = admin_graphql(CREATE_KEY, acme_token, name="x", expiresAt=moment)
+
+    assert (answer.code, field_of(answer)) == ("BAD_USER_INPUT", "expiresAt")
+
+
+def test_a_time_without_an_offset_is_utc(acme_token: str) -> None:
+    admin_graphql(CREATE_KEY, acme_token, name="x", expiresAt="2099-01-01T00:00:00")
+
+    assert ApiKey.objects.get(name="x").expires_at == datetime(2099, 1, 1, tzinfo=UTC)
 
 
 def test_an_unknown_address_cannot_be_added(acme_token: str) -> None:

@@ -1,6 +1,7 @@
 import json
 import re
 from pathlib import Path
+from smtplib import SMTPDataError
 
 import pytest
 from django.core import mail
@@ -89,6 +90,23 @@ def test_without_a_gateway_sms_are_written_to_the_outbox(alice: User, tmp_path: 
     assert message["to"] == alice.phone
     assert code_in(message["text"])
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_server_that_quotes_the_message_brings_no_code_into_the_log(
+    alice: User, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quoted: list[str] = []
+
+    def refuse(self: object, messages: list[EmailMessage]) -> None:
+        quoted.append(str(messages[0].body))
+        raise SMTPDataError(554, quoted[0].encode())
+
+    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", refuse)
+    with pytest.raises(DeliveryError):
+        send_pin(alice.email, SendVia.EMAIL)
+
+    assert "was not sent by email: SMTPDataError" in caplog.text
+    assert code_in(quoted[0]) not in caplog.text
 
 
 def test_no_code_is_logged(alice: User, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,8 @@ from django.test import Client
 from accounts.flows.update_user import update_user
 from accounts.models import (
     ApiKey,
+    AuthEvent,
+    AuthEventKind,
     DeviceToken,
     Organisation,
     PinChallenge,
@@ -107,6 +109,7 @@ def globex_objects(globex: Organisation, charlie: User) -> dict[type, Any]:
         Organisation: globex,
         User: user,
         ApiKey: key.api_key,
+        AuthEvent: AuthEvent.objects.of_organisation(globex).get(kind=AuthEventKind.API_KEY_ISSUED),
         DeviceToken: device,
         Session: Session.objects.get(),
         Script: script,
@@ -118,5 +121,5 @@ def globex_objects(globex: Organisation, charlie: User) -> dict[type, Any]:
             organisation=globex, key=b"globex key", value='"Globex value"'
         ),
         PinChallenge: PinChallenge.objects.open_for(user.email),
-        PinFailures: PinFailures.objects.get(email=user.email),
+        PinFailures: PinFailures.objects.get(bucket=user.email),
     }

@@ -1,6 +1,7 @@
 import html
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.models import ApiKey, Organisation, User
+from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
@@ -131,6 +132,95 @@ def test_the_way_back_leads_to_no_other_site(
     response = as_bob.post(page_of(acme_key.api_key, "revoke"), {**CONFIRMED, "next": address})
 
     assert response["Location"] == page_of(acme_key.api_key)
+
+
+def test_rotating_shows_a_new_secret_and_refuses_the_old_one(
+    as_bob: Client, bob: User, acme_key: IssuedApiKey
+) -> None:
+    asked = as_bob.get(page_of(acme_key.api_key, "rotate"))
+    response = as_bob.post(
+        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "0"}
+    )
+
+    new = IssuedApiKey(acme_key.api_key, secret_in(response))
+    assert "mhs_" not in text_of(asked)
+    assert "no-store" in response["Cache-Control"]
+    assert factories.open_session(factories.api_key_login(new)).startswith("mhx_")
+    refused = factories.post_session(Client(), factories.api_key_login(acme_key))
+    assert refused.status_code == 401
+    assert LogEntry.objects.get().change_message == "Rotated the secret."
+    event = AuthEvent.objects.get(kind=AuthEventKind.API_KEY_ROTATED)
+    assert (event.user, event.client_address) == (bob, "127.0.0.1")
+    assert new.secret not in str(list(LogEntry.objects.values()))
+
+
+def test_with_an_overlap_the_old_secret_is_good_too(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    as_bob.post(page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "86400"})
+
+    assert factories.open_session(factories.api_key_login(acme_key)).startswith("mhx_")
+    assert "Previous secret good until" in text_of(as_bob.get(page_of(acme_key.api_key)))
+
+
+def test_an_overlap_that_is_not_offered_rotates_nothing(
+    as_bob: Client, acme_key: IssuedApiKey
+) -> None:
+    response = as_bob.post(
+        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "604801"}
+    )
+
+    assert response.status_code == 200
+    assert "mhs_" not in text_of(response)
+    assert ApiKey.objects.get().previous_valid_until is None
+    assert factories.open_session(factories.api_key_login(acme_key)).startswith("mhx_")
+
+
+def test_a_revoked_key_is_not_rotated(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    ApiKey.objects.update(revoked_at=timezone.now())
+
+    response = as_bob.post(
+        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "0"}
+    )
+
+    assert response.status_code == 403
+    assert ApiKey.objects.get().digest == acme_key.api_key.digest
+
+
+def test_a_key_may_be_bound_to_networks(as_bob: Client, acme: Organisation) -> None:
+    issue(as_bob, acme, allowed_networks="192.0.2.0/24\r\n2001:DB8::/48\r\n")
+
+    key = ApiKey.objects.get()
+    assert key.allowed_networks == ["192.0.2.0/24", "2001:db8::/48"]
+    assert "192.0.2.0/24, 2001:db8::/48" in text_of(as_bob.get(page_of(key)))
+
+
+def test_what_is_no_network_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
+    response = issue(as_bob, acme, allowed_networks="192.0.2.0/24\noffice")
+
+    assert response.status_code == 200
+    assert "Write networks like" in text_of(response)
+    assert "office" in text_of(response)
+    assert not ApiKey.objects.exists()
+
+
+def test_the_list_points_out_what_ends_soon_and_what_nobody_uses(
+    as_bob: Client, acme_key: IssuedApiKey
+) -> None:
+    before = text_of(as_bob.get(list_of(ApiKey)))
+    now = timezone.now()
+    ApiKey.objects.update(created_at=now - timedelta(days=91), expires_at=now + timedelta(days=3))
+
+    after = text_of(as_bob.get(list_of(ApiKey)))
+
+    assert "Expires in" not in before
+    assert "Unused" not in before
+    assert "Expires in" in after
+    assert "Unused for 90 days" in after
+
+
+def test_the_page_says_where_it_was_used_from(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    ApiKey.objects.update(last_used_at=timezone.now(), last_used_from="203.0.113.77")
+
+    assert "203.0.113.77" in text_of(as_bob.get(page_of(acme_key.api_key)))
 
 
 def test_a_key_is_never_changed_nor_deleted(as_root: Client, acme_key: IssuedApiKey) -> None:

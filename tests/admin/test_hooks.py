@@ -8,6 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 
+from accounts.models import AuthEvent, AuthEventKind, User
 from scripts_engine.models import Hook, Script
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
@@ -77,12 +78,42 @@ def test_rotating_shows_a_new_token_and_refuses_the_old_one(
 ) -> None:
     issued = factories.make_hook(acme_script)
 
-    response = as_bob.post(page_of(issued.hook, "rotate"), CONFIRMED)
+    response = as_bob.post(page_of(issued.hook, "rotate"), {**CONFIRMED, "overlap_seconds": "0"})
 
     assert response.status_code == 200
     assert call(issued.hook, token_in(response)).status_code == 200
     assert call(issued.hook, issued.call_token).status_code == 404
     assert LogEntry.objects.get().change_message == "Rotated the call token."
+
+
+def test_with_an_overlap_the_old_token_runs_the_script_too(
+    as_bob: Client, bob: User, acme_script: Script
+) -> None:
+    issued = factories.make_hook(acme_script)
+
+    response = as_bob.post(page_of(issued.hook, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"})
+
+    assert call(issued.hook, token_in(response)).status_code == 200
+    assert call(issued.hook, issued.call_token).status_code == 200
+    assert "Good until" in text_of(as_bob.get(page_of(issued.hook)))
+    event = AuthEvent.objects.get(kind=AuthEventKind.CALL_TOKEN_ROTATED)
+    assert (event.user, event.client_address) == (bob, "127.0.0.1")
+
+
+@pytest.mark.parametrize("overlap", ["", "5", "-1", "604801", "for ever"])
+def test_an_overlap_that_is_not_offered_rotates_nothing(
+    as_bob: Client, acme_script: Script, overlap: str
+) -> None:
+    issued = factories.make_hook(acme_script)
+
+    response = as_bob.post(
+        page_of(issued.hook, "rotate"), {**CONFIRMED, "overlap_seconds": overlap}
+    )
+
+    assert response.status_code == 200
+    assert "mhc_" not in text_of(response)
+    assert call(issued.hook, issued.call_token).status_code == 200
+    assert Hook.objects.get().previous_valid_until is None
 
 
 def test_a_disabled_hook_answers_404_until_it_is_enabled(

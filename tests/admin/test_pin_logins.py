@@ -2,7 +2,7 @@ from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from accounts.models import PinChallenge, PinFailures, User
+from accounts.models import AuthEvent, AuthEventKind, PinChallenge, PinFailures, User
 from tests import factories
 from tests.admin.pages import action_on, list_of, page_of, text_of
 
@@ -26,7 +26,7 @@ def test_a_challenge_is_never_changed(as_root: Client, alice: User) -> None:
     assert response.status_code == 403
 
 
-def test_bob_unlocks_alice(as_bob: Client, alice: User) -> None:
+def test_bob_unlocks_alice(as_bob: Client, bob: User, alice: User) -> None:
     factories.make_pin(alice)
     PinFailures.objects.update(consecutive_failures=settings.PIN_CONSECUTIVE_FAILURES)
     locked = text_of(as_bob.get(list_of(PinFailures)))
@@ -39,6 +39,9 @@ def test_bob_unlocks_alice(as_bob: Client, alice: User) -> None:
     assert response.status_code == 302
     assert PinFailures.objects.get().consecutive_failures == 0
     assert LogEntry.objects.get().change_message == "Unlocked."
+    event = AuthEvent.objects.get(kind=AuthEventKind.ACCOUNT_UNLOCKED)
+    assert (event.user, event.email) == (bob, "alice@example.com")
+    assert event.organisation == bob.sole_organisation()
 
 
 def test_bob_cannot_unlock_a_shared_user(as_bob: Client, dora: User) -> None:

@@ -6,7 +6,7 @@ from django.test import Client
 
 from accounts.models import Organisation, User
 from scripts_engine.models import Hook, Run, Script, ScriptVersion
-from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxPool, SandboxUnavailable
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 
 
@@ -112,6 +112,22 @@ def test_without_a_sandbox_nothing_is_saved_and_the_source_is_kept(
     assert "No sandbox came free" in text_of(response)
     assert "return &#x27;kept&#x27;" in text_of(response)
     assert ScriptVersion.objects.count() == 1
+
+
+def test_a_sandbox_that_is_busy_at_the_very_save_is_an_error_in_the_form(
+    as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*arguments: object) -> None:
+        raise SandboxBusy(retry_after=1)
+
+    monkeypatch.setattr(SandboxPool, "check_syntax", busy)
+
+    response = as_bob.post(list_of(Script, "add"), new_script(acme, source="return 'kept'"))
+
+    assert response.status_code == 200
+    assert "No sandbox came free" in text_of(response)
+    assert "return &#x27;kept&#x27;" in text_of(response)
+    assert not Script.objects.exists()
 
 
 def test_bob_cannot_move_a_script_to_globex(

@@ -8,8 +8,8 @@ from django.db.models import ForeignKey
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import ApiKey, Organisation, User
-from scripts_engine.models import Hook, Run, Script
+from accounts.models import ApiKey, AuthEvent, Organisation, User
+from scripts_engine.models import Hook, Run, Script, ScriptVersion
 from sessions_api.models import Session
 from tests.admin.pages import (
     CONFIRMED,
@@ -47,6 +47,8 @@ TYPED_FILTERS = [
     pytest.param(Hook, "script__id__exact", Script, id="hooks-of-script"),
     pytest.param(Run, "script__id__exact", Script, id="runs-of-script"),
     pytest.param(Run, "hook__id__exact", Hook, id="runs-of-hook"),
+    pytest.param(ScriptVersion, "script__id__exact", Script, id="versions-of-script"),
+    pytest.param(AuthEvent, "user__id__exact", User, id="events-of-user"),
     pytest.param(Session, "api_key__id__exact", ApiKey, id="sessions-of-key"),
     pytest.param(
         User, "memberships__organisation__id__exact", Organisation, id="users-of-organisation"

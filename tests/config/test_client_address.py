@@ -24,6 +24,8 @@ def test_without_proxies_the_header_is_not_read() -> None:
         (2, "198.51.100.66, 203.0.113.9, 192.0.2.7", "203.0.113.9"),
         (1, " 203.0.113.9 ", "203.0.113.9"),
         (1, "2001:DB8::1", "2001:db8::1"),
+        (1, "203.0.113.9:4711", "203.0.113.9"),
+        (1, "[2001:DB8::1]:4711", "2001:db8::1"),
         (1, "::ffff:203.0.113.9", "203.0.113.9"),
     ],
 )
@@ -33,7 +35,7 @@ def test_the_address_is_as_far_from_the_right_as_there_are_proxies(
     assert address(proxies, forwarded) == expected
 
 
-@pytest.mark.parametrize("forwarded", [None, "", "nonsense", "203.0.113.9:80"])
+@pytest.mark.parametrize("forwarded", [None, "", "nonsense", "203.0.113.9:x"])
 def test_what_a_proxy_did_not_write_falls_back_to_the_socket(forwarded: str | None) -> None:
     assert address(1, forwarded) == "192.0.2.1"
 

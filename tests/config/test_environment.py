@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment import GeneratedSecrets, parse_peppers, required_in_production
+from config.environment import (
+    GeneratedSecrets,
+    integer,
+    networks,
+    parse_peppers,
+    required_in_production,
+)
 
 KEY = "ab" * 32
 
@@ -55,6 +61,21 @@ def test_a_required_variable_may_stand_in_a_file(
     monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
 
     assert required_in_production("MOONHOOK_TEST_SECRET", "production", "") == "from a file"
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "", "0"])
+def test_a_bad_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("MOONHOOK_TEST_NUMBER", text)
+
+    with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_NUMBER must be a whole number"):
+        integer("MOONHOOK_TEST_NUMBER", 5, minimum=1)
+
+
+def test_a_bad_network_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONHOOK_TEST_NETWORKS", "10.0.0.0/8, foo")
+
+    with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_NETWORKS must list networks"):
+        networks("MOONHOOK_TEST_NETWORKS")
 
 
 def test_development_does_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,16 @@ def test_a_ready_process_has_a_database_and_a_sandbox(client: Client, db: None) 
     assert response.json() == {"status": "ok", "checks": {"database": "ok", "sandbox": "ok"}}
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json"])
+@pytest.mark.parametrize("method", ["post", "put", "delete", "options"])
+def test_other_methods_are_a_problem(path: str, method: str) -> None:
+    response = getattr(Client(enforce_csrf_checks=True), method)(path)
+
+    assert response.status_code == 405
+    assert response["Allow"] == "GET, HEAD"
+    assert response.json()["code"] == "method-not-allowed"
+
+
 def test_without_a_database_it_is_not_ready(
     client: Client, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,27 @@ def test_whatever_stands_in_the_tokens_place_is_taken_out(token: str) -> None:
     assert redact(line) == '"POST /hook/ORG/SCRIPT/[redacted]?a=1 HTTP/1.1" 404'
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/hook/ORG/SCRIPT%2fmhc_secret",
+        "/%68ook/ORG/SCRIPT/%6dhc_secret",
+        "/hook//ORG/SCRIPT//mhc%5fsecret",
+        "/HOOK/ORG/SCRIPT/mhc_secret",
+        "/hook/ORG/SCRIPT/a/mhc_secret",
+    ],
+)
+def test_encodings_hide_no_token(path: str) -> None:
+    redacted = redact(f'"GET {path} HTTP/1.1" 200')
+
+    assert "secret" not in redacted
+    assert "ORG" in redacted
+
+
+def test_an_encoded_line_break_makes_no_second_line() -> None:
+    assert "\n" not in redact("/hook/ORG/SCRIPT/%0a%6dhc_secret")
+
+
 def test_the_secure_address_has_nothing_to_take_out() -> None:
     assert redact("POST /hook/secure/ORG/SCRIPT") == "POST /hook/secure/ORG/SCRIPT"
 

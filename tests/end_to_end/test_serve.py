@@ -128,6 +128,7 @@ def test_in_production_a_missing_secret_stops_the_start(tmp_path: Path, missing:
     server = MoonhookServer(tmp_path, **environment)
     server.start()
 
-    assert server.process.wait(timeout=60) != 0
-    eventually(lambda: f"{missing} (or {missing}_FILE) is not set." in server.output)
+    assert server.process.wait(timeout=60) == 1
+    eventually(lambda: f"moonhook: {missing} (or {missing}_FILE) is not set." in server.output)
+    assert "Traceback" not in server.output
     assert list(tmp_path.iterdir()) == []

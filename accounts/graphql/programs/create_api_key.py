@@ -5,6 +5,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.issue_api_key import issue_api_key
 from accounts.graphql.domain_errors import domain_errors
+from accounts.graphql.moments import as_utc
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import caller_organisation
 from config.http.origin import origin_of
@@ -21,7 +22,7 @@ def resolve(
         issued = issue_api_key(
             caller_organisation(info),
             name=name,
-            expires_at=expires_at,
+            expires_at=None if expires_at is None else as_utc(expires_at, "expiresAt"),
             allowed_networks=allowed_networks or (),
             origin=origin_of(info.context.request),
         )

@@ -13,6 +13,7 @@ from accounts.graphql.programs.types import (
 )
 from accounts.graphql.scope import caller_organisation, find, scoped
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
+from accounts.plain_text import storable
 
 
 class AccountsQuery(graphene.ObjectType):
@@ -82,7 +83,7 @@ class AccountsQuery(graphene.ObjectType):
     ) -> Page:
         rows = scoped(info, AuthEvent)
         if kind is not None:
-            rows = rows.filter(kind=kind)
+            rows = rows.filter(kind=storable(kind))
         if user is not None:
             rows = rows.filter(user=find(info, User, user))
         return page_of(rows, first, after)

@@ -1,10 +1,12 @@
+from datetime import datetime
+
 import graphene
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
 from accounts.graphql.scope import caller_organisation
-from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
+from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, Role, User
 
 
 class RoleEnum(graphene.Enum):
@@ -39,16 +41,18 @@ class OrganisationType(DjangoObjectType):
 class MemberType(DjangoObjectType):
     """A user of the organisation.
 
-    Of one who is a member of others too, only the e-mail is shown: `name` is empty, `phone` null.
+    Of one who is a member of others too, nothing of the profile but the e-mail is shown: `name`
+    is empty, `phone` and `createdAt` are null.
     """
 
     class Meta:
         name = "User"
         model = User
         skip_registry = True
-        fields = ("is_active", "created_at")
+        fields = ("is_active",)
 
     id = graphene.ID(required=True, description="The user's id.")
+    created_at = graphene.DateTime(description="When the user was made; null for a shared one.")
     email = graphene.String(required=True, description="The login name, in canonical form.")
     name = graphene.String(required=True, description="Empty for a shared user.")
     phone = graphene.String(description="In E.164 form; null for a shared user.")
@@ -63,6 +67,10 @@ class MemberType(DjangoObjectType):
         return user.name if _is_own(user, info) else ""
 
     @staticmethod
+    def resolve_created_at(user: User, info: GraphQLResolveInfo) -> datetime | None:
+        return user.created_at if _is_own(user, info) else None
+
+    @staticmethod
     def resolve_phone(user: User, info: GraphQLResolveInfo) -> str | None:
         return (user.phone or None) if _is_own(user, info) else None
 
@@ -70,7 +78,8 @@ class MemberType(DjangoObjectType):
     def resolve_role(user: User, info: GraphQLResolveInfo) -> str:
         organisation = caller_organisation(info)
         memberships = user.memberships.all()
-        return next(str(m.role) for m in memberships if m.organisation_id == organisation.pk)
+        roles = [str(m.role) for m in memberships if m.organisation_id == organisation.pk]
+        return roles[0] if roles else Role.MEMBER.value
 
     @staticmethod
     def resolve_is_shared(user: User, info: GraphQLResolveInfo) -> bool:

@@ -1,5 +1,6 @@
 """What ``make run`` calls."""
 
+import os
 import socket
 import sys
 from argparse import ArgumentParser
@@ -26,6 +27,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Whatever is made from here on is nobody else's to read: database, secrets, outbox.
+        os.umask(0o077)
         self._require_free_port()
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         call_command("check", fail_level="ERROR", verbosity=0)
@@ -85,7 +88,7 @@ class Command(BaseCommand):
             f"  The sandbox's {layer.name} layer is not active: {layer.detail}"
             for layer in missing_layers
         ]
-        self.stdout.write("\n".join([*lines, ""]))
+        self.stdout.write("\n".join([*lines, "", "  Ctrl-C stops everything.", ""]))
         self.stdout.flush()
 
 

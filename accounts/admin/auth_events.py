@@ -1,0 +1,91 @@
+"""The audit log: read-only. Fast however long it is: newest first by key, never counted."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+from unfold.paginator import InfinitePaginator
+
+from accounts.admin.decorators import display
+from accounts.admin.labels import DANGER, INFO, SUCCESS, WARNING
+from accounts.admin.moment_filter import MomentFilter
+from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.models import AuthEvent, AuthEventKind
+
+_COLOURS = {
+    AuthEventKind.SESSION_OPENED: SUCCESS,
+    AuthEventKind.SESSION_REFUSED: DANGER,
+    AuthEventKind.PIN_NOT_SENT: WARNING,
+    AuthEventKind.PIN_REFUSED: DANGER,
+    AuthEventKind.DEVICE_ADDED: SUCCESS,
+    AuthEventKind.DEVICE_REVOKED: WARNING,
+    AuthEventKind.API_KEY_ISSUED: SUCCESS,
+    AuthEventKind.API_KEY_REVOKED: WARNING,
+    AuthEventKind.CALL_TOKEN_ISSUED: SUCCESS,
+    AuthEventKind.USER_DEACTIVATED: WARNING,
+    AuthEventKind.RATE_LIMITED: DANGER,
+    AuthEventKind.ADMIN_LOGIN: SUCCESS,
+    AuthEventKind.ADMIN_LOGIN_REFUSED: DANGER,
+}
+_LABELS = {kind.value: _COLOURS.get(kind, INFO) for kind in AuthEventKind}
+
+
+@admin.register(AuthEvent)
+class AuthEventAdmin(ReadOnlyTenantModelAdmin):
+    """An organisation sees what concerns it; what concerns none is for superusers."""
+
+    list_display = (
+        "shown_at",
+        "shown_kind",
+        "reason",
+        "email",
+        "credential",
+        "client_address",
+        "organisation",
+    )
+    list_filter = (
+        ("kind", ChoicesDropdownFilter),
+        ("user", ScopedAutocompleteFilter),
+        ("at", MomentFilter),
+    )
+    list_filter_submit = True
+    list_select_related = ("organisation",)
+    search_fields = ("credential",)
+    search_help_text = "Public id of a key, device, session or hook; or a request id"
+    ordering = ("-id",)
+    sortable_by = ()
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    actions = None
+    fields = (
+        "shown_at",
+        "shown_kind",
+        "reason",
+        "organisation",
+        "user",
+        "email",
+        "credential",
+        "client_address",
+        "user_agent",
+        "request_id",
+    )
+    readonly_fields = fields
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        return queryset.filter(Q(credential=term) | Q(request_id=term)), False
+
+    @display(description="When (UTC)")
+    def shown_at(self, event: AuthEvent) -> str:
+        return f"{event.at:%Y-%m-%d %H:%M:%S}"
+
+    @display(description="What", label=_LABELS)
+    def shown_kind(self, event: AuthEvent) -> str:
+        return event.kind

@@ -1,0 +1,50 @@
+"""Wrong passwords at the admin's own door: for superusers, who can end a lock-out."""
+
+from typing import Any
+
+from axes.models import AccessFailureLog
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from accounts.admin.decorators import display
+from accounts.admin.reach import is_superuser, person
+from accounts.flows.reopen_admin_login import reopen_admin_login
+from config.http.origin import origin_of
+
+
+@admin.register(AccessFailureLog)
+class LoginFailureAdmin(ModelAdmin):
+    list_display = ("username", "shown_at", "ip_address", "user_agent")
+    search_fields = ("username",)
+    search_help_text = "E-mail"
+    ordering = ("-attempt_time",)
+    actions = ("forgive_selected",)
+    fields = ("username", "shown_at", "ip_address", "user_agent")
+    readonly_fields = fields
+
+    @display(description="When (UTC)", ordering="attempt_time")
+    def shown_at(self, failure: Any) -> str:
+        return f"{failure.attempt_time:%Y-%m-%d %H:%M:%S}"
+
+    @admin.action(description="Let these users try again", permissions=["view"])
+    def forgive_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for email in sorted(set(queryset.values_list("username", flat=True))):
+            reopen_admin_login(email, origin=origin_of(request), by=person(request))
+            self.message_user(request, f"{email} may log in again.", messages.SUCCESS)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

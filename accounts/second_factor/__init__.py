@@ -1,0 +1,1 @@
+"""The second factor of staff: an authenticator app (TOTP), and recovery codes for its loss."""

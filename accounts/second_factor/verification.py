@@ -1,0 +1,48 @@
+"""Checking a typed code. django-otp counts wrong ones and makes the next try wait longer."""
+
+import re
+from math import ceil
+
+from django.db import transaction
+from django.utils import timezone
+from django_otp.models import Device
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from accounts.errors import RateLimitedError
+from accounts.models import User
+from accounts.second_factor.recovery_codes import token_of
+
+_TOTP_CODE = re.compile(r"[0-9]{6}")
+
+
+def verify(user: User, typed: str) -> TOTPDevice | None:
+    """The user's app, if the code is one of its own (six digits) or a recovery code.
+
+    A code is good once. Raises ``RateLimitedError`` while wrong ones make everybody wait.
+    """
+    code = as_typed(typed)
+    with transaction.atomic():
+        app = TOTPDevice.objects.select_for_update().filter(user=user, confirmed=True).first()
+        if app is None:
+            return None
+        if _TOTP_CODE.fullmatch(code):
+            return app if accepts(app, code) else None
+        paper = StaticDevice.objects.select_for_update().filter(user=user).first()
+        if paper is None:
+            return None
+        return app if accepts(paper, token_of(paper, code)) else None
+
+
+def accepts(device: Device, token: str) -> bool:
+    """Call inside a transaction, with the device's row locked."""
+    is_allowed, why = device.verify_is_allowed()
+    if not is_allowed:
+        wait = why["locked_until"] - timezone.now()
+        raise RateLimitedError(max(1, ceil(wait.total_seconds())))
+    return bool(device.verify_token(token))
+
+
+def as_typed(code: str) -> str:
+    """Without the blanks and dashes that people put between groups."""
+    return re.sub(r"[\s-]", "", code).lower()

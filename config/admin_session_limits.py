@@ -1,0 +1,51 @@
+"""A login to the admin ends when it is not used, and some hours after it began."""
+
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import SESSION_KEY, logout
+from django.contrib.sessions.backends.base import SessionBase
+from django.http import HttpRequest, HttpResponse
+
+_BEGAN, _USED = "login_began", "login_used"
+_WRITTEN_EVERY_SECONDS = 60
+
+
+def restart(session: SessionBase) -> None:
+    """A new login: both clocks begin anew."""
+    session[_BEGAN] = session[_USED] = int(time.time())
+
+
+class AdminSessionLimits:
+    """Stands behind the middleware for sessions, users and messages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if _is_for_the_admin(request.path) and SESSION_KEY in request.session:
+            self._check(request)
+        return self.get_response(request)
+
+    def _check(self, request: HttpRequest) -> None:
+        now, session = int(time.time()), request.session
+        began, used = session.get(_BEGAN), session.get(_USED)
+        if began is None or used is None:
+            restart(session)
+        elif now - used > settings.ADMIN_SESSION_IDLE.total_seconds():
+            _end(request, "You were logged out, because nothing was asked for in a while.")
+        elif now - began > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
+            _end(request, "You were logged out: a login lasts for some hours only.")
+        elif now - used >= _WRITTEN_EVERY_SECONDS:
+            session[_USED] = now
+
+
+def _is_for_the_admin(path: str) -> bool:
+    return path.startswith("/admin/") and path != "/admin/graphql"
+
+
+def _end(request: HttpRequest, why: str) -> None:
+    logout(request)
+    messages.info(request, why)

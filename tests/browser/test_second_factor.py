@@ -1,0 +1,56 @@
+"""Setting up a second factor, and the login that asks for it."""
+
+from base64 import b32decode
+
+import pytest
+from django_otp.oath import totp
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from tests.browser.conftest import Desk
+
+pytestmark = pytest.mark.browser
+
+
+def code_of(secret: str, step: int = 0) -> str:
+    """What an app with that secret shows now, or that many half minutes later."""
+    return f"{totp(b32decode(secret.replace(' ', '')), drift=step):06d}"
+
+
+def is_wider_than_the_screen(page: Page) -> bool:
+    wider: bool = page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+    return wider
+
+
+def test_from_the_secret_to_the_next_login(desk: Desk, bob: User) -> None:
+    page = desk.log_in(bob)
+
+    desk.open("/admin/second_factor/")
+    page.get_by_role("button", name="Set up").click()
+    expect(page.get_by_role("img", name="QR code")).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+    secret = page.locator("#secret").inner_text()
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Turn on").click()
+    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+    recovery_codes = page.locator("#recovery-codes").inner_text().split()
+    assert len(recovery_codes) == 10
+    page.get_by_role("link", name="I have kept the codes").click()
+
+    page.context.clear_cookies()
+    desk.open("/admin/scripts_engine/script/")
+    page.get_by_label("E-mail").fill(bob.email)
+    page.get_by_label("Password").fill("a password of bob")
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/admin/login/code/**")
+    assert not is_wider_than_the_screen(page)
+    page.get_by_role("textbox", name="Code").fill(code_of(secret, step=1))
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_url("**/admin/scripts_engine/script/")
+
+    assert desk.foreign_requests == []
+    assert desk.script_errors == []
+    assert desk.failures == []
