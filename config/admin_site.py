@@ -34,7 +34,8 @@ class MoonhookAdminSite(UnfoldAdminSite):
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
             # Also for who has given only the password yet.
             path("logout/", self.logout, name="logout"),
-            *super().get_urls(),
+            # Nothing here has a page elsewhere to be viewed on.
+            *(p for p in super().get_urls() if getattr(p, "name", "") != "view_on_site"),
         ]
 
     def login(

@@ -13,7 +13,7 @@ from accounts.flows.create_organisation import create_organisation
 from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.send_pin import make_code
-from accounts.models import Organisation, User
+from accounts.models import AuthEvent, Organisation, User
 from config.http.origin import NOWHERE
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
@@ -30,7 +30,10 @@ def make_organisation(name: str = "Acme") -> Organisation:
 
 
 def make_user(organisation: Organisation, email: str = "alice@example.com", **fields: Any) -> User:
-    return create_user(organisation, email=email, **fields)
+    user = create_user(organisation, email=email, **fields)
+    # The cast enters with an empty record.
+    AuthEvent.objects.filter(user=user).delete()
+    return user
 
 
 def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedApiKey:

@@ -7,14 +7,21 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from accounts.ids import parse_uuid
+
 
 class ScopedAutocompleteFilter(AutocompleteSelectFilter):
     """Knows only the objects that the person may see: an id may have been typed by hand."""
 
+    def value(self) -> str | None:
+        """The chosen id; what was typed by hand and is none chooses nothing."""
+        typed = super().value()
+        return typed if typed and parse_uuid(typed) else None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.value()
         if not chosen:
-            return queryset
+            return queryset.none() if super().value() else queryset
         if self._other_admin().get_object(request, chosen) is None:
             return queryset.none()
         rows: QuerySet[Any] = super().queryset(request, queryset)

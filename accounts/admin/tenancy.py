@@ -21,6 +21,7 @@ from accounts.admin.reach import (
     is_administrator,
     is_superuser,
 )
+from accounts.ids import parse_uuid
 
 
 class _TenantChoices:
@@ -123,11 +124,18 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """What the address says; and the organisation, for who has only one."""
-        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        typed: dict[str, Any] = super().get_changeform_initial_data(request)
+        initial = {name: value for name, value in typed.items() if self._may_stand_for(name, value)}
         sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
         if len(sole) == 1:
             initial.setdefault("organisation", sole[0])
         return initial
+
+    def _may_stand_for(self, name: str, value: Any) -> bool:
+        """Whether the value may be the id that a relation of that name takes."""
+        field = next((field for field in self.opts.get_fields() if field.name == name), None)
+        is_relation = name == "organisation" or (field is not None and field.is_relation)
+        return not is_relation or parse_uuid(str(value)) is not None
 
     def render_change_form(
         self,

@@ -22,11 +22,13 @@ from accounts.admin.reach import administered_organisations, is_superuser, own_u
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.admin.user_form import NewUserForm
-from accounts.flows.change_profile import change_profile
+from accounts.audit import record
+from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
-from accounts.models import User
+from accounts.models import AuthEventKind, User
 from accounts.second_factor.enrolment import has_second_factor, remove
+from config.http.origin import Origin, origin_of
 
 admin.site.unregister(Group)
 
@@ -147,17 +149,17 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool
     ) -> None:
         if not change:
-            obj.pk = _create(form.cleaned_data).pk
+            obj.pk = _create(form.cleaned_data, origin_of(request)).pk
             obj.refresh_from_db()
             return
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
         # As the database has it: the form's own has its changes already.
-        user = User.objects.get(pk=obj.pk)
+        user = held(obj)
         organisation = user.sole_organisation()
         if is_superuser(request):
             change_profile(user, **changes)
         elif changes and organisation is not None:
-            update_user(organisation, user, **changes)
+            update_user(organisation, user, origin=origin_of(request), **changes)
 
     @action(description="Set password", permissions=["profile"], icon="password")
     def set_password(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -174,6 +176,13 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         if not is_confirmed(request):
             return ask(self, request, _RESET, [user])
         remove(user)
+        record(
+            AuthEventKind.SECOND_FACTOR_CHANGED,
+            origin_of(request),
+            user=user,
+            organisation=user.sole_organisation(),
+            reason="reset",
+        )
         self.log_change(request, user, "Reset the second factor.")
         self.message_user(request, f"{user} has no second factor now.", messages.SUCCESS)
         return redirect(page_of(user))
@@ -211,9 +220,9 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         return response
 
 
-def _create(data: dict[str, Any]) -> User:
+def _create(data: dict[str, Any], origin: Origin) -> User:
     profile = {name: data[name] for name in ("email", "name", "phone")}
     if data["organisation"] is None:
         user: User = User.objects.create_user(**profile)
         return user
-    return create_user(data["organisation"], role=data["role"], **profile)
+    return create_user(data["organisation"], role=data["role"], origin=origin, **profile)

@@ -1,13 +1,21 @@
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from accounts.audit import record
 from accounts.errors import ForbiddenError
-from accounts.models import Membership, Organisation, Role, User
+from accounts.models import AuthEventKind, Membership, Organisation, Role, User
+from config.http.origin import NOWHERE, Origin
 
 
 @transaction.atomic
 def create_user(
-    organisation: Organisation, *, email: str, name: str = "", phone: str = "", role: str = ""
+    organisation: Organisation,
+    *,
+    email: str,
+    name: str = "",
+    phone: str = "",
+    role: str = "",
+    origin: Origin = NOWHERE,
 ) -> User:
     """A new user, member of the organisation.
 
@@ -23,4 +31,5 @@ def create_user(
         raise ForbiddenError("A user with this e-mail exists elsewhere. Use addMember.")
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
+    record(AuthEventKind.USER_CREATED, origin, user=user, organisation=organisation)
     return user

@@ -1,13 +1,20 @@
 from django.db import transaction
 
+from accounts.audit import record
 from accounts.flows.change_profile import PROFILE_FIELDS, change_profile, held
 from accounts.flows.own_user import require_own_user
-from accounts.models import Membership, Organisation, User
+from accounts.models import AuthEventKind, Membership, Organisation, User
+from config.http.origin import NOWHERE, Origin
 
 
 @transaction.atomic
 def update_user(
-    organisation: Organisation, user: User, *, role: str | None = None, **profile: object
+    organisation: Organisation,
+    user: User,
+    *,
+    role: str | None = None,
+    origin: Origin = NOWHERE,
+    **profile: object,
 ) -> User:
     """Changes the given ones of ``email``, ``name``, ``phone``, ``is_active`` and the role.
 
@@ -20,4 +27,13 @@ def update_user(
         user = held(user)
         require_own_user(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
+    changed = ", ".join(sorted({*profile, *(["role"] if role is not None else [])}))
+    if changed:
+        record(
+            AuthEventKind.USER_CHANGED,
+            origin,
+            user=user,
+            organisation=organisation,
+            reason=changed,
+        )
     return user

@@ -26,7 +26,14 @@ class AuthEventKind(models.TextChoices):
     API_KEY_REVOKED = "api-key.revoked"
     CALL_TOKEN_ISSUED = "call-token.issued"  # noqa: S105
     CALL_TOKEN_ROTATED = "call-token.rotated"  # noqa: S105
+    USER_CREATED = "user.created"
+    USER_CHANGED = "user.changed"
     USER_DEACTIVATED = "user.deactivated"
+    MEMBER_ADDED = "member.added"
+    MEMBER_REMOVED = "member.removed"
+    SECRET_SET = "secret.set"  # noqa: S105
+    SECRET_DELETED = "secret.deleted"  # noqa: S105
+    SECOND_FACTOR_CHANGED = "second-factor.changed"
     RATE_LIMITED = "rate.limited"
     ADMIN_LOGIN = "admin.login"
     ADMIN_LOGIN_REFUSED = "admin.login-refused"

@@ -1,8 +1,10 @@
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from accounts.models import Organisation
+from accounts.audit import record
+from accounts.models import AuthEventKind, Organisation
 from accounts.plain_text import is_encodable
+from config.http.origin import NOWHERE, Origin
 from scripts_engine.encryption import encrypt
 from scripts_engine.models import Secret
 
@@ -10,7 +12,9 @@ MAX_VALUE_BYTES = 16 * 1024
 MAX_SECRETS = 200
 
 
-def set_secret(organisation: Organisation, *, name: str, value: str) -> Secret:
+def set_secret(
+    organisation: Organisation, *, name: str, value: str, origin: Origin = NOWHERE
+) -> Secret:
     """Makes the secret, or gives it the new value. Raises ``ValidationError`` by field."""
     if not value or not is_encodable(value) or len(value.encode()) > MAX_VALUE_BYTES:
         raise _invalid("value", f"A secret is text of 1 to {MAX_VALUE_BYTES} bytes in UTF-8.")
@@ -24,6 +28,7 @@ def set_secret(organisation: Organisation, *, name: str, value: str) -> Secret:
         secret.ciphertext = encrypt(value.encode(), context_of(organisation, name))
         secret.full_clean()
         secret.save()
+    record(AuthEventKind.SECRET_SET, origin, organisation=organisation, credential=name)
     return secret
 
 

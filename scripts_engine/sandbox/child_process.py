@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -45,9 +46,9 @@ class ChildProcess:
     def arm_cpu(self, seconds: int) -> None:
         """Let the process use so much more CPU time; then the kernel ends it with SIGXCPU.
 
-        The kernel counts whole seconds: the run gets half a second more or less.
+        The kernel counts whole seconds: the run gets up to one more.
         """
-        soft = round(self.cpu_seconds + seconds)
+        soft = math.ceil(self.cpu_seconds + seconds)
         resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
     def send(self, frame: bytes, deadline: float) -> None:

@@ -22,8 +22,7 @@ class _Waiter:
 class FairSlots:
     """At most `size` holders, at most `tenant_share` of one tenant.
 
-    A waiter whose tenant is at its share does not hold up those behind it. As many may wait for a
-    tenant as may run for it: every waiter keeps a thread of the caller's from other work.
+    A waiter whose tenant is at its share does not hold up those behind it.
     """
 
     def __init__(self, size: int, tenant_share: int) -> None:
@@ -56,8 +55,6 @@ class FairSlots:
             if self._may_enter(tenant):
                 self._enter(tenant)
                 return
-            if sum(waiter.tenant == tenant for waiter in self._waiters) >= self.tenant_share:
-                raise NoSlot
             waiter = _Waiter(tenant)
             self._waiters.append(waiter)
         if waiter.granted.wait(wait_seconds):

@@ -83,6 +83,33 @@ def test_a_code_is_on_record_with_its_channel_and_a_new_device_with_its_id(alice
     assert AuthEvent.objects.get(kind="device.added").credential == str(issued.device_token.pk)
 
 
+def test_what_happens_to_users_and_secrets_is_on_record(acme_token: str, charlie: User) -> None:
+    AuthEvent.objects.all().delete()
+    create = 'mutation { createUser(email: "dora@example.com") { id } }'
+    dora = admin_graphql(create, acme_token).data["createUser"]["id"]
+    for mutation in (
+        f'mutation {{ updateUser(id: "{dora}", phone: "+491701234567", role: Member) {{ id }} }}',
+        'mutation { addMember(email: "charlie@example.org", role: Administrator) { id } }',
+        f'mutation {{ removeMember(user: "{charlie.pk}") }}',
+        f'mutation {{ deactivateUser(id: "{dora}") {{ id }} }}',
+        'mutation { setSecret(name: "KEY", value: "hidden value") { id } }',
+        'mutation { deleteSecret(name: "KEY") }',
+    ):
+        assert admin_graphql(mutation, acme_token).errors == []
+
+    told = [(event.kind, event.reason) for event in AuthEvent.objects.order_by("id")]
+    assert told == [
+        ("user.created", ""),
+        ("user.changed", "phone, role"),
+        ("member.added", "administrator"),
+        ("member.removed", ""),
+        ("user.deactivated", ""),
+        ("secret.set", ""),
+        ("secret.deleted", ""),
+    ]
+    assert "hidden value" not in str(list(AuthEvent.objects.values()))
+
+
 def test_an_organisation_sees_its_own_events_only(
     acme_token: str, globex_token: str, alice: User
 ) -> None:

@@ -9,11 +9,17 @@ from accounts.graphql.enums import enum_value
 from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation
 from accounts.models import User
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> User:
     with domain_errors():
-        return add_member(caller_organisation(info), email=email, role=enum_value(role) or "")
+        return add_member(
+            caller_organisation(info),
+            email=email,
+            role=enum_value(role) or "",
+            origin=origin_of(info.context.request),
+        )
 
 
 field = graphene.Field(

@@ -9,6 +9,7 @@ from accounts.graphql.enums import enum_value
 from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation
 from accounts.models import User
+from config.http.origin import origin_of
 
 
 def resolve(
@@ -26,6 +27,7 @@ def resolve(
             name=name or "",
             phone=phone or "",
             role=enum_value(role) or "",
+            origin=origin_of(info.context.request),
         )
 
 

@@ -4,10 +4,13 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.remove_member import remove_member
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
+from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, user: str) -> bool:
-    return remove_member(caller_organisation(info), find(info, User, user))
+    return remove_member(
+        caller_organisation(info), find(info, User, user), origin=origin_of(info.context.request)
+    )
 
 
 field = graphene.Boolean(

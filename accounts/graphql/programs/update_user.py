@@ -9,6 +9,7 @@ from accounts.graphql.enums import enum_value
 from accounts.graphql.programs.types import MemberType, RoleEnum
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
+from config.http.origin import origin_of
 
 
 def resolve(
@@ -25,7 +26,13 @@ def resolve(
     profile = {field: value for field, value in given.items() if value is not None}
     user = find(info, User, id)
     with domain_errors():
-        return update_user(caller_organisation(info), user, role=enum_value(role), **profile)
+        return update_user(
+            caller_organisation(info),
+            user,
+            role=enum_value(role),
+            origin=origin_of(info.context.request),
+            **profile,
+        )
 
 
 field = graphene.Field(

@@ -2,13 +2,14 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_organisation
+from config.http.origin import origin_of
 from scripts_engine.flows.delete_secret import delete_secret
 from scripts_engine.graphql.script_errors import script_errors
 
 
 def resolve(root: None, info: GraphQLResolveInfo, name: str) -> bool:
     with script_errors():
-        delete_secret(caller_organisation(info), name)
+        delete_secret(caller_organisation(info), name, origin=origin_of(info.context.request))
     return True
 
 

@@ -2,6 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_organisation
+from config.http.origin import origin_of
 from scripts_engine.flows.set_secret import set_secret
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import SecretType
@@ -10,7 +11,12 @@ from scripts_engine.models import Secret
 
 def resolve(root: None, info: GraphQLResolveInfo, name: str, value: str) -> Secret:
     with script_errors():
-        return set_secret(caller_organisation(info), name=name, value=value)
+        return set_secret(
+            caller_organisation(info),
+            name=name,
+            value=value,
+            origin=origin_of(info.context.request),
+        )
 
 
 field = graphene.Field(
