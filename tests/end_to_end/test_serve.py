@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -18,14 +17,20 @@ PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
 
 def children_of(pid: int) -> list[int]:
     """The process and all its descendants."""
-    listing = subprocess.run(
-        ["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True
-    ).stdout
-    pairs = [tuple(map(int, line.split())) for line in listing.splitlines()[1:]]
+    running = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    pairs = [(child, parent_of(child)) for child in running]
     family = [pid]
     for parent in family:
         family += [child for child, its_parent in pairs if its_parent == parent]
     return family
+
+
+def parent_of(pid: int) -> int:
+    """0 for one that has just ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except FileNotFoundError:
+        return 0
 
 
 def is_alive(pid: int) -> bool:
