@@ -8,8 +8,10 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.flows.check_pin import check_pin
+from accounts.flows.deactivate_user import deactivate_user
 from accounts.flows.send_pin import make_code
-from accounts.models import DeviceToken, PinChallenge, PinFailures, User
+from accounts.flows.update_user import update_user
+from accounts.models import DeviceToken, Organisation, PinChallenge, PinFailures, User
 from config.http.origin import NOWHERE
 from tests.concurrency import at_once
 from tests.factories import make_pin
@@ -73,3 +75,21 @@ def test_codes_made_at_once_share_one_challenge(alice: User) -> None:
     challenge = PinChallenge.objects.get()
     assert challenge.codes.count() == 8
     assert sum(challenge.has_code(pin) for pin in set(pins)) == 3
+
+
+def test_a_deactivation_is_not_undone_by_a_change_at_the_same_time(
+    acme: Organisation, alice: User
+) -> None:
+    def act(number: int) -> None:
+        stale = User.objects.get(pk=alice.pk)
+        if number == 3:
+            deactivate_user(acme, stale)
+        else:
+            update_user(acme, stale, name=f"Alice {number}")
+
+    at_once(7, act)
+
+    alice.refresh_from_db()
+    assert not alice.is_active
+    assert alice.sessions_valid_after is not None
+    assert alice.name.startswith("Alice ")
