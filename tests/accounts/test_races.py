@@ -6,15 +6,19 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test import Client, override_settings
 
+from accounts.flows.authenticate import Authentication, authenticate_api_key
 from accounts.flows.check_pin import check_pin
 from accounts.flows.deactivate_user import deactivate_user
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.flows.send_pin import make_code
 from accounts.flows.update_user import update_user
-from accounts.models import DeviceToken, Organisation, PinChallenge, PinFailures, User
+from accounts.models import ApiKey, DeviceToken, Organisation, PinChallenge, PinFailures, User
 from config.http.origin import NOWHERE
 from tests.concurrency import at_once
-from tests.factories import make_pin
+from tests.factories import api_key_login, make_pin, post_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,6 +79,52 @@ def test_codes_made_at_once_share_one_challenge(alice: User) -> None:
     challenge = PinChallenge.objects.get()
     assert challenge.codes.count() == 8
     assert sum(challenge.has_code(pin) for pin in set(pins)) == 3
+
+
+def test_a_change_from_a_row_read_earlier_undoes_no_deactivation(
+    acme: Organisation, alice: User
+) -> None:
+    stale = User.objects.get(pk=alice.pk)
+    deactivate_user(acme, User.objects.get(pk=alice.pk))
+    update_user(acme, stale, name="Alicia")
+
+    alice.refresh_from_db()
+    assert (alice.name, alice.is_active) == ("Alicia", False)
+    assert alice.sessions_valid_after is not None
+
+
+def test_of_two_rotations_from_one_row_the_later_takes_over_the_earlier(
+    acme_key: IssuedApiKey,
+) -> None:
+    stale = [ApiKey.objects.get() for _ in range(2)]
+    first, second = (
+        rotate_api_key(row, overlap_seconds=60, origin=NOWHERE).secret for row in stale
+    )
+
+    api_key = ApiKey.objects.get()
+    assert api_key.has_secret(second)
+    assert api_key.has_secret(first)
+    assert not api_key.has_secret(acme_key.secret)
+
+
+def test_a_login_that_was_overtaken_by_a_rotation_brings_no_old_secret_back(
+    acme_key: IssuedApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rotated: list[str] = []
+
+    def rotate_meanwhile(*arguments: Any) -> Authentication[ApiKey]:
+        authentication = authenticate_api_key(*arguments)
+        rotated.append(rotate_api_key(ApiKey.objects.get(), origin=NOWHERE).secret)
+        return authentication
+
+    target = "sessions_api.flows.open_session.authenticate_api_key"
+    monkeypatch.setattr(target, rotate_meanwhile)
+    with override_settings(PEPPERS={99: b"9" * 32, **settings.PEPPERS}):
+        response = post_session(Client(), api_key_login(acme_key))
+
+        assert response.status_code == 401
+        assert ApiKey.objects.get().has_secret(rotated[0])
+        assert not ApiKey.objects.get().has_secret(acme_key.secret)
 
 
 def test_a_deactivation_is_not_undone_by_a_change_at_the_same_time(

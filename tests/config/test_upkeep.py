@@ -10,7 +10,7 @@ from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.request_pin import request_pin
-from accounts.models import AuthEvent, PinChallenge, PinCode, RateWindow, User
+from accounts.models import AuthEvent, PinChallenge, PinCode, PinFailures, RateWindow, User
 from accounts.pin_delivery.channels import SendVia
 from config import batches, upkeep
 from config.http.origin import NOWHERE
@@ -55,6 +55,20 @@ def test_finished_tasks_are_forgotten_after_a_day(alice: User) -> None:
 
     assert upkeep.do_upkeep()
     assert DBTaskResult.objects.count() == 0
+
+
+def test_counts_of_failed_pins_are_forgotten_unless_they_stop_somebody(alice: User) -> None:
+    long_ago = NOW() - timedelta(days=2)
+    counts = {"nobody@example.com": 3, alice.email: 100, "bob@example.com": 0}
+    for email, failures in counts.items():
+        PinFailures.objects.create(
+            bucket=email, email=email, consecutive_failures=failures, day_started_at=long_ago
+        )
+    PinFailures.objects.create(bucket="new@example.com", email="new@example.com")
+    upkeep.forget_old_failures()
+
+    kept = set(PinFailures.objects.values_list("bucket", flat=True))
+    assert kept == {alice.email, "new@example.com"}
 
 
 def test_one_failing_duty_does_not_keep_the_others_from_theirs(

@@ -55,6 +55,9 @@ def test_the_demo_answers_and_a_second_start_finds_its_data(tmp_path: Path) -> N
         moved = url.replace(f":{first.port}/", f":{second.port}/")
         second_reply = json.load(urlopen(Request(moved, PAYLOAD), timeout=30))
 
+    # The static files' own are everybody's, but their folder is not.
+    made = list(tmp_path.iterdir())
+    assert [path.name for path in made if path.stat().st_mode & 0o077] == []
     assert first_reply == second_reply == {"items": 1, "total": 9.0}
     assert "password" not in second.output
     assert f"written to {tmp_path / 'outbox'}" in first.output

@@ -178,6 +178,7 @@ def test_a_script_may_set_headers_but_not_ours(acme: Organisation) -> None:
         """return Reply{headers = {
             ["X-Mine"] = "1", ["Cache-Control"] = "max-age=60", ["Set-Cookie"] = "a=b",
             ["content-security-policy"] = "none", ["Connection"] = "close",
+            ["X-Accel-Redirect"] = "/internal", ["X-Sendfile"] = "/etc/passwd",
             ["Content-Length"] = "99", ["Strict-Transport-Security"] = "max-age=1",
         }}""",
     )
@@ -188,6 +189,8 @@ def test_a_script_may_set_headers_but_not_ours(acme: Organisation) -> None:
     assert response.cookies == {}
     assert "Set-Cookie" not in response.headers
     assert "Strict-Transport-Security" not in response.headers
+    assert "X-Accel-Redirect" not in response.headers
+    assert "X-Sendfile" not in response.headers
     logged = " ".join(line["text"] for line in Run.objects.get().logs)
     assert "Set-Cookie" in logged
 
