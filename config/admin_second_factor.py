@@ -145,4 +145,6 @@ def _secret_in_groups(device: TOTPDevice) -> str:
 def _qr_code(device: TOTPDevice) -> str:
     """On white in dark mode too: not every camera reads it inverted."""
     code = segno.make(device.config_url, error="m", micro=False)
-    return mark_safe(code.svg_inline(scale=5, border=3, dark="#000", light="#fff"))  # noqa: S308
+    # Without a size of its own it has a viewBox, and scales with the page instead of being cut.
+    image = code.svg_inline(omitsize=True, border=4, dark="#000", light="#fff")
+    return mark_safe(image)  # noqa: S308

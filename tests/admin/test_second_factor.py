@@ -84,7 +84,9 @@ def test_the_page_shows_the_secret_as_text_and_as_a_picture(bob: User, as_bob: C
     shown = re.search(r'<code id="secret"[^>]*>([A-Z2-7 ]+)</code>', text)
     assert shown is not None
     assert b32decode(shown[1].replace(" ", "")) == TOTPDevice.objects.get().bin_key
-    assert "<svg" in text
+    # Scales as a whole: with a fixed size the page would cut it, and no app could read it.
+    assert re.search(r'<svg[^>]* viewBox="0 0 (\d+) \1"', text)
+    assert not re.search(r"<svg[^>]* width=", text)
     assert "no-store" in response["Cache-Control"]
 
 
