@@ -82,6 +82,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "graphene_django",
+    "django_ace",
     "django_tasks",
     "django_tasks_db",
     "axes",

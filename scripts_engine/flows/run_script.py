@@ -100,6 +100,7 @@ def _record(
         organisation_id=subject.script.organisation_id,
         script=subject.script,
         script_version=subject.version,
+        unsaved_source="" if subject.version else recorder.text(subject.source),
         hook=subject.hook,
         trigger=subject.trigger,
         started_by=subject.started_by.user,

@@ -4,13 +4,19 @@ from scripts_engine.flows.run_script import FinishedRun, Subject, run_script
 from scripts_engine.models import Script, Trigger
 
 
-def try_script(script: Script, *, event: Event, author: Author, trigger: Trigger) -> FinishedRun:
-    """Runs the current version at a person's or a program's wish; a disabled script too."""
+def try_script(
+    script: Script, *, event: Event, author: Author, trigger: Trigger, source: str | None = None
+) -> FinishedRun:
+    """Runs the script at a person's or a program's wish; a disabled one too.
+
+    ``source`` is what to run in the place of the current version, without saving it.
+    """
+    is_unsaved = source is not None and source != script.source
     return run_script(
         Subject(
             script=script,
-            version=script.current_version,
-            source=script.source,
+            version=None if is_unsaved else script.current_version,
+            source=source if source is not None else script.source,
             trigger=trigger,
             started_by=author,
         ),

@@ -43,6 +43,12 @@ class Run(models.Model):
     script_version = models.ForeignKey(
         ScriptVersion, null=True, on_delete=models.CASCADE, related_name="runs", db_index=False
     )
+    unsaved_source = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What ran, where it is no version: a source that was tried before saving.",
+    )
     hook = models.ForeignKey(
         Hook, null=True, on_delete=models.CASCADE, related_name="runs", db_index=False
     )

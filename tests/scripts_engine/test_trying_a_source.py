@@ -1,0 +1,49 @@
+"""A source tried before it is saved."""
+
+import pytest
+
+from accounts.models import Organisation
+from scripts_engine.event import Event
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.models import Script, Trigger
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+EVENT = Event("POST", "", (), b"an order", "")
+
+
+@pytest.fixture
+def script(acme: Organisation) -> Script:
+    return factories.make_script(acme, "return 'saved'")
+
+
+def test_the_unsaved_source_runs_and_stands_in_its_run(script: Script) -> None:
+    source = 'return "unsaved, " .. params.get("body")'
+
+    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source).run
+
+    run.refresh_from_db()
+    assert bytes(run.response_body) == b"unsaved, an order"
+    assert (run.script_version, run.unsaved_source) == (None, source)
+    script.refresh_from_db()
+    assert script.source == "return 'saved'"
+    assert script.versions.count() == 1
+
+
+def test_a_source_that_is_the_saved_one_is_its_version(script: Script) -> None:
+    run = try_script(
+        script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=script.source
+    ).run
+
+    assert (run.script_version, run.unsaved_source) == (script.current_version, "")
+
+
+def test_a_secret_written_out_in_the_source_is_not_kept(script: Script, acme: Organisation) -> None:
+    set_secret(acme, name="SHOP_KEY", value="hunter2hunter2")
+    source = 'secrets.get("SHOP_KEY") return "hunter2hunter2" == "x"'
+
+    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source).run
+
+    assert "hunter2" not in run.unsaved_source
