@@ -35,6 +35,20 @@ def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list
     ]
 
 
+@register()
+def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    pool = settings.DATABASES["default"]["OPTIONS"].get("pool")
+    if pool is None or pool["max_size"] >= settings.WEB_THREADS:
+        return []
+    return [
+        checks.Warning(
+            "There are fewer database connections than web threads: under load requests wait.",
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS.",
+            id="moonhook.W002",
+        )
+    ]
+
+
 @register(Tags.security, deploy=True)
 def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.IS_PUBLIC_URL_HTTPS:

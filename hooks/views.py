@@ -8,13 +8,14 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from config.http.problems import Problem, ProblemCode, problem_response
+from config.http.unavailable import DATABASE_ERRORS, unavailable
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
 from scripts_engine.event import Event
-from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.flows.run_script import RunNotRecordedError, Subject, run_script
 from scripts_engine.models import Hook, Trigger
-from scripts_engine.sandbox.pool import SandboxBusy
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 View = Callable[..., HttpResponse]
 
@@ -37,6 +38,11 @@ def hook_view(*methods: str) -> Callable[[View], View]:
                 return protected(view(request, **address))
             except Problem as problem:
                 return protected(problem_response(request, problem))
+            except RunNotRecordedError as error:
+                not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
+                return protected(problem_response(request, not_recorded))
+            except (*DATABASE_ERRORS, SandboxUnavailable) as error:
+                return protected(problem_response(request, unavailable(request, error)))
 
         return answer
 
