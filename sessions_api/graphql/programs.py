@@ -6,7 +6,7 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.own_user import require_own_user
 from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.scope import caller_organisation, find, scoped
+from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
 from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
@@ -29,10 +29,15 @@ class SessionsQuery(graphene.ObjectType):
         after: str | None = None,
         user: str | None = None,
     ) -> Page:
-        rows = scoped(info, Session).of_own(caller_organisation(info)).with_owners()
-        if user is not None:
-            rows = rows.of_user(find(info, User, user))
-        return page_of(rows, first, after)
+        organisation = caller_organisation(info)
+        if user is None:
+            rows = Session.objects.live().of_own(organisation)
+        else:
+            member = find(info, User, user)
+            rows = Session.objects.of_user(member)
+            if not member.belongs_only_to(organisation):
+                rows = rows.none()
+        return page_of(rows.with_owners(), first, after)
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
