@@ -56,6 +56,7 @@ def environment(
         "DATABASE_URL": database_url,
         "DATABASE_POOL_SIZE": "12",
         "EMAIL_URL": mail_server.url,
+        "TRUSTED_PROXY_COUNT": "1",
         "REDIS_URL": redis_server.url if redis_server else "",
     }
 

@@ -65,13 +65,18 @@ def check_on_all(nodes: list[Node], email: str, pins: list[str]) -> list[bool]:
     """At once, one node after the other."""
     barrier = threading.Barrier(len(pins))
 
-    def check(node: Node, pin: str) -> bool:
+    def check(node: Node, pin: str, number: int) -> bool:
+        device = str(uuid.uuid4())
+        variables = {"email": email, "pin": pin, "device": device}
+        body = json.dumps({"query": CHECK, "variables": variables}).encode()
+        # From addresses of their own: the limit of one is not what is asked here.
+        client = {"Content-Type": "application/json", "X-Forwarded-For": f"203.0.113.{number}"}
         barrier.wait(timeout=60)
-        answer = user_graphql(node, CHECK, email=email, pin=pin, device=str(uuid.uuid4()))
-        return bool(answer["checkPinCode"]["result"])
+        _, content, _ = call("POST", f"{node.url}/user/graphql", body, client)
+        return bool(json.loads(content)["data"]["checkPinCode"]["result"])
 
     with ThreadPoolExecutor(len(pins)) as executor:
-        return list(executor.map(check, cycle(nodes), pins))
+        return list(executor.map(check, cycle(nodes), pins, range(len(pins))))
 
 
 def count(database_url: str, query: str, *values: object) -> int:
@@ -127,20 +132,20 @@ def test_a_script_saved_on_one_node_runs_so_on_all_at_the_next_call(
     assert replies == [[f"version {number}".encode()] * 3 for number in range(1, 7)]
 
 
-def test_of_guesses_at_three_nodes_exactly_five_are_evaluated(
+def test_of_sixty_guesses_at_three_nodes_exactly_five_are_evaluated(
     nodes: list[Node], worker: Worker, mail_server: MailServer, token: str, database_url: str
 ) -> None:
     email = f"{uuid.uuid4()}@example.com"
     pin = new_code(nodes, mail_server, token, email)
     wrong = f"{(int(pin) + 1) % 10**6:06d}"
-    results = check_on_all(nodes, email, [wrong] * 30)
+    results = check_on_all(nodes, email, [wrong] * 60)
 
-    assert results == [False] * 30
+    assert results == [False] * 60
     tries = "SELECT tries FROM accounts_pinchallenge WHERE email = %s"
     refusals = "SELECT count(*) FROM accounts_authevent WHERE email = %s AND reason = %s"
     assert count(database_url, tries, email) == 5
     assert count(database_url, refusals, email, "wrong-or-expired") == 5
-    assert count(database_url, refusals, email, "no-open-challenge") == 25
+    assert count(database_url, refusals, email, "no-open-challenge") == 55
     assert check_on_all(nodes, email, [pin]) == [False]
 
 
