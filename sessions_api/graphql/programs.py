@@ -6,7 +6,7 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.own_user import require_own_user
 from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.scope import caller_organisation, find
+from accounts.graphql.scope import caller_organisation, find, scoped
 from accounts.models import User
 from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
@@ -30,14 +30,12 @@ class SessionsQuery(graphene.ObjectType):
         user: str | None = None,
     ) -> Page:
         organisation = caller_organisation(info)
+        rows = scoped(info, Session).with_owners()
         if user is None:
-            rows = Session.objects.live().of_own(organisation)
-        else:
-            member = find(info, User, user)
-            rows = Session.objects.of_user(member)
-            if not member.belongs_only_to(organisation):
-                rows = rows.none()
-        return page_of(rows.with_owners(), first, after)
+            return page_of(rows.of_own(organisation), first, after)
+        member = find(info, User, user)
+        is_own = member.belongs_only_to(organisation)
+        return page_of(rows.of_user(member) if is_own else rows.none(), first, after)
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
