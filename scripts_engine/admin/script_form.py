@@ -5,8 +5,9 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from unfold.widgets import UnfoldAdminTextareaWidget
 
+from scripts_engine.admin.lua_editor import LuaEditor
+from scripts_engine.admin.try_it import without_place
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.create_script import create_script
@@ -30,7 +31,7 @@ class ScriptForm(forms.ModelForm[Script]):
     source = forms.CharField(
         required=False,
         strip=False,
-        widget=UnfoldAdminTextareaWidget(
+        widget=LuaEditor(
             attrs={
                 "class": "source-code",
                 "rows": 20,
@@ -42,7 +43,7 @@ class ScriptForm(forms.ModelForm[Script]):
         help_text=(
             'Lua 5.4. params.get("body") is the payload; what the script returns is the reply: '
             "nothing, a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
-            "Saving compiles it and keeps the version before."
+            "Ctrl-Space completes, Ctrl-S saves. Saving compiles it and keeps the version before."
         ),
     )
 
@@ -66,6 +67,10 @@ class ScriptForm(forms.ModelForm[Script]):
             self._save_by_flow()
         except SourceError as error:
             self.add_error("source", ValidationError(_with_line(error), code="syntax"))
+            self.fields["source"].widget.attrs |= {
+                "data-error-line": error.line,
+                "data-error": without_place(error),
+            }
         except ValidationError as error:
             self.add_error(None, error)
         except (SandboxBusy, SandboxUnavailable):
@@ -93,8 +98,5 @@ class ScriptForm(forms.ModelForm[Script]):
 
 
 def _with_line(error: SourceError) -> str:
-    """Lua's own message, with the line in words in the place of script name and number."""
-    if error.line is None:
-        return error.message
-    _, found, message = error.message.partition(f":{error.line}: ")
-    return f"Line {error.line}: {message if found else error.message}"
+    where = "" if error.line is None else f"Line {error.line}: "
+    return where + without_place(error)

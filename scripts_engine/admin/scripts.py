@@ -9,12 +9,16 @@ from unfold.contrib.filters.admin import BooleanRadioFilter
 
 from accounts.admin.confirmation import Question
 from accounts.admin.decorators import action, display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import list_of
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.lua_reference import completions
 from scripts_engine.admin.script_form import ScriptForm
 from scripts_engine.admin.statuses import status_label
+from scripts_engine.admin.try_form import METHODS
+from scripts_engine.admin.try_it import TryItPages
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.delete_script import delete_script
 from scripts_engine.models import Hook, Run, Script
@@ -30,8 +34,28 @@ _DELETE = Question(
 
 
 @admin.register(Script)
-class ScriptAdmin(DeletedByFlowModelAdmin):
+class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
+    empty_state = EmptyState(
+        "A script is a Lua program that runs whenever one of its hooks is called. Write the first.",
+        "Write script",
+        "admin:scripts_engine_script_add",
+    )
+    labels = {"timeout_seconds": "Time limit (seconds)"}
+    help_texts = {
+        "organisation": "Whose script it is: it runs with that organisation's secrets and store.",
+        "name": "What lists and runs call it, like “shop orders”. URLs of hooks do not hold it.",
+        "timeout_seconds": (
+            "How long a run may take, waiting for http included, like 10. A run that takes "
+            "longer is ended, and its caller gets 504."
+        ),
+        "is_enabled": (
+            "Switched off, its hooks answer as if they did not exist; it can still be tried here."
+        ),
+    }
     form = ScriptForm
+    change_form_template = "admin/script.html"
+    change_form_outer_after_template = "admin/script_below.html"
+    compressed_fields = False
     list_display = ("name", "organisation", "is_enabled", "hook_count", "last_run", "updated_at")
     list_filter = (
         ("organisation", ScopedAutocompleteFilter),
@@ -70,8 +94,20 @@ class ScriptAdmin(DeletedByFlowModelAdmin):
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        fields = ("name", "source", "timeout_seconds", "is_enabled")
+        fields = (("name", "timeout_seconds", "is_enabled"), "source")
         return ((None, {"fields": ("organisation", *fields) if obj is None else fields}),)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Model | None = None,
+    ) -> HttpResponse:
+        context |= {"completions": completions(), "methods": METHODS}
+        return super().render_change_form(request, context, add, change, form_url, obj)
 
     @display(description="Hooks", ordering="hooks_in_use")
     def hook_count(self, script: Any) -> int:
