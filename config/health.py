@@ -8,13 +8,9 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
 from config.http.methods import safe_methods_only
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
-from scripts_engine.sandbox_pool import sandbox_pool
+from scripts_engine.sandbox_state import Health, sandbox_health
 
 logger = logging.getLogger(__name__)
-
-# Sandboxes serve one tenant each; the probe is one of its own.
-_TENANT = "readyz"
 
 
 @safe_methods_only
@@ -50,11 +46,4 @@ def _database_answers() -> bool:
 
 
 def _sandbox_is_ready() -> bool:
-    try:
-        sandbox_pool().check_syntax(_TENANT, b"", "readyz")
-    except SandboxBusy:
-        return True
-    except SandboxUnavailable:
-        logger.exception("No sandbox can be had")
-        return False
-    return True
+    return sandbox_health() is not Health.UNAVAILABLE

@@ -23,15 +23,8 @@ def warn_of_expiry() -> int:
 
 
 def _ending_keys() -> list[ApiKey]:
-    now = timezone.now()
-    return list(
-        ApiKey.objects.select_related("organisation").filter(
-            revoked_at__isnull=True,
-            organisation__is_active=True,
-            expires_at__gt=now,
-            expires_at__lte=now + timedelta(days=max(NOTICE_DAYS)),
-        )
-    )
+    ending = ApiKey.objects.expiring_within(timedelta(days=max(NOTICE_DAYS)))
+    return list(ending.select_related("organisation").filter(organisation__is_active=True))
 
 
 def _warn_if_due(api_key: ApiKey) -> bool:
