@@ -10,7 +10,7 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import Envelope
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
 
 
 def free_port() -> int:
@@ -62,10 +62,23 @@ class SmsGateway:
 class MailServer:
     """An SMTP server; ``messages`` are what it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self, password: str = "") -> None:
         self.messages: list[EmailMessage] = []
-        self._port = free_port()
-        self._controller = Controller(self, hostname="127.0.0.1", port=self._port)
+        self.port = free_port()
+        self._password = password.encode()
+        self._controller = Controller(
+            self,
+            hostname="127.0.0.1",
+            port=self.port,
+            authenticator=self._authenticate if password else None,
+            auth_require_tls=False,
+        )
+
+    def _authenticate(
+        self, server: object, session: object, envelope: object, mechanism: str, data: object
+    ) -> AuthResult:
+        assert isinstance(data, LoginPassword)
+        return AuthResult(success=data.password == self._password, handled=False)
 
     async def handle_DATA(self, server: object, session: object, envelope: Envelope) -> str:
         content = envelope.content
@@ -75,7 +88,7 @@ class MailServer:
 
     @property
     def url(self) -> str:
-        return f"smtp://127.0.0.1:{self._port}"
+        return f"smtp://127.0.0.1:{self.port}"
 
     @contextmanager
     def running(self) -> Iterator["MailServer"]:
@@ -84,3 +97,16 @@ class MailServer:
             yield self
         finally:
             self._controller.stop()
+
+
+class SilentServer:
+    """Takes connections, and says nothing."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+
+    @contextmanager
+    def running(self) -> Iterator["SilentServer"]:
+        with self._listener:
+            yield self

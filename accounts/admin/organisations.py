@@ -6,6 +6,7 @@ from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.members import MembersInline
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import TenantModelAdmin
@@ -17,6 +18,18 @@ from accounts.models import Organisation
 class OrganisationAdmin(TenantModelAdmin):
     """Made and switched off by superusers; named and staffed by its administrators too."""
 
+    empty_state = EmptyState(
+        "Everything belongs to an organisation: users, API keys, scripts, runs. Add the first.",
+        "Add organisation",
+        "admin:accounts_organisation_add",
+    )
+    help_texts = {
+        "name": "As people know it, like “Acme GmbH”. It may change; the id and URLs stay.",
+        "is_active": (
+            "Switched off, all its keys, sessions and hooks are refused at once. Sessions that "
+            "ended by it stay ended when it is switched on again."
+        ),
+    }
     organisation_path = "pk"
     list_display = ("name", "is_active", "members", "created_at")
     list_filter = ("is_active",)
