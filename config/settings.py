@@ -330,7 +330,11 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
-    "STYLES": [lambda request: static("moonhook/admin.css")],
+    "STYLES": [
+        lambda request: static("moonhook/admin.css"),
+        lambda request: static("moonhook/accessible.css"),
+    ],
+    "SCRIPTS": [lambda request: static("moonhook/accessible.js")],
     "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
     "ACCOUNT": {"navigation": "config.admin_navigation.account_links"},
     "COMMAND": {"search_models": False},

@@ -3,6 +3,7 @@
 import base64
 import json
 import uuid
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.test import Client
@@ -13,6 +14,7 @@ from accounts.flows.create_organisation import create_organisation
 from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.send_pin import make_code
+from accounts.ids import first_id_at
 from accounts.models import AuthEvent, Organisation, User
 from config.http.origin import NOWHERE
 from scripts_engine.event import Event
@@ -20,7 +22,7 @@ from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
 from scripts_engine.flows.try_script import try_script
-from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.models import Hook, Run, Script, Trigger
 
 ECHO = 'return params.get("body")'
 
@@ -75,6 +77,21 @@ def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script
         setattr(made, field, value)
     event = Event(method="POST", query="", headers=(), body=body, client_address="")
     return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN).run
+
+
+def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
+    """A run as it would have been written at that time."""
+    return Run.objects.create(
+        id=uuid.UUID(int=first_id_at(at).int | uuid.uuid4().int % 2**62),
+        organisation=hook.script.organisation,
+        script=hook.script,
+        script_version=hook.script.current_version,
+        hook=hook,
+        trigger=Trigger.HOOK,
+        status=status,
+        started_at=at,
+        **{"queued_ms": 0, "duration_ms": 1, "response_status": 200, **fields},
+    )
 
 
 def reply_of(run: Run) -> str:
