@@ -43,10 +43,10 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     labels = {"timeout_seconds": "Time limit (seconds)"}
     help_texts = {
         "organisation": "Whose script it is: it runs with that organisation's secrets and store.",
-        "name": "What lists and runs call it, like “shop orders”. URLs of hooks do not hold it.",
+        "name": "What lists and runs call it, like “shop orders”. No URL holds it.",
         "timeout_seconds": (
-            "How long a run may take, waiting for http included, like 10. A run that takes "
-            "longer is ended, and its caller gets 504."
+            "How long a run may take, http included: 10, at most 25. A longer one is ended; "
+            "its caller gets 504."
         ),
         "is_enabled": (
             "Switched off, its hooks answer as if they did not exist; it can still be tried here."
