@@ -1,4 +1,7 @@
-"""Background work. Arguments are kept readable by the task queue: never a secret among them."""
+"""Background work. Arguments are kept readable by the task queue: never a secret among them.
+
+``request_id`` names the request that asked for it, in every event of the task.
+"""
 
 from django_tasks import task
 
@@ -8,10 +11,12 @@ from accounts.pin_delivery.channels import SendVia
 
 
 @task()
-def deliver_pin(email: str, send_via: str) -> None:
+def deliver_pin(email: str, send_via: str, *, request_id: str = "") -> None:
     send_pin(email, SendVia(send_via))
 
 
 @task()
-def send_new_device_notice(device_token_id: str, client_address: str) -> None:
+def send_new_device_notice(
+    device_token_id: str, client_address: str, *, request_id: str = ""
+) -> None:
     notify_new_device(device_token_id, client_address)

@@ -94,6 +94,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.http.request_id.RequestIdMiddleware",
+    "config.logs.request_context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -300,25 +301,30 @@ GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
 
 # --- Logging -----------------------------------------------------------------------------------
 
+IS_LOG_JSON = (
+    choice("LOG_FORMAT", "json" if IS_PRODUCTION else "console", ("json", "console")) == "json"
+)
+IS_ACCESS_LOGGED = choice("ACCESS_LOG", "on", ("on", "off")) == "on"
+LOGGING_CONFIG = "config.logs.setup.configure_logs"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "filters": {"redact": {"()": "config.http.redaction.RedactSecrets"}},
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["redact"],
-        }
+    "formatters": {
+        "event": {"()": "config.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
     },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
-        # 4xx answers are the clients' business and stand in the access log already.
-        "django.request": {"level": "ERROR"},
+        # A status of 4xx or 5xx stands in the access log; exceptions are written down by
+        # config.logs.request_context.
+        "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # What they say at DEBUG holds whole messages, codes among them, and addresses that
+        # scripts call, with whatever secret stands in those.
+        "apprise": {"level": "INFO"},
+        "urllib3": {"level": "INFO"},
     },
 }
 

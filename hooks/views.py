@@ -6,6 +6,7 @@ from math import ceil
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from structlog.contextvars import bind_contextvars
 
 from config.http.problems import Problem, ProblemCode, problem_response
 from hooks.authentication import hook_of_basic_auth, hook_of_url
@@ -51,6 +52,7 @@ def call_by_url(
     hook = hook_of_url(organisation_id, script_id, call_token)
     if hook is None:
         raise Problem(ProblemCode.NOT_FOUND)
+    _bind(hook)
     if request.method == "HEAD":
         return HttpResponse()
     return _run(request, hook, event_of(request))
@@ -63,6 +65,7 @@ def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: st
     hook = hook_of_basic_auth(organisation_id, script_id, authorization)
     if hook is None:
         raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
+    _bind(hook)
     return _run(request, hook, event_of(request, without_headers=_OWN_CREDENTIALS))
 
 
@@ -70,6 +73,11 @@ def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: st
 def no_such_hook(request: HttpRequest) -> HttpResponse:
     """Any other address under /hook/: like a wrong one."""
     raise Problem(ProblemCode.NOT_FOUND)
+
+
+def _bind(hook: Hook) -> None:
+    """From here on the log tells whose call it is."""
+    bind_contextvars(organisation=hook.script.organisation_id, script=hook.script_id, hook=hook.pk)
 
 
 def _run(request: HttpRequest, hook: Hook, event: Event) -> HttpResponse:

@@ -49,7 +49,9 @@ def check_pin(
         credential=device_token.pk,
     )
     if outcome.is_new_device:
-        send_new_device_notice.enqueue(str(device_token.pk), origin.client_address)
+        send_new_device_notice.enqueue(
+            str(device_token.pk), origin.client_address, request_id=origin.request_id
+        )
     return outcome.issued
 
 

@@ -19,5 +19,5 @@ def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:
     address = canonical_email(email)
     hit([windows.PIN_SENDS_OF_CLIENT], "pin-send", network_of(origin.client_address))
     hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)
-    deliver_pin.enqueue(address, send_via)
+    deliver_pin.enqueue(address, send_via, request_id=origin.request_id)
     record(AuthEventKind.PIN_REQUESTED, origin, email=address)

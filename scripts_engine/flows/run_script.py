@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from config.http.redaction import REDACTED
@@ -60,6 +61,7 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     Raises ``SandboxBusy`` when no slot comes free in time: nothing ran, and there is no run.
     """
     run_id = uuid7()
+    bind_contextvars(run=run_id)
     job = Job(
         source=subject.source.encode(),
         chunk_name=subject.script.name,

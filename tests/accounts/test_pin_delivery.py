@@ -14,7 +14,7 @@ from accounts.flows.send_pin import send_pin
 from accounts.models import PinChallenge, User
 from accounts.pin_delivery.channels import SendVia
 from accounts.pin_delivery.delivery import DeliveryError
-from config.http.origin import NOWHERE
+from config.http.origin import Origin
 from tests.servers import SmsGateway
 
 
@@ -28,10 +28,13 @@ def only(messages: list[EmailMessage]) -> EmailMessage:
 
 
 def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: User) -> None:
-    request_pin(" ALICE@example.com", SendVia.SMS, NOWHERE)
+    request_pin(" ALICE@example.com", SendVia.SMS, Origin(request_id="abc"))
 
     task = DBTaskResult.objects.get()
-    assert task.args_kwargs == {"args": ["alice@example.com", "sms"], "kwargs": {}}
+    assert task.args_kwargs == {
+        "args": ["alice@example.com", "sms"],
+        "kwargs": {"request_id": "abc"},
+    }
     assert PinChallenge.objects.count() == 0
 
 
