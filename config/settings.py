@@ -297,6 +297,8 @@ SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
 WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
 # More threads than slots: a web worker full of scripts still answers /session.
 WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
+# How long /readyz waits for an answer of what it asks.
+READINESS_TIMEOUT_SECONDS = 2
 GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
 
 # --- Logging -----------------------------------------------------------------------------------

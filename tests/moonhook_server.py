@@ -22,6 +22,9 @@ START_SECONDS = 60
 class MoonhookServer:
     """A running `manage.py serve`; ``output`` collects what it prints."""
 
+    command = ("manage.py", "serve")
+    ready_path = "/readyz"
+
     def __init__(self, data_dir: Path, **environment: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -54,7 +57,7 @@ class MoonhookServer:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve"],
+            [sys.executable, *self.command],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -77,7 +80,7 @@ class MoonhookServer:
 
     def _answers(self) -> bool:
         try:
-            with urlopen(f"{self.url}/readyz", timeout=5) as response:
+            with urlopen(f"{self.url}{self.ready_path}", timeout=5) as response:
                 return bool(response.status == 200)
         except (URLError, ConnectionError, TimeoutError):
             return False
@@ -106,3 +109,13 @@ class MoonhookServer:
         found = re.search(pattern, self.output)
         assert found is not None, self.output
         return found[1]
+
+
+class WebServer(MoonhookServer):
+    """The web server by itself: nothing has made or migrated its database."""
+
+    command = ("-m", "gunicorn", "-c", "config/gunicorn.conf.py")
+    ready_path = "/healthz"
+
+    def __init__(self, data_dir: Path, **environment: str) -> None:
+        super().__init__(data_dir, DJANGO_SETTINGS_MODULE="config.settings", **environment)
