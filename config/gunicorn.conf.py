@@ -5,12 +5,25 @@ from typing import Any
 from django.conf import settings
 
 from config.logs.gunicorn_logger import GunicornLogger
+from config.metrics.catalogue import SANDBOX_SLOTS
+from config.scrape.files import announce, forget, forget_the_dead, show_all
 from scripts_engine.lockdown_policy import require_lockdown
 
 
 def on_starting(server: Any) -> None:
     """However gunicorn is started, production does not run scripts without the lockdown."""
     require_lockdown()
+    forget_the_dead()
+
+
+def post_worker_init(worker: Any) -> None:
+    announce("web")
+    show_all()
+    SANDBOX_SLOTS.set(settings.SANDBOX_SLOTS)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    forget(worker.pid)
 
 
 wsgi_app = "config.wsgi:application"

@@ -1,6 +1,8 @@
 """Every setting, read from the environment. docs/configuration.md explains each variable."""
 
+import os
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -329,6 +331,27 @@ LOGGING = {
         "urllib3": {"level": "INFO"},
     },
 }
+
+# --- Metrics -----------------------------------------------------------------------------------
+
+ARE_METRICS_ON = choice("METRICS", "off", ("on", "off")) == "on"
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_NETWORKS = networks("METRICS_NETWORKS")
+# Each process of this node keeps its counts in files there.
+METRICS_DIR = Path(env.str("PROMETHEUS_MULTIPROC_DIR", default=str(DATA_DIR / "metrics"))).resolve()
+if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
+    raise ImproperlyConfigured("METRICS_TOKEN must have at least 16 characters.")
+if ARE_METRICS_ON:
+    if not METRICS_TOKEN and not METRICS_NETWORKS:
+        if IS_PRODUCTION:
+            raise ImproperlyConfigured(
+                "METRICS=on needs METRICS_TOKEN or METRICS_NETWORKS: "
+                "production does not show its numbers to everybody."
+            )
+        METRICS_NETWORKS = [ip_network("127.0.0.0/8"), ip_network("::1/128")]
+    # Where prometheus_client looks for it.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
+    MIDDLEWARE.insert(0, "config.scrape.request_metrics.RequestMetrics")
 
 UNFOLD = {
     "SITE_TITLE": "Moonhook",

@@ -9,6 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 from structlog.contextvars import bind_contextvars
 
 from config.http.problems import Problem, ProblemCode, problem_response
+from config.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
@@ -37,6 +38,7 @@ def hook_view(*methods: str) -> Callable[[View], View]:
                     )
                 return protected(view(request, **address))
             except Problem as problem:
+                HOOK_REFUSALS.inc(problem.code)
                 return protected(problem_response(request, problem))
 
         return answer

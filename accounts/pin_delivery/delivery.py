@@ -7,6 +7,7 @@ from accounts.models import User
 from accounts.pin_delivery.channels import Channel
 from accounts.pin_delivery.email_channel import send_pin_email
 from accounts.pin_delivery.sms_channel import send_pin_sms
+from config.metrics.catalogue import DELIVERIES
 
 logger = logging.getLogger(__name__)
 
@@ -32,5 +33,8 @@ def deliver(user: User, pin: str, channels: Sequence[Channel]) -> None:
             kind = type(error).__name__
             logger.error("PIN for user %s was not sent by %s: %s", user.pk, channel, kind)  # noqa: TRY400
             failed.append(channel)
+            DELIVERIES.inc(channel, "failed")
+        else:
+            DELIVERIES.inc(channel, "sent")
     if failed:
         raise DeliveryError(f"not sent by {', '.join(failed)}")

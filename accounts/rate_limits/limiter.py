@@ -16,6 +16,7 @@ from limits.strategies import FixedWindowRateLimiter
 
 from accounts.errors import RateLimitedError
 from accounts.rate_limits.database_storage import DatabaseStorage
+from config.metrics.catalogue import RATE_LIMITED
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
         return
     for window in windows:
         if not _hit(window, *identifiers):
+            RATE_LIMITED.inc(identifiers[0])
             raise RateLimitedError(_seconds_left(window, *identifiers))
 
 

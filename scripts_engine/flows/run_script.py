@@ -9,6 +9,7 @@ from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from config.http.redaction import REDACTED
+from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.recorder import Recorder
@@ -74,8 +75,15 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     )
     host = RunHost(subject.script.organisation)
     outcome = sandbox_pool().run(str(subject.script.organisation_id), job, host)
+    _count(subject.trigger, outcome)
     recorder = Recorder(hidden=host.revealed_secrets)
     return FinishedRun(_record(subject, event, run_id, outcome, recorder), outcome)
+
+
+def _count(trigger: Trigger, outcome: Outcome) -> None:
+    RUNS.inc(_STATUS[outcome.kind].value, trigger.value)
+    RUN_DURATION.observe(outcome.duration_seconds, trigger.value)
+    RUN_QUEUE.observe(outcome.queue_seconds)
 
 
 def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:

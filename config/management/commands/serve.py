@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from config.demo import PAYLOAD, Demo, create_demo_once
+from config.scrape.files import start_empty
 from config.supervisor import Service, Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.layers import Layer
@@ -43,6 +44,7 @@ class Command(BaseCommand):
         wants_demo = not settings.IS_PRODUCTION and not options["no_demo"]
         demo = create_demo_once() if wants_demo else None
         sandbox_pool().close()
+        start_empty()
         if settings.IS_LOG_JSON:
             self._log_start(missing_layers)
         if demo is not None or not settings.IS_LOG_JSON:

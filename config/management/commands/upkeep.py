@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
+from config.scrape.files import announce
 from config.upkeep import do_upkeep
 
 EVERY_SECONDS = 600
@@ -20,6 +21,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
             sys.exit(0 if do_upkeep() else 1)
+        announce("upkeep")
         while True:
             do_upkeep()
             close_old_connections()
