@@ -1,22 +1,37 @@
-"""Whether scripts can run here."""
+"""Whether scripts can run here; the page never waits long for it."""
 
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from accounts.admin.labels import DANGER, SUCCESS, WARNING
-from scripts_engine.sandbox.layers import Layer
-from scripts_engine.sandbox.pool import PoolStats
-from scripts_engine.sandbox_state import Health, sandbox_state
+from config.bounded import Bounded, NoAnswer
+from scripts_engine.sandbox.layers import Layer, ProbeFailed, active_layers
+from scripts_engine.sandbox.pool import PoolStats, SandboxUnavailable
+from scripts_engine.sandbox_health import Health, sandbox_health
+from scripts_engine.sandbox_pool import sandbox_pool
+
+_WAIT_SECONDS = 0.5
+_health = Bounded(sandbox_health, seconds=_WAIT_SECONDS)
+_layers = Bounded(cache(active_layers), seconds=_WAIT_SECONDS)
+
+
+class _Told(NamedTuple):
+    title: str
+    colour: str
+    text: str
+
 
 _TOLD = {
-    Health.READY: ("Healthy", SUCCESS, "Scripts run."),
-    Health.BUSY: ("Busy", WARNING, "Every slot of this process is taken: calls wait, or get 503."),
-    Health.UNAVAILABLE: (
-        "Down",
-        DANGER,
-        "No sandbox can be had: calls fail. The log says why; so does check_sandbox.",
+    Health.READY: _Told("Healthy", SUCCESS, "Scripts run."),
+    Health.BUSY: _Told(
+        "Busy", WARNING, "Every slot of this process is taken: calls wait, or get 503."
     ),
-    Health.UNKNOWN: ("Slow", WARNING, "It has not answered yet. Load this page again."),
 }
+_DOWN = _Told(
+    "Down", DANGER, "No sandbox can be had: calls fail. The log says why; so does check_sandbox."
+)
+_SLOW = _Told("Slow", WARNING, "It has not answered yet. Load this page again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,24 @@ class Sandbox:
 
 def sandbox(is_operator: bool) -> Sandbox:
     """How busy the others are, and what the machine lacks, is for superusers."""
-    state = sandbox_state()
-    told = _TOLD[state.health]
-    return Sandbox(*told, state.layers, state.pool) if is_operator else Sandbox(*told)
+    told = _told()
+    return (
+        Sandbox(*told, _known_layers(), sandbox_pool().stats()) if is_operator else Sandbox(*told)
+    )
+
+
+def _told() -> _Told:
+    try:
+        return _TOLD[_health()]
+    except NoAnswer:
+        return _SLOW
+    except SandboxUnavailable:
+        return _DOWN
+
+
+def _known_layers() -> tuple[Layer, ...]:
+    """Empty while they are being tried, or where they cannot be."""
+    try:
+        return _layers()
+    except (NoAnswer, ProbeFailed):
+        return ()

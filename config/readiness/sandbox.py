@@ -1,20 +1,14 @@
 """Can a script be run?"""
 
 from config.readiness.not_ready import NotReady
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
-from scripts_engine.sandbox_pool import sandbox_pool
-
-# Sandboxes serve one tenant each; the probe is one of its own.
-_TENANT = "readyz"
+from scripts_engine.sandbox.pool import SandboxUnavailable
+from scripts_engine.sandbox_health import sandbox_health
 
 
 def check_sandbox() -> None:
-    """Raises ``NotReady``."""
+    """Raises ``NotReady``. A busy one is at work, which is what it is for."""
     try:
-        sandbox_pool().check_syntax(_TENANT, b"", "readyz")
-    except SandboxBusy:
-        # At work, which is what it is for.
-        return
+        sandbox_health()
     except SandboxUnavailable as error:
         raise NotReady(_reason_of(error)) from error
 
