@@ -1,12 +1,13 @@
 """Rows of a stretch of time, found by the primary key."""
 
-import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import RangeDateTimeFilter
+
+from accounts.ids import first_id_at
 
 # An id may be older than the row's time: a run's is made when it is asked for.
 _LONGEST_WAIT = timedelta(minutes=1)
@@ -21,10 +22,10 @@ class MomentFilter(RangeDateTimeFilter):
         since, until = self._typed("from"), self._typed("to")
         name = self.parameter_name
         if since is not None:
-            first = _id_at(since - _LONGEST_WAIT)
+            first = first_id_at(since - _LONGEST_WAIT)
             queryset = queryset.filter(**{f"{name}__gte": since, "pk__gte": first})
         if until is not None:
-            after = _id_at(until + timedelta(seconds=1))
+            after = first_id_at(until + timedelta(seconds=1))
             queryset = queryset.filter(**{f"{name}__lte": until, "pk__lt": after})
         return queryset
 
@@ -38,9 +39,3 @@ class MomentFilter(RangeDateTimeFilter):
             return moment.replace(tzinfo=UTC)
         except ValueError:
             return None
-
-
-def _id_at(moment: datetime) -> uuid.UUID:
-    """The lowest id of version 7 at that time."""
-    milliseconds = max(0, int(moment.timestamp() * 1000))
-    return uuid.UUID(int=(milliseconds << 80) | (7 << 76) | (2 << 62))

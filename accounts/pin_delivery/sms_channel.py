@@ -8,15 +8,15 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from accounts.deliveries import RefusedError
 from accounts.models import User
-
-
-class SmsRefusedError(Exception):
-    """The gateway did not take the message."""
+from accounts.pin_delivery.gateway_answer import listening
 
 
 def send_pin_sms(user: User, pin: str, minutes: int) -> None:
     """Sends through the gateway of ``SMS_URL``, or into the outbox where there is none."""
+    if not user.phone:
+        raise RefusedError("the profile has no phone any more", is_passing=False)
     text = render_to_string("messages/pin_sms.txt", {"pin": pin, "minutes": minutes}).strip()
     if settings.SMS_URL is None:
         write_to_outbox(user.phone, text)
@@ -25,12 +25,18 @@ def send_pin_sms(user: User, pin: str, minutes: int) -> None:
 
 
 def send_through_gateway(url: str, phone: str, text: str) -> None:
-    """``url`` is in Apprise's notation, with ``{phone}`` for the number."""
+    """``url`` is in Apprise's notation, with ``{phone}`` for the number.
+
+    Raises ``RefusedError`` when the gateway does not take the message.
+    """
     gateway = Apprise()
     if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
-        raise SmsRefusedError("SMS_URL is not an address that Apprise knows.")
-    if not gateway.notify(body=text):
-        raise SmsRefusedError("The SMS gateway did not take the message.")
+        raise RefusedError("SMS_URL is not an address that Apprise knows", is_passing=False)
+    with listening() as answer:
+        is_taken = gateway.notify(body=text)
+    if not is_taken:
+        reason = "no answer" if answer.status is None else f"status {answer.status}"
+        raise RefusedError(f"the gateway gave {reason}", is_passing=answer.is_passing)
 
 
 def write_to_outbox(phone: str, text: str) -> None:
