@@ -14,9 +14,9 @@ def next_try(attempts: int, give_up_at: datetime | None = None) -> datetime | No
     """The time of the next attempt after so many; ``None`` when none is left."""
     if not may_be_tried_again(attempts):
         return None
-    seconds = settings.TASK_RETRY_SECONDS[attempts - 1]
-    seconds *= random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (nothing to guess)
-    moment = timezone.now() + timedelta(seconds=seconds)
+    spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (nothing to guess)
+    wait = timedelta(seconds=settings.TASK_RETRY_SECONDS[attempts - 1] * spread)
+    moment = timezone.now() + wait
     return moment if give_up_at is None or moment < give_up_at else None
 
 

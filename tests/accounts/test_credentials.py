@@ -77,9 +77,7 @@ def test_secrets_under_a_retired_pepper_are_refused() -> None:
 
 
 def test_a_pin_is_six_digits_with_leading_zeros() -> None:
-    pins = [
-        credentials.derive_pin(number, credentials.newest_pepper()) for number in range(2000)
-    ]
+    pins = [credentials.derive_pin(number, credentials.newest_pepper()) for number in range(2000)]
 
     assert {len(pin) for pin in pins} == {6}
     assert all(pin.isdecimal() and pin.isascii() for pin in pins)

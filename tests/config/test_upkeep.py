@@ -1,5 +1,6 @@
 """What is forgotten, and what is kept."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -89,3 +90,29 @@ def test_one_failing_duty_does_not_keep_the_others_from_theirs(
     assert upkeep.do_upkeep() == upkeep.Upkeep({"succeed": 1}, ["fail"])
     assert done == ["x"]
     assert "Upkeep: fail failed" in caplog.text
+
+
+def test_a_round_is_told_as_json(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once", "--json")
+
+    told = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    assert told["done"]["forget_closed_windows"] == 1
+    assert set(told["done"]) == {duty.__name__ for duty in upkeep.DUTIES}
+    assert told["failed"] == []
+
+
+def test_a_round_with_a_failing_duty_ends_with_a_failure(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr(upkeep, "DUTIES", (broken,))
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once")
+
+    assert ended.value.code == 1
+    assert "broken: failed, see the log" in capsys.readouterr().out
