@@ -31,7 +31,7 @@ def delivering(
     """
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (whatever a channel's library raises)
         # Its kind only: the text may quote the message, and with it a code.
         reason = f"not sent by {channel}: {_kind(error)}"
         logger.warning("%s was %s", message, reason)

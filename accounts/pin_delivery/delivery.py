@@ -16,7 +16,7 @@ _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
 
 
 def deliver(user: User, pin: str, channel: Channel, give_up_at: datetime) -> None:
-    """Sends the PIN. Raises ``TryAgainError`` or ``DeliveryError``, whose text is never the code."""
+    """Sends the PIN. Raises ``TryAgainError`` or ``DeliveryError``, without the code."""
     minutes = int(settings.PIN_LIFETIME.total_seconds() // 60)
     with delivering(f"PIN for user {user.pk}", channel, give_up_at=give_up_at):
         _SENDERS[channel](user, pin, minutes)

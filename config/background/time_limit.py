@@ -1,4 +1,4 @@
-"""Nothing in the background runs for ever: a server that answers a byte at a time would have it so."""
+"""No task runs for ever, even if a server answers a byte at a time."""
 
 import signal
 import threading

@@ -59,7 +59,7 @@ def _perform(row: DBTaskResult) -> Any:
     task, task_result = row.task, row.task_result
     task_started.send(sender=DatabaseBackend, task_result=task_result)
     if task.takes_context:
-        context = TaskContext(task_result=task_result)  # type: ignore[arg-type]  (the library's)
+        context = TaskContext(task_result=task_result)  # type: ignore[arg-type]
         return task.call(context, *task_result.args, **task_result.kwargs)
     return task.call(*task_result.args, **task_result.kwargs)
 
