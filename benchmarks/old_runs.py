@@ -1,4 +1,7 @@
-"""What forgetting old runs costs, and those who write meanwhile: `python benchmarks/old_runs.py [RUNS]`.
+# ruff: noqa: E402  (the settings are read from an environment that is made here)
+"""What forgetting old runs costs, and those who write meanwhile.
+
+    .venv/bin/python benchmarks/old_runs.py [RUNS]
 
 Fills a database of its own, which DATABASE_URL names if it is to be PostgreSQL: so many runs, half
 of them another organisation's; keeps 10,000 of the rest; and has somebody else write all the time.

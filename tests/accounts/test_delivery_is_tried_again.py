@@ -98,6 +98,16 @@ def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
     assert list(reasons) == ["not sent by email: SMTPRecipientsRefused 550"]
 
 
+def test_a_message_that_is_refused_for_good_is_not_tried_again(
+    alice: User, mail_server: MailServer
+) -> None:
+    mail_server.answers = ["554 this is spam"]
+    ask(alice, SendVia.EMAIL)
+    work()
+
+    assert delivery() == ("FAILED", 1)
+
+
 def test_a_server_that_does_not_listen_is_tried_again(alice: User, settings: Any) -> None:
     settings.TASK_RETRY_SECONDS = (5,)
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
