@@ -1,6 +1,7 @@
 """Deleting much without locking long."""
 
 import time
+from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,15 +12,17 @@ BATCH = 500
 PAUSE_TIMES = 1.0
 
 
-def delete_in_batches(rows: QuerySet, batch_size: int | None = None) -> int:
-    """Deletes all of them, a batch a transaction, by ascending key; how many they were.
+def delete_in_batches(
+    rows: QuerySet, *, size: int | None = None, order: Sequence[str] = ("pk",)
+) -> int:
+    """Deletes all of them in that order, a batch a transaction; how many they were.
 
     Two machines may do so at once: each takes rows that the other does not hold.
     """
     total = 0
     while True:
         began = time.monotonic()
-        deleted = _delete_batch(rows, batch_size or BATCH)
+        deleted = _delete_batch(rows.order_by(*order), size or BATCH)
         if not deleted:
             return total
         total += deleted
@@ -28,7 +31,7 @@ def delete_in_batches(rows: QuerySet, batch_size: int | None = None) -> int:
 
 @transaction.atomic
 def _delete_batch(rows: QuerySet, size: int) -> int:
-    locked = rows.select_for_update(skip_locked=True, of=("self",)).order_by("pk")
+    locked = rows.select_for_update(skip_locked=True, of=("self",))
     batch = list(locked.values_list("pk", flat=True)[:size])
     rows.model._default_manager.filter(pk__in=batch).delete()
     return len(batch)

@@ -4,6 +4,7 @@ import uuid
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.ids import first_id_at
@@ -13,20 +14,30 @@ from scripts_engine.models import Run
 
 RUNS_A_BATCH = 1_000
 
+_NEWEST_FIRST = ("organisation_id", "-id")
+_OLDEST_FIRST = ("-organisation_id", "id")
+
 
 def forget_old_runs() -> int:
     """What is beyond an organisation's days or number of runs; how many runs that were."""
     organisations = Organisation.objects.only("runs_kept_days", "runs_kept").order_by("pk")
-    return sum(_forget_runs_of(organisation) for organisation in organisations.iterator())
+    return sum(_forget_runs_of(organisation) for organisation in organisations)
 
 
 def _forget_runs_of(organisation: Organisation) -> int:
-    runs = Run.objects.of_organisation(organisation)
     ends = [_end_by_age(organisation), _end_by_number(organisation)]
     end = max((end for end in ends if end is not None), default=None)
     if end is None:
         return 0
-    return delete_in_batches(runs.filter(pk__lt=end), RUNS_A_BATCH)
+    beyond = _runs_of(organisation).filter(pk__lt=end)
+    return delete_in_batches(beyond, size=RUNS_A_BATCH, order=_OLDEST_FIRST)
+
+
+def _runs_of(organisation: Organisation) -> QuerySet[Run]:
+    """As a range of one, which with the orders above PostgreSQL reads off the organisation's own
+    index: along the primary key it would pass by all that others keep.
+    """
+    return Run.objects.filter(organisation__gte=organisation.pk, organisation__lte=organisation.pk)
 
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:
@@ -40,7 +51,7 @@ def _end_by_number(organisation: Organisation) -> uuid.UUID | None:
     number = _or_default(organisation.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
     if not number:
         return None
-    newest_first = Run.objects.of_organisation(organisation).order_by("-id")
+    newest_first = _runs_of(organisation).order_by(*_NEWEST_FIRST)
     return newest_first.values_list("pk", flat=True)[number - 1 : number].first()
 
 
