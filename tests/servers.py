@@ -77,7 +77,7 @@ class MailServer:
     """An SMTP server; ``messages`` are what it was given.
 
     ``answers`` are its next ones to messages, and ``recipient_answers`` to their recipients, before
-    it takes everything.
+    it takes everything; ``{message}`` in an answer quotes the message.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,8 @@ class MailServer:
         content = envelope.content
         assert isinstance(content, bytes)
         self.messages.append(message_from_bytes(content, policy=policy.default))
-        return self.answers.pop(0) if self.answers else "250 OK"
+        quoted = " ".join(content.decode().split())
+        return self.answers.pop(0).format(message=quoted) if self.answers else "250 OK"
 
     @property
     def url(self) -> str:

@@ -286,7 +286,7 @@ def test_retries_count_nothing_against_the_limits(alice: User, gateway: SmsGatew
 
 
 def test_no_code_is_in_a_tasks_row(alice: User, mail_server: MailServer) -> None:
-    mail_server.answers = ["451 I quote your message"] * 4
+    mail_server.answers = ["451 not now: {message}"] * 4
     ask(alice, SendVia.EMAIL)
     work()
 
