@@ -17,6 +17,7 @@ from config.environment import (
     choice,
     env,
     integer,
+    integers,
     networks,
     parse_peppers,
     required_in_production,
@@ -86,6 +87,7 @@ INSTALLED_APPS = [
     "graphene_django",
     "django_ace",
     "django_tasks",
+    "config.background",
     "django_tasks_db",
     "axes",
     "django_otp",
@@ -213,6 +215,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Background work and messages --------------------------------------------------------------
 
 TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}
+# How long after each failed attempt the next one is, for reasons that pass; their number bounds it.
+TASK_RETRY_SECONDS = integers("TASK_RETRIES", (5, 20, 60, 180, 600, 1800, 7200))
+TASK_TIMEOUT_SECONDS = integer("TASK_TIMEOUT", 30, minimum=1)
+# An attempt that has not ended by then was its worker's last.
+TASK_LEASE_SECONDS = integer("TASK_LEASE", 60, minimum=2)
 
 OUTBOX_DIR = DATA_DIR / "outbox"
 _email_url = required_in_production(
@@ -284,6 +291,11 @@ SESSIONS_PER_DEVICE_TOKEN = 10
 SESSIONS_PER_API_KEY = 100
 
 AUTH_EVENTS_KEPT = timedelta(days=400)
+# Runs leave by age or by number, whichever comes first; 0: not by that. Organisations may differ.
+RUNS_KEPT_DAYS = integer("RUNS_KEPT_DAYS", 30)
+RUNS_KEPT_PER_ORGANISATION = integer("RUNS_KEPT_PER_ORGANISATION", 100_000)
+TASKS_KEPT = timedelta(days=1)
+FAILED_TASKS_KEPT = timedelta(days=14)
 
 PIN_LIFETIME = timedelta(minutes=10)
 PIN_LIVE_CODES = 3

@@ -7,15 +7,21 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.test import Client
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
+from accounts.flows.choose_pin_channels import choose_pin_channels
 from accounts.flows.create_organisation import create_organisation
 from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.send_pin import make_code
+from accounts.flows.make_code import make_code
+from accounts.flows.send_pin import send_pin
 from accounts.ids import first_id_at
 from accounts.models import AuthEvent, Organisation, User
+from accounts.pin_delivery.channels import SendVia
+from config.background.worker import Worker
 from config.http.origin import NOWHERE
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
@@ -45,6 +51,30 @@ def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedA
 def make_pin(user: User) -> str:
     """A code as the worker makes it, without sending it."""
     return make_code(user.email, user)
+
+
+def deliver_pin(email: str, send_via: SendVia) -> None:
+    """Sends a code as the worker does, over one channel after the other."""
+    asked_at = timezone.now()
+    for channel in choose_pin_channels(email, send_via, asked_at):
+        send_pin(email, channel, asked_at)
+
+
+def work() -> None:
+    """Does the background work that is due, as the worker does, in the test's own transaction."""
+    worker = Worker(
+        queue_names=["*"],
+        excluded_queue_names=[],
+        backend_name="default",
+        interval=0,
+        batch=True,
+        startup_delay=False,
+        max_tasks=None,
+        worker_id="worker",
+    )
+    while (row := DBTaskResult.objects.ready().get_locked()) is not None:
+        row.claim(worker.worker_id)
+        worker.run_task(row)
 
 
 def make_device_token(

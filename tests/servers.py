@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
@@ -21,17 +22,29 @@ def free_port() -> int:
 
 
 class SmsGateway:
-    """An HTTP gateway as ``json://`` of Apprise calls it."""
+    """An HTTP gateway as ``json://`` of Apprise calls it.
+
+    ``statuses`` are its next answers, before it takes everything; while ``hangs`` is set it keeps
+    whoever asks waiting. ``asked`` counts the requests.
+    """
 
     def __init__(self) -> None:
         self.messages: list[dict[str, str]] = []
         self.refuses = False
+        self.statuses: list[int] = []
+        self.hangs = threading.Event()
+        self.asked = 0
         gateway = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                if gateway.refuses:
+                gateway.asked += 1
+                while gateway.hangs.is_set():
+                    time.sleep(0.05)
+                if gateway.statuses:
+                    self.send_response(gateway.statuses.pop(0))
+                elif gateway.refuses:
                     self.send_response(503)
                 else:
                     message = json.loads(body)
@@ -55,15 +68,22 @@ class SmsGateway:
         try:
             yield self
         finally:
+            self.hangs.clear()
             self._server.shutdown()
             self._server.server_close()
 
 
 class MailServer:
-    """An SMTP server; ``messages`` are what it was given."""
+    """An SMTP server; ``messages`` are what it was given.
+
+    ``answers`` are its next ones to messages, and ``recipient_answers`` to their recipients, before
+    it takes everything; ``{message}`` in an answer quotes the message.
+    """
 
     def __init__(self, password: str = "") -> None:
         self.messages: list[EmailMessage] = []
+        self.answers: list[str] = []
+        self.recipient_answers: list[str] = []
         self.port = free_port()
         self._password = password.encode()
         self._controller = Controller(
@@ -80,11 +100,20 @@ class MailServer:
         assert isinstance(data, LoginPassword)
         return AuthResult(success=data.password == self._password, handled=False)
 
+    async def handle_RCPT(
+        self, server: object, session: object, envelope: Envelope, address: str, options: object
+    ) -> str:
+        if self.recipient_answers:
+            return self.recipient_answers.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
     async def handle_DATA(self, server: object, session: object, envelope: Envelope) -> str:
         content = envelope.content
         assert isinstance(content, bytes)
         self.messages.append(message_from_bytes(content, policy=policy.default))
-        return "250 OK"
+        quoted = " ".join(content.decode().split())
+        return self.answers.pop(0).format(message=quoted) if self.answers else "250 OK"
 
     @property
     def url(self) -> str:

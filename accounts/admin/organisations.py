@@ -13,6 +13,10 @@ from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
 
+_RETENTION = ("runs_kept_days", "runs_kept")
+# What costs the installation, or cuts a tenant off, is not the tenant's to say.
+_SUPERUSERS = ("is_active", *_RETENTION)
+
 
 @admin.register(Organisation)
 class OrganisationAdmin(TenantModelAdmin):
@@ -38,13 +42,17 @@ class OrganisationAdmin(TenantModelAdmin):
     search_help_text = "Name"
     inlines = (MembersInline,)
     add_fieldsets = ((None, {"fields": ("name",)}),)
-    fieldsets = ((None, {"fields": ("name", "is_active", "id", "created_at")}),)
+    fieldsets = (
+        (None, {"fields": ("name", "is_active", "id", "created_at")}),
+        ("Runs", {"fields": _RETENTION}),
+    )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["id", "created_at"] + ([] if is_superuser(request) else ["is_active"])
+        shown = ["id", "created_at"]
+        return shown if is_superuser(request) else [*shown, *_SUPERUSERS]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
         return () if obj is None else self.inlines

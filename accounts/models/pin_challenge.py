@@ -1,3 +1,5 @@
+import uuid
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F
@@ -87,6 +89,17 @@ class PinChallenge(models.Model):
         return any(compared)
 
 
+class PinCodeQuerySet(models.QuerySet["PinCode"]):
+    def newest_since(self, email: str, first_id: uuid.UUID) -> "PinCode | None":
+        """The newest code of the canonical address whose id is not below that one."""
+        return (
+            self.select_related("challenge__user")
+            .filter(challenge__email=email, pk__gte=first_id)
+            .order_by("-pk")
+            .first()
+        )
+
+
 class PinCode(models.Model):
     """One code that was sent: only its digest, bound to the challenge."""
 
@@ -95,6 +108,8 @@ class PinCode(models.Model):
     digest = models.CharField(max_length=64)
     pepper_version = models.PositiveIntegerField()
     expires_at = models.DateTimeField()
+
+    objects = PinCodeQuerySet.as_manager()
 
     class Meta:
         verbose_name = "PIN code"

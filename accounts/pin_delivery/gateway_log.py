@@ -1,7 +1,13 @@
 """What Apprise says of one message: it tells why a gateway refused, and only its log tells."""
 
 import logging
+import re
 from typing import Any
+
+_STATUS = re.compile(r"\berror=(\d+)")
+_PASSING = frozenset({408, 425, 429})
+# Twilio's codes of its interface in general; the last three digits are the HTTP status.
+_TWILIO = range(20_000, 21_000)
 
 
 class GatewayLog:
@@ -21,6 +27,20 @@ class GatewayLog:
     @property
     def text(self) -> str:
         return "\n".join(self._lines)
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status or the gateway's own code; ``None`` without an answer."""
+        found = _STATUS.search(self.text)
+        return None if found is None else int(found[1])
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same message may be taken later. An invalid number stays one."""
+        if self.status is None:
+            return True
+        status = self.status - _TWILIO.start if self.status in _TWILIO else self.status
+        return status in _PASSING or 500 <= status < 600
 
 
 class _Listener(logging.Handler):

@@ -9,20 +9,23 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from accounts.deliveries import RefusedError
 from accounts.models import User
 from accounts.pin_delivery.failures import UNKNOWN_GATEWAY, Failure, failure_of_gateway
 from accounts.pin_delivery.gateway_log import GatewayLog
 
 
-class SmsRefusedError(Exception):
-    """The gateway did not take the message; ``failure`` says why."""
+class SmsRefusedError(RefusedError):
+    """The gateway did not take the message; ``failure`` says why to who reads the page."""
 
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.words)
+    def __init__(self, message: str, failure: Failure, *, is_passing: bool) -> None:
+        super().__init__(message, is_passing=is_passing)
         self.failure = failure
 
 
 def send_pin_sms(user: User, pin: str, minutes: int) -> None:
+    if not user.phone:
+        raise RefusedError("the profile has no phone any more", is_passing=False)
     text = render_to_string("messages/pin_sms.txt", {"pin": pin, "minutes": minutes}).strip()
     send_sms(user.phone, text)
 
@@ -38,13 +41,19 @@ def send_sms(phone: str, text: str) -> Path | None:
 
 
 def send_through_gateway(url: str, phone: str, text: str) -> None:
-    """``url`` is in Apprise's notation, with ``{phone}`` for the number."""
+    """``url`` is in Apprise's notation, with ``{phone}`` for the number.
+
+    Raises ``SmsRefusedError`` when the gateway does not take the message.
+    """
     gateway = Apprise()
     if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
-        raise SmsRefusedError(UNKNOWN_GATEWAY)
+        raise SmsRefusedError(UNKNOWN_GATEWAY.words, UNKNOWN_GATEWAY, is_passing=False)
     log = GatewayLog(gateway)
     if not gateway.notify(body=text):
-        raise SmsRefusedError(failure_of_gateway(log.text))
+        reason = "no answer" if log.status is None else f"status {log.status}"
+        raise SmsRefusedError(
+            f"the gateway gave {reason}", failure_of_gateway(log.text), is_passing=log.is_passing
+        )
 
 
 def write_to_outbox(phone: str, text: str) -> Path:
