@@ -377,7 +377,10 @@ UNFOLD = {
         lambda request: static("moonhook/admin.css"),
         lambda request: static("moonhook/accessible.css"),
     ],
-    "SCRIPTS": [lambda request: static("moonhook/accessible.js")],
+    "SCRIPTS": [
+        lambda request: static("moonhook/accessible.js"),
+        lambda request: static("moonhook/forget_typed.js"),
+    ],
     "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
     "ACCOUNT": {"navigation": "config.admin_navigation.account_links"},
     "COMMAND": {"search_models": False},

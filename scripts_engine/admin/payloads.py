@@ -8,7 +8,7 @@ from scripts_engine.models import Run, Script, Trigger
 
 OFFERED = 20
 # The newest runs, among which calls are looked for: a script may have a million of other runs.
-_LOOKED_AT = 200
+LOOKED_AT = 200
 MAX_TEXT_BYTES = 200_000
 
 
@@ -17,7 +17,7 @@ def recent_calls(script: Script) -> list[dict[str, Any]]:
     runs = (
         script.runs.select_related("hook")
         .only("trigger", "started_at", "request_method", "status", "hook__name")
-        .order_by("-id")[:_LOOKED_AT]
+        .order_by("-id")[:LOOKED_AT]
     )
     calls = [run for run in runs if run.trigger == Trigger.HOOK][:OFFERED]
     return [

@@ -21,6 +21,7 @@ from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from config.http.client_address import client_address
 from scripts_engine.admin.bodies import body_of
+from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.run_filters import OutcomeFilter, RecentFilter, TriggerFilter
 from scripts_engine.admin.run_page import logs_of, source_around
 from scripts_engine.admin.statuses import COLOURS, status_label
@@ -28,7 +29,6 @@ from scripts_engine.admin.timeline import timeline_of
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.run_again import headers_left_out, run_again
 from scripts_engine.models import Run
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 _LARGE = (
     "request_headers",
@@ -154,7 +154,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             "older": older and page_of(older),
             "show_history": False,
         }
-        if run.script.deleted_at is None:
+        if run.script.deleted_at is None and run.script.organisation.is_active:
             context["run_again"] = action_of(run, "again")
             context["try_it"] = action_of(run.script, "change", payload=run.pk)
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -179,9 +179,8 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             new, _ = run_again(
                 run, author=Author(user=person(request)), client_address=client_address(request)
             )
-        except (SandboxBusy, SandboxUnavailable):
-            why = "No sandbox came free. Nothing ran; try again."
-            self.message_user(request, why, messages.ERROR)
+        except NOT_RUN as error:
+            self.message_user(request, why_not(error), messages.ERROR)
             return redirect(page_of(run))
         payload = link(page_of(run), f"the run of {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
         told = format_html("This is a new run, with the payload of {}.", payload)

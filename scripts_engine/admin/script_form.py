@@ -7,9 +7,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from scripts_engine.admin.lua_editor import LuaEditor
-from scripts_engine.admin.try_it import without_place
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
+from scripts_engine.flows.check_source import with_lua_line_ends
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Script
@@ -54,9 +54,7 @@ class ScriptForm(forms.ModelForm[Script]):
             self.initial["source"] = _FIRST_SOURCE if is_new else self.instance.source
 
     def clean_source(self) -> str:
-        """With the line ends that Lua's own messages count; browsers send CRLF."""
-        source: str = self.cleaned_data["source"]
-        return source.replace("\r\n", "\n")
+        return with_lua_line_ends(self.cleaned_data["source"])
 
     def _post_clean(self) -> None:
         """The flows have the last word, as the last step of cleaning: they compile the source."""
@@ -69,7 +67,7 @@ class ScriptForm(forms.ModelForm[Script]):
             self.add_error("source", ValidationError(_with_line(error), code="syntax"))
             self.fields["source"].widget.attrs |= {
                 "data-error-line": error.line,
-                "data-error": without_place(error),
+                "data-error": error.flaw,
             }
         except ValidationError as error:
             self.add_error(None, error)
@@ -99,4 +97,4 @@ class ScriptForm(forms.ModelForm[Script]):
 
 def _with_line(error: SourceError) -> str:
     where = "" if error.line is None else f"Line {error.line}: "
-    return where + without_place(error)
+    return where + error.flaw

@@ -1,6 +1,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -106,7 +107,11 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
         form_url: str = "",
         obj: Model | None = None,
     ) -> HttpResponse:
-        context |= {"completions": completions(), "methods": METHODS}
+        context |= {
+            "completions": completions(),
+            "methods": METHODS,
+            "max_body_bytes": settings.HOOK_MAX_BODY_BYTES,
+        }
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     @display(description="Hooks", ordering="hooks_in_use")

@@ -7,10 +7,10 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
-from accounts.plain_text import is_encodable, validate_plain_text
+from accounts.plain_text import is_encodable
 from scripts_engine.event import Event
+from scripts_engine.flows.check_source import validate_source_text, with_lua_line_ends
 from scripts_engine.models import Run, Script
-from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
 
 METHODS = ("POST", "GET")
 # RFC 9110, sections 5.1 and 5.5: a token, and what a field value may hold.
@@ -24,7 +24,7 @@ class TryForm(forms.Form):
     that no text area could hold.
     """
 
-    source = forms.CharField(required=False, strip=False, validators=[validate_plain_text])
+    source = forms.CharField(required=False, strip=False, validators=[validate_source_text])
     method = forms.ChoiceField(choices=[(method, method) for method in METHODS])
     query = forms.CharField(required=False)
     headers = forms.CharField(required=False)
@@ -41,13 +41,7 @@ class TryForm(forms.Form):
         return Event(data["method"], data["query"], data["headers"], data["body"], client_address)
 
     def clean_source(self) -> str:
-        source: str = self.cleaned_data["source"].replace("\r\n", "\n")
-        size = len(source.encode())
-        if size > MAX_SOURCE_BYTES:
-            raise ValidationError(
-                f"A source may have at most {MAX_SOURCE_BYTES} bytes in UTF-8; this one has {size}."
-            )
-        return source
+        return with_lua_line_ends(self.cleaned_data["source"])
 
     def clean_query(self) -> str:
         query: str = self.cleaned_data["query"].removeprefix("?")
@@ -56,7 +50,8 @@ class TryForm(forms.Form):
         return query
 
     def clean_headers(self) -> tuple[tuple[str, str], ...]:
-        lines = self.cleaned_data["headers"].splitlines()
+        # Not splitlines(), which also ends lines at bytes that a value may hold.
+        lines = self.cleaned_data["headers"].replace("\r\n", "\n").split("\n")
         return tuple(_header(line) for line in lines if line.strip())
 
     def clean(self) -> dict[str, Any]:

@@ -17,19 +17,18 @@ from accounts.admin.tenancy import TenantModelAdmin
 from accounts.ids import parse_uuid
 from config.http.client_address import client_address
 from scripts_engine.admin.bodies import body_of
-from scripts_engine.admin.payloads import payload_of, recent_calls
+from scripts_engine.admin.not_run import NOT_RUN, why_not
+from scripts_engine.admin.payloads import LOOKED_AT, payload_of, recent_calls
 from scripts_engine.admin.run_page import logs_of
 from scripts_engine.admin.statuses import status_label
 from scripts_engine.admin.timeline import timeline_of
 from scripts_engine.admin.try_form import TryForm
-from scripts_engine.errors import SourceError
+from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.check_source import check_source
+from scripts_engine.flows.check_source import check_source, with_lua_line_ends
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
-
-_BUSY = "No sandbox came free. Nothing ran; try again."
 
 
 class TryItPages(TenantModelAdmin):
@@ -43,6 +42,7 @@ class TryItPages(TenantModelAdmin):
                 wrap(require_POST(self.check_source_view)),
                 name="scripts_engine_script_check",
             ),
+            path("alive/", wrap(require_POST(alive_view)), name="scripts_engine_script_alive"),
             path(
                 "<path:object_id>/try/",
                 wrap(require_POST(self.try_view)),
@@ -63,16 +63,16 @@ class TryItPages(TenantModelAdmin):
         if organisation_id is None:
             raise Http404
         organisation = get_object_or_404(administered_organisations(request), pk=organisation_id)
-        source = str(asked.get("source", "")).replace("\r\n", "\n")
+        source = with_lua_line_ends(str(asked.get("source", "")))
         flaw: dict[str, Any] = {"line": None, "message": None}
         try:
             check_source(organisation, source, "script")
         except SourceError as error:
-            flaw = {"line": error.line, "message": without_place(error)}
+            flaw = {"line": error.line, "message": error.flaw}
         except ValidationError as error:
             flaw = {"line": None, "message": " ".join(error.messages)}
-        except (SandboxBusy, SandboxUnavailable):
-            return _refused({"source": [_BUSY]}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except (SandboxBusy, SandboxUnavailable) as error:
+            return _refused({"source": [why_not(error)]}, HTTPStatus.SERVICE_UNAVAILABLE)
         return JsonResponse(flaw)
 
     def try_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
@@ -89,8 +89,10 @@ class TryItPages(TenantModelAdmin):
                 trigger=Trigger.ADMIN,
                 source=form.cleaned_data["source"],
             ).run
-        except (SandboxBusy, SandboxUnavailable):
-            return _refused({"__all__": [_BUSY]}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except NOT_RUN as error:
+            is_busy = not isinstance(error, OrganisationInactiveError)
+            status = HTTPStatus.SERVICE_UNAVAILABLE if is_busy else HTTPStatus.CONFLICT
+            return _refused({"__all__": [why_not(error)]}, status)
         return JsonResponse(
             {
                 "line": run.error_line,
@@ -103,17 +105,16 @@ class TryItPages(TenantModelAdmin):
         """Recent calls; with ``?run=`` the call of that run."""
         script: Script = self.get_or_404(request, object_id)
         if "run" not in request.GET:
-            return JsonResponse({"calls": recent_calls(script)})
+            return JsonResponse({"calls": recent_calls(script), "lookedAt": LOOKED_AT})
         run_id = parse_uuid(request.GET["run"])
         if run_id is None:
             raise Http404
         return JsonResponse(payload_of(get_object_or_404(script.runs, pk=run_id)))
 
 
-def without_place(error: SourceError) -> str:
-    """Lua's own message without the script's name and the line, which stand elsewhere."""
-    _, found, message = error.message.partition(f":{error.line}: ")
-    return message if found else error.message
+def alive_view(request: HttpRequest) -> JsonResponse:
+    """Whether the login still holds: asked before a form is sent that would be lost with it."""
+    return JsonResponse({})
 
 
 def _result(run: Run) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def _json_object(request: HttpRequest) -> dict[str, Any]:
     """The request's body; an empty object where it is none, which no form takes."""
     try:
         value = json.loads(request.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

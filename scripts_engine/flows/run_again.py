@@ -10,7 +10,7 @@ def run_again(run: Run, *, author: Author, client_address: str) -> FinishedRun:
     """Runs the script's current version with what the run was called with.
 
     The client is whoever wants it now. Headers whose values were not kept are left out. Raises
-    ``SandboxBusy`` and ``SandboxUnavailable``: nothing ran, and there is no new run.
+    what ``try_script`` raises: nothing ran, and there is no new run.
     """
     event = Event(
         method=run.request_method,

@@ -6,7 +6,7 @@ from math import ceil
 
 from accounts.graphql.domain_errors import domain_errors
 from config.http.graphql_problem import GraphQLProblem
-from scripts_engine.errors import SourceError
+from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.sandbox.pool import SandboxBusy
 
 
@@ -16,6 +16,8 @@ def script_errors() -> Iterator[None]:
     try:
         with domain_errors():
             yield
+    except OrganisationInactiveError:
+        raise GraphQLProblem("FORBIDDEN", "The organisation is switched off.") from None
     except SourceError as error:
         raise GraphQLProblem(
             "BAD_USER_INPUT", error.message, field="source", line=error.line

@@ -43,6 +43,20 @@ def test_the_script_gets_what_it_got_before(as_bob: Client, bob: User, run: Run)
     assert new.client_address == "127.0.0.1"
 
 
+def test_nothing_of_an_organisation_that_is_switched_off_runs_again(
+    as_bob: Client, acme: Organisation, run: Run
+) -> None:
+    assert page_of(run, "again") in text_of(as_bob.get(page_of(run)))
+    acme.is_active = False
+    acme.save()
+
+    text = text_of(as_bob.post(page_of(run, "again"), follow=True))
+
+    assert "The organisation is switched off" in text
+    assert page_of(run, "again") not in text
+    assert Run.objects.count() == 1
+
+
 def test_the_new_page_says_whose_payload_it_is(as_bob: Client, run: Run) -> None:
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 

@@ -121,7 +121,7 @@ def test_a_call_that_is_none_runs_nothing(
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 200_000])
 def test_a_body_that_is_no_object_runs_nothing(
     as_bob: Client, acme_script: Script, body: bytes
 ) -> None:
@@ -171,6 +171,39 @@ def test_a_busy_sandbox_is_told(
     assert reply.status_code == 503
     assert "No sandbox came free" in reply.json()["errors"]["__all__"][0]
     assert not Run.objects.exists()
+
+
+def test_nothing_of_an_organisation_that_is_switched_off_runs(
+    as_bob: Client, acme: Organisation, acme_script: Script
+) -> None:
+    assert try_it(as_bob, acme_script).status_code == 200
+    acme.is_active = False
+    acme.save()
+
+    reply = try_it(as_bob, acme_script)
+
+    assert reply.status_code == 409
+    assert "switched off" in reply.json()["errors"]["__all__"][0]
+    assert Run.objects.count() == 1
+
+
+def test_a_header_that_was_received_can_be_sent_again(as_bob: Client, acme_script: Script) -> None:
+    city = "Århus".encode().decode("latin-1")
+    call = pages.run_of(factories.make_hook(acme_script).hook, headers=(("X-City", city),))
+    address = reverse("admin:scripts_engine_script_payloads", args=[acme_script.pk])
+    payload = as_bob.get(address, {"run": str(call.pk)}).json()
+
+    reply = try_it(as_bob, acme_script, headers=payload["headers"])
+
+    assert reply.status_code == 200
+    assert Run.objects.exclude(pk=call.pk).get().request_headers == [["X-City", city]]
+
+
+def test_whether_the_login_holds_can_be_asked(as_bob: Client) -> None:
+    address = reverse("admin:scripts_engine_script_alive")
+
+    assert as_bob.post(address).status_code == 200
+    assert Client().post(address).status_code == 302
 
 
 def test_trying_takes_a_post(as_bob: Client, acme_script: Script) -> None:

@@ -139,6 +139,63 @@ def test_what_was_typed_survives_saving(page: Page) -> None:
     expect(page.get_by_label("Body", exact=True)).to_have_value("kept")
 
 
+def test_bytes_that_were_chosen_survive_saving(desk: Desk, page: Page, script: Script) -> None:
+    call = run_of(factories.make_hook(script).hook, body=b"\xff\x00bin")
+    page.get_by_label("Body", exact=True).fill("typed before")
+    page.get_by_role("button", name="Look for newer calls").click()
+    page.get_by_label("Payload of a recent call").select_option(str(call.pk))
+    expect(page.get_by_text("The 5 bytes of that call")).to_be_visible()
+
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+
+    expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
+    assert [bytes(run.request_body) for run in Run.objects.all()] == [b"\xff\x00bin"] * 2
+
+
+def test_a_lost_login_costs_nothing_that_was_written(
+    desk: Desk, bob: User, page: Page, script: Script
+) -> None:
+    write_source(page, "return 'kept'")
+    page.context.clear_cookies(name="moonhook_admin")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("You have been logged out")).to_be_visible()
+    page.keyboard.press("Control+s")
+    expect(page.locator("#script-problem")).to_contain_text("nothing is lost")
+    script.refresh_from_db()
+    assert script.source == "return 'saved'"
+
+    Desk(page.context.new_page(), desk.address).log_in(bob)
+    page.keyboard.press("Control+s")
+
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    script.refresh_from_db()
+    assert script.source == "return 'kept'"
+
+
+def test_a_body_that_no_browser_keeps_is_refused_in_words(page: Page) -> None:
+    page.get_by_label("Body", exact=True).fill("x" * 6_000_000)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("A payload may have at most 1048576 bytes")).to_be_visible()
+
+    page.get_by_label("Body", exact=True).fill("ok")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
+
+
+def test_logging_out_leaves_nothing_that_was_typed(desk: Desk, page: Page) -> None:
+    page.get_by_label("Body", exact=True).fill("a secret order")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
+    assert "a secret order" in page.evaluate("JSON.stringify(sessionStorage)")
+
+    page.context.clear_cookies(name="moonhook_admin")
+    desk.open("/admin/")
+
+    assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
+
+
 def test_our_names_are_completed(page: Page) -> None:
     write_source(page, "")
     page.keyboard.type("store.in")

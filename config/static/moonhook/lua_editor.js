@@ -71,11 +71,33 @@ const followColourScheme = (editor) => {
     choose();
 };
 
+// Logging in again, in another tab, changes the token: the cookie has the one that is good.
+const csrfToken = (textarea) =>
+    /(?:^|; )moonhook_admin_csrf=([^;]+)/.exec(document.cookie)?.[1] ??
+    textarea.form.querySelector("[name=csrfmiddlewaretoken]").value;
+
+const LOGGED_OUT =
+    "You have been logged out; nothing is lost. Log in again in another tab, then come back to this one.";
+
+// {answer}, or {problem} in words.
+const poster = (textarea) => async (address, content) => {
+    try {
+        const answer = await fetch(address, {
+            method: "POST",
+            redirect: "manual",
+            headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken(textarea) },
+            body: JSON.stringify(content),
+        });
+        return answer.type === "opaqueredirect" ? { problem: LOGGED_OUT } : { answer };
+    } catch {
+        return { problem: "The server cannot be reached. Try again." };
+    }
+};
+
 const CHECK_AFTER_MS = 600;
 
 // Asks the compiler that would run the source, once the person stops typing.
-const checkWhileTyping = (editor, desk, textarea, mark) => {
-    const csrf = textarea.form.querySelector("[name=csrfmiddlewaretoken]").value;
+const checkWhileTyping = (editor, desk, textarea, mark, post) => {
     const organisation = () =>
         desk.dataset.organisation ??
         textarea.form.querySelector("[name=organisation]")?.value ??
@@ -86,12 +108,9 @@ const checkWhileTyping = (editor, desk, textarea, mark) => {
         if (!organisation()) return;
         const question = ++asked;
         const source = editor.getValue();
-        const answer = await fetch(desk.dataset.check, {
-            method: "POST",
-            headers: { "Content-Type": "application/json", "X-CSRFToken": csrf },
-            body: JSON.stringify({ organisation: organisation(), source }),
-        });
-        if (!answer.ok || question !== asked) return;
+        const asking = { organisation: organisation(), source };
+        const { answer } = await post(desk.dataset.check, asking);
+        if (!answer?.ok || question !== asked) return;
         const flaw = await answer.json();
         mark(flaw.line, flaw.message ?? "");
     };
@@ -117,9 +136,25 @@ const keepPlace = (editor, textarea) => {
         editor.focus();
     }
     textarea.form.addEventListener("submit", (event) => {
-        if (event.submitter?.name !== "_continue") return;
+        if (event.defaultPrevented || event.submitter?.name !== "_continue") return;
         const place = { ...editor.getCursorPosition(), top: editor.session.getScrollTop() };
         sessionStorage.setItem(key, JSON.stringify({ ...place, window: window.scrollY }));
+    });
+};
+
+// A form that is sent after the login has ended loses what is in it: so it is asked first.
+const saveOnlyWhileLoggedIn = (desk, textarea, post) => {
+    let isSure = false;
+    textarea.form.addEventListener("submit", async (event) => {
+        if (isSure) return;
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        const { problem } = await post(desk.dataset.alive, {});
+        document.getElementById("script-problem").textContent = problem ?? "";
+        if (problem) return;
+        isSure = true;
+        textarea.form.querySelector("[name=csrfmiddlewaretoken]").value = csrfToken(textarea);
+        textarea.form.requestSubmit(event.submitter);
     });
 };
 
@@ -162,10 +197,13 @@ const setUp = () => {
         editor.gotoLine(Number(textarea.dataset.errorLine));
         editor.focus();
     }
-    const forgetQuestion = checkWhileTyping(editor, desk, textarea, mark);
+    const post = poster(textarea);
+    const forgetQuestion = checkWhileTyping(editor, desk, textarea, mark, post);
+    saveOnlyWhileLoggedIn(desk, textarea, post);
     keepPlace(editor, textarea);
     saveOnCtrlS(textarea);
     window.moonhookEditor = {
+        post,
         source: () => editor.getValue(),
         // A run knows more than the compiler, whose answer may still be on its way.
         markRun(line, message) {

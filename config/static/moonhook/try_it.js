@@ -9,14 +9,15 @@ const TYPED = ["method", "query", "headers", "body"];
 
 // --- What is sent ------------------------------------------------------------------------------
 
+// {run, size} of the call whose bytes are sent in the place of what is typed.
 let bodyOf = null;
 
 const sendBodyOf = (call) => {
-    bodyOf = call?.body === null ? call.run : null;
+    bodyOf = call?.body === null ? { run: call.run, size: call.size } : null;
     bodyField.hidden = bodyOf !== null;
     field("binary").hidden = bodyOf === null;
     field("binary").textContent = bodyOf
-        ? `The ${call.size} bytes of that call, sent as they came: no text field could hold them.`
+        ? `The ${bodyOf.size} bytes of that call, sent as they came: no text field could hold them.`
         : "";
 };
 
@@ -25,9 +26,13 @@ const lineAndColumn = (text, offset) => {
     return `line ${before.length}, column ${before.at(-1).length + 1}`;
 };
 
+// Browsers say it in different words, or not at all.
 const whereIsItWrong = (text, error) => {
     const position = /position (\d+)/.exec(error.message);
-    return position ? `at ${lineAndColumn(text, Number(position[1]))}` : "at its end";
+    if (position) return ` at ${lineAndColumn(text, Number(position[1]))}`;
+    const place = /line (\d+) column (\d+)/.exec(error.message);
+    if (place) return ` at line ${place[1]}, column ${place[2]}`;
+    return /end of (JSON input|data)/.test(error.message) ? ": it ends too early" : "";
 };
 
 const checkJson = () => {
@@ -44,7 +49,7 @@ const checkJson = () => {
         field("format").hidden = false;
     } catch (error) {
         verdict.className = "mh-warning";
-        verdict.textContent = `No JSON ${whereIsItWrong(text, error)}`;
+        verdict.textContent = `No JSON${whereIsItWrong(text, error)}`;
     }
 };
 
@@ -73,9 +78,21 @@ const indented = (text) => {
 
 const memory = `moonhook:try:${location.pathname}`;
 
+const typed = () => Object.fromEntries(TYPED.map((name) => [name, field(name).value]));
+
 const remember = () => {
-    const typed = Object.fromEntries(TYPED.map((name) => [name, field(name).value]));
-    sessionStorage.setItem(memory, JSON.stringify(typed));
+    try {
+        sessionStorage.setItem(memory, JSON.stringify({ ...typed(), bodyOf }));
+    } catch {
+        // More than a browser keeps: then it is not kept.
+        sessionStorage.removeItem(memory);
+    }
+};
+
+const recall = () => {
+    const kept = JSON.parse(sessionStorage.getItem(memory) ?? "{}");
+    fill(kept);
+    if (kept.bodyOf) sendBodyOf({ ...kept.bodyOf, body: null });
 };
 
 const fill = (values) => {
@@ -94,9 +111,11 @@ const payloads = async (query = "") => {
 
 const listCalls = async () => {
     const chooser = field("payload");
-    const calls = (await payloads())?.calls ?? [];
+    const { calls = [], lookedAt = 0 } = (await payloads()) ?? {};
     chooser.length = 1;
-    chooser.options[0].text = calls.length ? "What stands below" : "None yet: call a hook of this script";
+    chooser.options[0].text = calls.length
+        ? "What stands below"
+        : `None among the latest ${lookedAt} runs: call a hook of this script`;
     for (const call of calls) chooser.add(new Option(call.title, call.run));
 };
 
@@ -132,51 +151,56 @@ const show = (answer) => {
     resultArea.scrollIntoView({ block: "nearest", behavior: "smooth" });
 };
 
+const MAX_BODY_BYTES = Number(tryForm?.dataset.maxBodyBytes);
+
+const refusal = (name, message) => ({ errors: { [name]: [message] } });
+
 const post = async () => {
-    const typed = Object.fromEntries(TYPED.map((name) => [name, field(name).value]));
-    const call = { ...typed, body_of: bodyOf, source: window.moonhookEditor.source() };
-    try {
-        const answer = await fetch(tryForm.dataset.try, {
-            method: "POST",
-            headers: {
-                "Content-Type": "application/json",
-                "X-CSRFToken": tryForm.elements.csrfmiddlewaretoken.value,
-            },
-            body: JSON.stringify(call),
-        });
-        if (answer.headers.get("Content-Type")?.startsWith("application/json")) {
-            return await answer.json();
-        }
-        return { errors: { __all__: [`The server answered ${answer.status}. Reload the page.`] } };
-    } catch {
-        return { errors: { __all__: ["The server cannot be reached. Try again."] } };
+    if (!bodyOf && new Blob([bodyField.value]).size > MAX_BODY_BYTES) {
+        return refusal("body", `A payload may have at most ${MAX_BODY_BYTES} bytes.`);
     }
+    const { source, post: send } = window.moonhookEditor;
+    const call = { ...typed(), body_of: bodyOf?.run, source: source() };
+    const { answer, problem } = await send(tryForm.dataset.try, call);
+    if (problem) return refusal("__all__", problem);
+    if (!/json/.test(answer.headers.get("Content-Type"))) {
+        return refusal("__all__", `The server answered ${answer.status}.`);
+    }
+    const told = await answer.json();
+    return told.html || told.errors ? told : refusal("__all__", told.detail);
 };
 
 let isRunning = false;
 
 const run = async () => {
-    if (isRunning) return;
+    if (isRunning || !window.moonhookEditor) return;
     isRunning = true;
-    remember();
     const button = field("run");
     button.disabled = true;
     const started = performance.now();
     const clock = setInterval(() => {
         progress.textContent = `Running, ${Math.round((performance.now() - started) / 1000)} s`;
     }, 1000);
-    show(await post());
-    clearInterval(clock);
-    progress.textContent = "";
-    button.disabled = false;
-    isRunning = false;
+    try {
+        remember();
+        show(await post());
+    } finally {
+        clearInterval(clock);
+        progress.textContent = "";
+        button.disabled = false;
+        isRunning = false;
+    }
 };
 
 if (tryForm) {
-    fill(JSON.parse(sessionStorage.getItem(memory) ?? "{}"));
+    recall();
     listCalls();
     const asked = new URLSearchParams(location.search).get("payload");
-    if (asked) takeCall(asked);
+    if (asked) {
+        // Taken once: what is typed from now on is not overwritten when the page comes again.
+        history.replaceState(null, "", location.pathname);
+        takeCall(asked);
+    }
 
     tryForm.addEventListener("submit", (event) => {
         event.preventDefault();
