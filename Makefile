@@ -20,6 +20,7 @@ test-slow: $(VENV)/.dev-installed
 test-conformance: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m conformance $(PYTEST_ARGS)
 
+# Accessibility is judged by axe-core, an npm package: cd tests/browser && npm ci
 test-browser: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
 

@@ -9,13 +9,19 @@ from django.db.migrations.operations import AddIndex
 class AddIndexOnline(AddIndexConcurrently):
     """On PostgreSQL rows are written meanwhile; elsewhere it is an ordinary ``AddIndex``.
 
-    For a migration that is not atomic.
+    For a migration that is not atomic, and so may have been cut off: what an earlier attempt left
+    of the index, on PostgreSQL perhaps an invalid one, is dropped first.
     """
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        kind = AddIndexConcurrently if _is_postgresql(schema_editor) else AddIndex
+        is_postgresql = _is_postgresql(schema_editor)
+        name = schema_editor.quote_name(self.index.name)
+        schema_editor.execute(
+            f"DROP INDEX {'CONCURRENTLY ' if is_postgresql else ''}IF EXISTS {name}"
+        )
+        kind = AddIndexConcurrently if is_postgresql else AddIndex
         kind.database_forwards(self, app_label, schema_editor, from_state, to_state)
 
     def database_backwards(

@@ -61,8 +61,19 @@ def is_api_key_id(text: str) -> bool:
     )
 
 
-def generate_pin() -> str:
-    return f"{secrets.randbelow(10**PIN_LENGTH):0{PIN_LENGTH}d}"
+def derive_pin(code_id: object, pepper_version: int) -> str:
+    """The PIN of the code with that random id: the same at each call, and kept nowhere.
+
+    So a delivery that is tried again sends the code of the first try. Without the pepper it is
+    as random as an HMAC. Raises ``KeyError`` for a pepper that is retired.
+    """
+    number = int(_hmac(pepper_version, f"pin-of-code:{code_id}"), 16)
+    return f"{number % 10**PIN_LENGTH:0{PIN_LENGTH}d}"
+
+
+def newest_pepper() -> int:
+    """The version of the pepper that is used for what is new."""
+    return next(iter(settings.PEPPERS))
 
 
 def is_well_formed(secret: object, kind: SecretKind) -> bool:
@@ -77,7 +88,7 @@ def is_well_formed(secret: object, kind: SecretKind) -> bool:
 
 def digest(secret: str) -> Digest:
     """The digest to store, under the newest pepper."""
-    version = next(iter(settings.PEPPERS))
+    version = newest_pepper()
     return Digest(_hmac(version, secret), version)
 
 
@@ -88,7 +99,7 @@ def digests(secret: str) -> list[str]:
 
 def matches(secret: str, stored: Digest | None) -> bool:
     """Whether the secret is the stored one; as long for a row that does not exist (``None``)."""
-    version = next(iter(settings.PEPPERS)) if stored is None else stored.pepper_version
+    version = newest_pepper() if stored is None else stored.pepper_version
     if version not in settings.PEPPERS:
         return False
     computed = _hmac(version, secret)

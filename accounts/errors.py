@@ -1,5 +1,7 @@
 """What the flows of this app refuse to do. Bad fields are Django's ``ValidationError``."""
 
+from datetime import datetime
+
 
 class ForbiddenError(Exception):
     """The actor may not do this to that object."""
@@ -15,3 +17,15 @@ class RateLimitedError(Exception):
 
 class NotFoundError(Exception):
     """There is no such object within the actor's reach."""
+
+
+class DeliveryError(Exception):
+    """A message was not taken, and will not be. The text never quotes the message."""
+
+
+class TryAgainError(DeliveryError):
+    """A message was not taken for a reason that passes: worth trying again until ``give_up_at``."""
+
+    def __init__(self, message: str, *, give_up_at: datetime | None = None) -> None:
+        super().__init__(message)
+        self.give_up_at = give_up_at

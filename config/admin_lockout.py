@@ -12,10 +12,10 @@ from axes.handlers.base import AbstractAxesHandler, AxesBaseHandler
 from axes.models import AccessFailureLog
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts.admin_login_lock import end_of_lock
 from accounts.email_address import canonical_email, validate_typed_email
 from accounts.models import User
 from config.http.client_address import client_address
@@ -39,20 +39,10 @@ def locked_until(request: HttpRequest) -> dt.datetime | None:
     of_user = AccessFailureLog.objects.filter(username=typed_user_name(request))
     at_address = of_user.filter(ip_address=_counted_address(request))
     ends = (
-        _end_of_lock(at_address, settings.ADMIN_LOGIN_FAILURES_PER_USER_AND_ADDRESS),
-        _end_of_lock(of_user, settings.ADMIN_LOGIN_FAILURES_PER_USER),
+        end_of_lock(at_address, settings.ADMIN_LOGIN_FAILURES_PER_USER_AND_ADDRESS),
+        end_of_lock(of_user, settings.ADMIN_LOGIN_FAILURES_PER_USER),
     )
     return max((end for end in ends if end is not None), default=None)
-
-
-def _end_of_lock(failures: QuerySet[Any], allowed: int) -> dt.datetime | None:
-    now = timezone.now()
-    recent = failures.filter(attempt_time__gt=now - settings.ADMIN_LOGIN_FAILURES_WITHIN)
-    latest = list(recent.order_by("-attempt_time").values_list("attempt_time", flat=True)[:allowed])
-    if len(latest) < allowed:
-        return None
-    end: dt.datetime = latest[0] + settings.ADMIN_LOGIN_COOL_OFF
-    return end if end > now else None
 
 
 def _counted_address(request: HttpRequest) -> str | None:

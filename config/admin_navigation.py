@@ -11,37 +11,38 @@ _GROUPS = (
     (
         "Scripts",
         (
-            ("Scripts", "code", "scripts_engine_script"),
-            ("Hooks", "webhook", "scripts_engine_hook"),
-            ("Runs", "play_circle", "scripts_engine_run"),
-            ("Secrets", "password", "scripts_engine_secret"),
-            ("Stored values", "database", "scripts_engine_storedvalue"),
+            ("Scripts", "code", "scripts_engine_script_changelist"),
+            ("Hooks", "webhook", "scripts_engine_hook_changelist"),
+            ("Runs", "play_circle", "scripts_engine_run_changelist"),
+            ("Secrets", "password", "scripts_engine_secret_changelist"),
+            ("Stored values", "database", "scripts_engine_storedvalue_changelist"),
         ),
     ),
     (
         "Identity",
         (
-            ("Organisations", "domain", "accounts_organisation"),
-            ("Users", "group", "accounts_user"),
-            ("API keys", "key", "accounts_apikey"),
-            ("Devices", "smartphone", "accounts_devicetoken"),
-            ("Sessions", "login", "sessions_api_session"),
+            ("Organisations", "domain", "accounts_organisation_changelist"),
+            ("Users", "group", "accounts_user_changelist"),
+            ("API keys", "key", "accounts_apikey_changelist"),
+            ("Devices", "smartphone", "accounts_devicetoken_changelist"),
+            ("Sessions", "login", "sessions_api_session_changelist"),
         ),
     ),
     (
         "PIN login",
         (
-            ("PIN challenges", "pin", "accounts_pinchallenge"),
-            ("PIN failures", "lock", "accounts_pinfailures"),
+            ("PIN challenges", "pin", "accounts_pinchallenge_changelist"),
+            ("PIN failures", "lock", "accounts_pinfailures_changelist"),
         ),
     ),
-    ("Audit", (("Audit log", "history", "accounts_authevent"),)),
+    ("Audit", (("Audit log", "history", "accounts_authevent_changelist"),)),
 )
 _SUPERUSERS_GROUP = (
     "System",
     (
-        ("Failed admin logins", "gpp_bad", "axes_accessfailurelog"),
-        ("Background tasks", "schedule", "django_tasks_database_dbtaskresult"),
+        ("Failed admin logins", "gpp_bad", "axes_accessfailurelog_changelist"),
+        ("Background tasks", "schedule", "django_tasks_database_dbtaskresult_changelist"),
+        ("Message delivery", "outgoing_mail", "message_delivery"),
     ),
 )
 
@@ -59,8 +60,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "title": title,
                 "separator": True,
                 "items": [
-                    {"title": name, "icon": icon, "link": reverse(f"admin:{model}_changelist")}
-                    for name, icon, model in items
+                    {"title": name, "icon": icon, "link": reverse(f"admin:{page}")}
+                    for name, icon, page in items
                 ],
             }
             for title, items in groups

@@ -14,8 +14,9 @@ from django.utils.safestring import mark_safe
 from django_otp import login as remember_verification
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.audit import record
 from accounts.errors import RateLimitedError
-from accounts.models import User
+from accounts.models import AuthEventKind, User
 from accounts.second_factor import enrolment, verification
 from accounts.second_factor.recovery_codes import count_recovery_codes, replace_recovery_codes
 from config.admin_code_form import CodeForm
@@ -26,6 +27,7 @@ from config.admin_entry import (
     note_login,
     note_refusal,
 )
+from config.http.origin import origin_of
 
 
 def second_factor(request: HttpRequest) -> HttpResponse:
@@ -67,11 +69,11 @@ def _act(request: HttpRequest, code: str) -> HttpResponse | None:
         return None
     if "turn_off" in request.POST:
         enrolment.remove(user)
-        _write_history(request, user, "Turned off the second factor.")
+        _write_down(request, user, "Turned off the second factor.", "turned-off")
         messages.success(request, "The second factor is off.")
         return redirect("admin:second_factor")
     codes = replace_recovery_codes(user)
-    _write_history(request, user, "Made new recovery codes.")
+    _write_down(request, user, "Made new recovery codes.", "new-recovery-codes")
     return _show_recovery_codes(request, codes)
 
 
@@ -83,15 +85,23 @@ def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None
     device, codes = confirmed
     request.session.cycle_key()
     remember_verification(request, device)
-    _write_history(request, user, "Turned on the second factor.")
+    _write_down(request, user, "Turned on the second factor.", "turned-on")
     if was_outside:
         note_login(request)
     return _show_recovery_codes(request, codes)
 
 
-def _write_history(request: HttpRequest, user: User, what: str) -> None:
+def _write_down(request: HttpRequest, user: User, what: str, reason: str) -> None:
+    """In the history of the user, and in the audit log."""
     user_admin: ModelAdmin[Any] = site.get_model_admin(User)
     user_admin.log_change(request, user, what)
+    record(
+        AuthEventKind.SECOND_FACTOR_CHANGED,
+        origin_of(request),
+        user=user,
+        organisation=user.sole_organisation(),
+        reason=reason,
+    )
 
 
 def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:

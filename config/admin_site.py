@@ -27,11 +27,13 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
     def get_urls(self) -> list[URLPattern]:
         from config.admin_code_page import code_page  # noqa: PLC0415
+        from config.admin_message_delivery import message_delivery  # noqa: PLC0415
         from config.admin_second_factor import second_factor  # noqa: PLC0415
 
         return [
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
+            path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             # Also for who has given only the password yet.
             path("logout/", self.logout, name="logout"),
             # Nothing here has a page elsewhere to be viewed on.

@@ -49,6 +49,19 @@ def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[Che
     ]
 
 
+@register()
+def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.TASK_LEASE_SECONDS > settings.TASK_TIMEOUT_SECONDS:
+        return []
+    return [
+        Error(
+            "A task that is still running would be taken up by another worker.",
+            hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
+            id="moonhook.E003",
+        )
+    ]
+
+
 @register(Tags.security, deploy=True)
 def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.IS_PUBLIC_URL_HTTPS:

@@ -48,6 +48,15 @@ def integer(name: str, default: int, *, minimum: int = 0) -> int:
     return int(text)
 
 
+def integers(name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    """Comma-separated whole numbers; none at all for an empty text."""
+    text = env.str(name, default=",".join(map(str, default)))
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(part.isdecimal() for part in parts):
+        raise ImproperlyConfigured(f"{name} must list whole numbers like 5,20,60.")
+    return tuple(map(int, parts))
+
+
 def networks(name: str) -> list[IPv4Network | IPv6Network]:
     """A comma-separated list of networks in CIDR notation; empty without the variable."""
     try:

@@ -1,39 +1,29 @@
 """How gunicorn serves Moonhook. Everything here comes from config.settings."""
 
-import logging
 from typing import Any
 
 from django.conf import settings
-from gunicorn.glogging import Logger
 
-from config.http.redaction import redact
+from config.logs.gunicorn_logger import GunicornLogger
+from config.metrics.catalogue import SANDBOX_SLOTS
+from config.scrape.files import announce, forget, forget_the_dead, show_all
 from scripts_engine.lockdown_policy import require_lockdown
-
-
-class RedactingLogger(Logger):
-    """Call tokens travel in paths: they are taken out of every line."""
-
-    def atoms(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        atoms: dict[str, Any] = super().atoms(*args, **kwargs)
-        return {
-            name: redact(value) if isinstance(value, str) else value
-            for name, value in atoms.items()
-        }
-
-    def setup(self, cfg: Any) -> None:
-        super().setup(cfg)
-        for handler in self.error_log.handlers:
-            handler.addFilter(_redact_record)
 
 
 def on_starting(server: Any) -> None:
     """However gunicorn is started, production does not run scripts without the lockdown."""
     require_lockdown()
+    forget_the_dead()
 
 
-def _redact_record(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redact(record.getMessage()), ()
-    return True
+def post_worker_init(worker: Any) -> None:
+    announce("web")
+    show_all()
+    SANDBOX_SLOTS.set(settings.SANDBOX_SLOTS)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    forget(worker.pid)
 
 
 wsgi_app = "config.wsgi:application"
@@ -46,9 +36,6 @@ reuse_port = True
 keepalive = 5
 timeout = 60
 graceful_timeout = settings.GRACEFUL_TIMEOUT_SECONDS
-logger_class = RedactingLogger
-accesslog = "-"
-access_log_format = '%(h)s "%(r)s" %(s)s %(b)s %(M)sms'
-errorlog = "-"
+logger_class = GunicornLogger
 # A socket in the home directory that can stop the server: nobody asked for it.
 control_socket_disable = True

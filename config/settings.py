@@ -1,6 +1,8 @@
 """Every setting, read from the environment. docs/configuration.md explains each variable."""
 
+import os
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from config.environment import (
     choice,
     env,
     integer,
+    integers,
     networks,
     parse_peppers,
     required_in_production,
@@ -84,6 +87,7 @@ INSTALLED_APPS = [
     "graphene_django",
     "django_ace",
     "django_tasks",
+    "config.background",
     "django_tasks_db",
     "axes",
     "django_otp",
@@ -94,6 +98,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.http.request_id.RequestIdMiddleware",
+    "config.logs.request_context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -222,6 +227,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Background work and messages --------------------------------------------------------------
 
 TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}
+# How long after each failed attempt the next one is, for reasons that pass; their number bounds it.
+TASK_RETRY_SECONDS = integers("TASK_RETRIES", (5, 20, 60, 180, 600, 1800, 7200))
+TASK_TIMEOUT_SECONDS = integer("TASK_TIMEOUT", 30, minimum=1)
+# An attempt that has not ended by then was its worker's last.
+TASK_LEASE_SECONDS = integer("TASK_LEASE", 60, minimum=2)
 
 OUTBOX_DIR = DATA_DIR / "outbox"
 _email_url = required_in_production(
@@ -293,6 +303,11 @@ SESSIONS_PER_DEVICE_TOKEN = 10
 SESSIONS_PER_API_KEY = 100
 
 AUTH_EVENTS_KEPT = timedelta(days=400)
+# Runs leave by age or by number, whichever comes first; 0: not by that. Organisations may differ.
+RUNS_KEPT_DAYS = integer("RUNS_KEPT_DAYS", 30)
+RUNS_KEPT_PER_ORGANISATION = integer("RUNS_KEPT_PER_ORGANISATION", 100_000)
+TASKS_KEPT = timedelta(days=1)
+FAILED_TASKS_KEPT = timedelta(days=14)
 
 PIN_LIFETIME = timedelta(minutes=10)
 PIN_LIVE_CODES = 3
@@ -308,33 +323,61 @@ SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
 WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
 # More threads than slots: a web worker full of scripts still answers /session.
 WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
+# How long /readyz waits for an answer of what it asks.
+READINESS_TIMEOUT_SECONDS = 2
 GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
 
 # --- Logging -----------------------------------------------------------------------------------
 
+IS_LOG_JSON = (
+    choice("LOG_FORMAT", "json" if IS_PRODUCTION else "console", ("json", "console")) == "json"
+)
+IS_ACCESS_LOGGED = choice("ACCESS_LOG", "on", ("on", "off")) == "on"
+LOGGING_CONFIG = "config.logs.setup.configure_logs"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "filters": {"redact": {"()": "config.http.redaction.RedactSecrets"}},
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["redact"],
-        }
+    "formatters": {
+        "event": {"()": "config.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
     },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
-        # 4xx answers are the clients' business and stand in the access log already.
-        "django.request": {"level": "ERROR"},
+        # A status of 4xx or 5xx stands in the access log; exceptions are written down by
+        # config.logs.request_context.
+        "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # Every attempt to reconnect; requests that find no connection say so themselves.
         "psycopg.pool": {"level": "ERROR"},
+        # What they say at DEBUG holds whole messages, codes among them, and addresses that
+        # scripts call, with whatever secret stands in those.
+        "apprise": {"level": "INFO"},
+        "urllib3": {"level": "INFO"},
     },
 }
+
+# --- Metrics -----------------------------------------------------------------------------------
+
+ARE_METRICS_ON = choice("METRICS", "off", ("on", "off")) == "on"
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_NETWORKS = networks("METRICS_NETWORKS")
+# Each process of this node keeps its counts in files there.
+METRICS_DIR = Path(env.str("PROMETHEUS_MULTIPROC_DIR", default=str(DATA_DIR / "metrics"))).resolve()
+if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
+    raise ImproperlyConfigured("METRICS_TOKEN must have at least 16 characters.")
+if ARE_METRICS_ON:
+    if not METRICS_TOKEN and not METRICS_NETWORKS:
+        if IS_PRODUCTION:
+            raise ImproperlyConfigured(
+                "METRICS=on needs METRICS_TOKEN or METRICS_NETWORKS: "
+                "production does not show its numbers to everybody."
+            )
+        METRICS_NETWORKS = [ip_network("127.0.0.0/8"), ip_network("::1/128")]
+    # Where prometheus_client looks for it.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
+    MIDDLEWARE.insert(0, "config.scrape.request_metrics.RequestMetrics")
 
 UNFOLD = {
     "SITE_TITLE": "Moonhook",
@@ -344,7 +387,14 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
-    "STYLES": [lambda request: static("moonhook/admin.css")],
+    "STYLES": [
+        lambda request: static("moonhook/admin.css"),
+        lambda request: static("moonhook/accessible.css"),
+    ],
+    "SCRIPTS": [
+        lambda request: static("moonhook/accessible.js"),
+        lambda request: static("moonhook/forget_typed.js"),
+    ],
     "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
     "ACCOUNT": {"navigation": "config.admin_navigation.account_links"},
     "COMMAND": {"search_models": False},

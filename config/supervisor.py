@@ -1,6 +1,7 @@
 """gunicorn and the background worker under one parent: they start, stop and fail together."""
 
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
 
 STOP_GRACE_SECONDS = 5
 POLL_SECONDS = 0.2
@@ -47,7 +50,7 @@ class Supervisor:
         if ended is None:
             return 0
         status = self._processes[ended].returncode
-        print(f"moonhook: the {ended} ended with status {status}; stopped.", file=sys.stderr)
+        logger.critical("The %s ended with status %s; stopped.", ended, status)
         return 1
 
     def _ask_to_stop(self, signal_number: int, frame: FrameType | None) -> None:

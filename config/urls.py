@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 from config.graphql.endpoints import admin_graphql, user_graphql
 from config.health import healthz, readyz
 from config.openapi import serve_openapi
+from config.scrape.view import metrics
 
 urlpatterns = [
     path("", include("hooks.urls")),
@@ -20,6 +21,7 @@ urlpatterns = [
     path("openapi.json", serve_openapi, name="openapi"),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
 ]
 
 handler400 = "config.http.fallbacks.bad_request"

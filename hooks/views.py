@@ -6,9 +6,11 @@ from math import ceil
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from structlog.contextvars import bind_contextvars
 
 from config.http.problems import Problem, ProblemCode, problem_response
 from config.http.unavailable import DATABASE_ERRORS, unavailable
+from config.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
@@ -37,11 +39,13 @@ def hook_view(*methods: str) -> Callable[[View], View]:
                     )
                 return protected(view(request, **address))
             except Problem as problem:
+                HOOK_REFUSALS.inc(problem.code)
                 return protected(problem_response(request, problem))
             except RunNotRecordedError as error:
                 not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
                 return protected(problem_response(request, not_recorded))
             except (*DATABASE_ERRORS, SandboxUnavailable) as error:
+                HOOK_REFUSALS.inc(ProblemCode.UNAVAILABLE)
                 return protected(problem_response(request, unavailable(request, error)))
 
         return answer
@@ -57,6 +61,7 @@ def call_by_url(
     hook = hook_of_url(organisation_id, script_id, call_token)
     if hook is None:
         raise Problem(ProblemCode.NOT_FOUND)
+    _bind(hook)
     if request.method == "HEAD":
         return HttpResponse()
     return _run(request, hook, event_of(request))
@@ -69,6 +74,7 @@ def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: st
     hook = hook_of_basic_auth(organisation_id, script_id, authorization)
     if hook is None:
         raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
+    _bind(hook)
     return _run(request, hook, event_of(request, without_headers=_OWN_CREDENTIALS))
 
 
@@ -76,6 +82,11 @@ def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: st
 def no_such_hook(request: HttpRequest) -> HttpResponse:
     """Any other address under /hook/: like a wrong one."""
     raise Problem(ProblemCode.NOT_FOUND)
+
+
+def _bind(hook: Hook) -> None:
+    """From here on the log tells whose call it is."""
+    bind_contextvars(organisation=hook.script.organisation_id, script=hook.script_id, hook=hook.pk)
 
 
 def _run(request: HttpRequest, hook: Hook, event: Event) -> HttpResponse:

@@ -8,3 +8,13 @@ class SourceError(Exception):
         super().__init__(message)
         self.message = message
         self.line = line
+
+    @property
+    def flaw(self) -> str:
+        """Lua's own message without the script's name and the line."""
+        _, found, flaw = self.message.partition(f":{self.line}: ")
+        return flaw if found else self.message
+
+
+class OrganisationInactiveError(Exception):
+    """Nothing of an organisation that is switched off runs."""

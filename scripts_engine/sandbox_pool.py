@@ -6,10 +6,11 @@ from functools import cache
 from django.conf import settings
 
 from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox_metrics import SandboxMetrics
 
 
 @cache
 def sandbox_pool() -> SandboxPool:
-    pool = SandboxPool(size=settings.SANDBOX_SLOTS)
+    pool = SandboxPool(size=settings.SANDBOX_SLOTS, observer=SandboxMetrics())
     atexit.register(pool.close)
     return pool

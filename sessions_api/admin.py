@@ -1,18 +1,22 @@
 """Open sessions: looked at and ended here."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
 
 from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
 from accounts.admin.decorators import action, display
-from accounts.admin.links import action_of, link, list_of, page_of
-from accounts.admin.panels import Panel, panel_of
-from accounts.admin.reach import administered_organisation_ids, own_users
+from accounts.admin.empty_state import EmptyState
+from accounts.admin.links import action_of, button, list_of, page_of
+from accounts.admin.panels import Link, Panel, panel_of
+from accounts.admin.reach import administered_organisation_ids, own_users, person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
@@ -20,6 +24,16 @@ from config.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.models import Session
 
+END_ALL = "sessions_api_session_end_all"
+
+_END_ALL = Question(
+    title="End all sessions",
+    consequences=(
+        "Their tokens are refused from now on. The devices stay valid and can open others: "
+        "revoke the devices to keep them out."
+    ),
+    button="End all",
+)
 _END = Question(
     title="End session",
     consequences=(
@@ -34,6 +48,12 @@ _END = Question(
 class SessionAdmin(ReadOnlyTenantModelAdmin):
     """Only live sessions: an ended one has no row, and an expired one has nothing to end."""
 
+    empty_state = EmptyState(
+        "A program opens a session with an API key, a person with a device, at POST /session. "
+        "Issue a key to open the first.",
+        "Issue API key",
+        "admin:accounts_apikey_add",
+    )
     list_display = (
         "owner",
         "shown_credential",
@@ -98,6 +118,23 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         self._end(request, session)
         return redirect(next_address(request, list_of(Session)))
 
+    def get_urls(self) -> list[URLPattern]:
+        end_all = self.admin_site.admin_view(self.end_all)
+        return [
+            path("of_user/<uuid:user_id>/end/", end_all, name=END_ALL),
+            *super().get_urls(),
+        ]
+
+    def end_all(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
+        """What the user's page offers: all their sessions that are open."""
+        user = get_object_or_404(own_users(request), pk=user_id)
+        sessions = list(Session.objects.of_user(user).with_owners())
+        if not is_confirmed(request):
+            return ask(self, request, _END_ALL, sessions)
+        for session in sessions:
+            self._end(request, session)
+        return redirect(page_of(user))
+
     @admin.action(description="End selected sessions", permissions=["end"])
     def end_selected(
         self, request: HttpRequest, queryset: QuerySet[Session]
@@ -110,19 +147,26 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
 
     def _end(self, request: HttpRequest, session: Session) -> None:
         self.log_deletions(request, [session])
-        end_session(session, origin=origin_of(request))
+        end_session(session, origin=origin_of(request), by=person(request))
         self.message_user(
             request, f"A session of {self.owner(session)} has ended.", messages.SUCCESS
         )
+
+
+def _end_button(session: Session, back_to: str) -> SafeString:
+    address = action_of(session, "end", **{NEXT: back_to})
+    return button(address, "End", of=f"session of {session.created_at:%Y-%m-%d %H:%M}")
 
 
 @panel_of(User)
 def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
     if not own_users(request).filter(pk=user.pk).exists():
         return None
+    sessions = list(Session.objects.of_user(user).with_owners())
+    end_all = Link("End all sessions", reverse(f"admin:{END_ALL}", args=[user.pk]))
     return Panel(
         title="Sessions",
-        headers=("Device", "Opened", "Last used", "Expires", "From", ""),
+        headers=("Device", "Opened", "Last used", "Expires", "From", "Action"),
         rows=[
             (
                 session.device_token.label or "Without a label" if session.device_token else "",
@@ -130,11 +174,12 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
                 session.last_used_at,
                 session.expires_at,
                 session.client_address or "",
-                link(action_of(session, "end", **{NEXT: page_of(user)}), "End"),
+                _end_button(session, page_of(user)),
             )
-            for session in Session.objects.of_user(user).with_owners()
+            for session in sessions
         ],
         empty="No open session. A device of this person opens one at POST /session.",
+        links=(end_all,) if sessions else (),
     )
 
 
@@ -142,7 +187,7 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
 def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
     return Panel(
         title="Sessions",
-        headers=("Stated e-mail", "Opened", "Last used", "Expires", "From", ""),
+        headers=("Stated e-mail", "Opened", "Last used", "Expires", "From", "Action"),
         rows=[
             (
                 session.email,
@@ -150,7 +195,7 @@ def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
                 session.last_used_at,
                 session.expires_at,
                 session.client_address or "",
-                link(action_of(session, "end", **{NEXT: page_of(api_key)}), "End"),
+                _end_button(session, page_of(api_key)),
             )
             for session in Session.objects.live().filter(api_key=api_key)
         ],

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
+from structlog.contextvars import bind_contextvars
 
 from accounts.models import User
 from config.http.client_address import client_address
@@ -32,6 +33,9 @@ def authenticate_session(request: HttpRequest) -> Session:
             ProblemCode.SESSION_INVALID,
             headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
         )
+    bind_contextvars(session=session.pk)
+    if session.api_key is not None:
+        bind_contextvars(organisation=session.api_key.organisation_id)
     return session
 
 

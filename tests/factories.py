@@ -3,24 +3,32 @@
 import base64
 import json
 import uuid
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.test import Client
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
+from accounts.flows.choose_pin_channels import choose_pin_channels
 from accounts.flows.create_organisation import create_organisation
 from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.send_pin import make_code
+from accounts.flows.make_code import make_code
+from accounts.flows.send_pin import send_pin
+from accounts.ids import first_id_at
 from accounts.models import AuthEvent, Organisation, User
+from accounts.pin_delivery.channels import SendVia
+from config.background.worker import Worker
 from config.http.origin import NOWHERE
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
 from scripts_engine.flows.try_script import try_script
-from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.models import Hook, Run, Script, Trigger
 
 ECHO = 'return params.get("body")'
 
@@ -43,6 +51,30 @@ def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedA
 def make_pin(user: User) -> str:
     """A code as the worker makes it, without sending it."""
     return make_code(user.email, user)
+
+
+def deliver_pin(email: str, send_via: SendVia) -> None:
+    """Sends a code as the worker does, over one channel after the other."""
+    asked_at = timezone.now()
+    for channel in choose_pin_channels(email, send_via, asked_at):
+        send_pin(email, channel, asked_at)
+
+
+def work() -> None:
+    """Does the background work that is due, as the worker does, in the test's own transaction."""
+    worker = Worker(
+        queue_names=["*"],
+        excluded_queue_names=[],
+        backend_name="default",
+        interval=0,
+        batch=True,
+        startup_delay=False,
+        max_tasks=None,
+        worker_id="worker",
+    )
+    while (row := DBTaskResult.objects.ready().get_locked()) is not None:
+        row.claim(worker.worker_id)
+        worker.run_task(row)
 
 
 def make_device_token(
@@ -75,6 +107,21 @@ def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script
         setattr(made, field, value)
     event = Event(method="POST", query="", headers=(), body=body, client_address="")
     return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN).run
+
+
+def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
+    """A run as it would have been written at that time."""
+    return Run.objects.create(
+        id=uuid.UUID(int=first_id_at(at).int | uuid.uuid4().int % 2**62),
+        organisation=hook.script.organisation,
+        script=hook.script,
+        script_version=hook.script.current_version,
+        hook=hook,
+        trigger=Trigger.HOOK,
+        status=status,
+        started_at=at,
+        **{"queued_ms": 0, "duration_ms": 1, "response_status": 200, **fields},
+    )
 
 
 def reply_of(run: Run) -> str:

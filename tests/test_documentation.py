@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def variables_read() -> set[str]:
     """The environment variables that the settings read."""
     source = (ROOT / "config" / "settings.py").read_text()
-    calls = r'(?:env\.\w+|choice|integer|networks|required_in_production)\(\s*"([A-Z_]+)"'
+    calls = r'(?:env\.\w+|choice|integers?|networks|required_in_production)\(\s*"([A-Z_]+)"'
     return set(re.findall(calls, source))
 
 

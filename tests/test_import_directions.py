@@ -10,13 +10,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The first entry that a module starts with says what of the project it may import.
 MAY_IMPORT = {
+    "config.metrics": {"config.metrics"},
     "config.http": {"config.http"},
     "config": {"config", "accounts", "sessions_api", "scripts_engine", "hooks"},
-    "accounts": {"accounts", "config.http"},
-    "sessions_api": {"sessions_api", "accounts", "config.http"},
+    "accounts": {"accounts", "config.http", "config.metrics"},
+    "sessions_api": {"sessions_api", "accounts", "config.http", "config.metrics"},
     "scripts_engine.sandbox": {"scripts_engine.sandbox"},
-    "scripts_engine": {"scripts_engine", "accounts", "config.http"},
-    "hooks": {"hooks", "scripts_engine", "accounts", "config.http"},
+    "scripts_engine": {"scripts_engine", "accounts", "config.http", "config.metrics"},
+    "hooks": {"hooks", "scripts_engine", "accounts", "config.http", "config.metrics"},
 }
 OURS = ("config", "accounts", "sessions_api", "scripts_engine", "hooks", "tests")
 
@@ -98,6 +99,12 @@ def test_only_the_runtime_imports_lupa() -> None:
 
 def test_the_sandbox_knows_no_django() -> None:
     assert {m for m in importers_of("django") if is_within(m, "scripts_engine.sandbox")} == set()
+
+
+@pytest.mark.parametrize("library", ["prometheus_client", "django_prometheus"])
+def test_only_the_metrics_rooms_know_prometheus(library: str) -> None:
+    rooms = ("config.metrics.", "config.scrape.")
+    assert {m for m in importers_of(library) if not m.startswith(rooms)} == set()
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if ".graphql" in m and "config" not in m])

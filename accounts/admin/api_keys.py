@@ -1,18 +1,17 @@
 """API keys: issued here, with the secret shown once; revoked, never changed."""
 
-import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
+from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timeuntil
 from unfold.enums import ActionVariant
@@ -20,8 +19,10 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
 from accounts.admin.decorators import action, display
+from accounts.admin.empty_state import EmptyState
+from accounts.admin.key_commands import first_query_of
 from accounts.admin.labels import INFO, WARNING, label
-from accounts.admin.links import link_to, list_of, page_of
+from accounts.admin.links import action_of, link_to, list_of, page_of
 from accounts.admin.once import IssuedOnAdd, show_once
 from accounts.admin.overlap import OverlapForm
 from accounts.admin.panels import Link, Panel, panel_of
@@ -82,7 +83,27 @@ class IssueApiKeyForm(forms.ModelForm[ApiKey]):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
+    empty_state = EmptyState(
+        "A program needs a key to open sessions and to use Admin GraphQL. Issue one for each "
+        "program, so that each can be revoked by itself.",
+        "Issue API key",
+        "admin:accounts_apikey_add",
+    )
+    labels = {"expires_at": "Expires at (UTC)"}
+    help_texts = {
+        "organisation": "Whose key it is: programs with it reach this organisation and no other.",
+        "name": "What uses it, like “warehouse sync”: one program a key. Programs never see it.",
+        "expires_at": (
+            "From then on it is refused. Empty: never. Administrators are told by e-mail "
+            "30, 7 and 1 days before."
+        ),
+    }
+
+    class Media:
+        js = (Script("moonhook/copy.js", defer=True),)
+
     issue_button = "Issue API key"
+    change_form_outer_after_template = "admin/api_key_page.html"
     form = IssueApiKeyForm
     list_display = ("name", "key", "organisation", "state", "notices", "last_used_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
@@ -147,14 +168,33 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
             labels.append(label(f"Expires in {timeuntil(api_key.expires_at)}", WARNING))
         if api_key.is_unused:
             labels.append(label("Unused for 90 days", WARNING))
-        until = api_key.previous_valid_until
-        if until is not None and until > now:
+        until = _previous_until(api_key)
+        if until is not None:
             labels.append(label(f"Previous secret good until {until:%Y-%m-%d %H:%M}", INFO))
-        return format_html('<div class="mh-labels">{}</div>', SafeString("").join(labels))
+        joined = format_html_join("", "{}", ((one,) for one in labels))
+        return format_html('<div class="mh-labels">{}</div>', joined)
 
     @display(description="Allowed networks")
     def shown_networks(self, api_key: ApiKey) -> str:
         return ", ".join(api_key.allowed_networks) or "Anywhere"
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        api_key: ApiKey = self.get_or_404(request, object_id)
+        context = {
+            **(extra_context or {}),
+            "is_good": api_key.revoked_at is None and not api_key.is_expired,
+            "commands": first_query_of(api_key),
+            "previous_until": _previous_until(api_key),
+            "rotate": action_of(api_key, "rotate"),
+        }
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
 
     def save_model(
         self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm[ApiKey], change: bool
@@ -185,7 +225,8 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
                 "title": title,
                 "api_key": issued.api_key,
                 "secret": issued.secret,
-                "curl": _curl_for_a_session(issued),
+                "commands": first_query_of(issued.api_key, issued.secret),
+                "previous_until": _previous_until(issued.api_key),
                 "done": page_of(issued.api_key),
             },
         )
@@ -236,12 +277,10 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
         self.message_user(request, f"{api_key} is revoked.", messages.SUCCESS)
 
 
-def _curl_for_a_session(issued: IssuedApiKey) -> str:
-    body = {"uid": issued.api_key.key, "password": issued.secret, "credential": "ApiKey"}
-    return (
-        f"curl -sS {settings.PUBLIC_URL}/session"
-        f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
-    )
+def _previous_until(api_key: ApiKey) -> datetime | None:
+    """Until when the secret before the last rotation is good, if it still is."""
+    until = api_key.previous_valid_until
+    return until if until is not None and until > timezone.now() else None
 
 
 @panel_of(Organisation)

@@ -9,6 +9,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.paginator import InfinitePaginator
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.labels import DANGER, INFO, SUCCESS, WARNING
 from accounts.admin.moment_filter import MomentFilter
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
@@ -26,6 +27,8 @@ _COLOURS = {
     AuthEventKind.API_KEY_REVOKED: WARNING,
     AuthEventKind.CALL_TOKEN_ISSUED: SUCCESS,
     AuthEventKind.USER_DEACTIVATED: WARNING,
+    AuthEventKind.TEST_MESSAGE_SENT: SUCCESS,
+    AuthEventKind.TEST_MESSAGE_NOT_SENT: WARNING,
     AuthEventKind.RATE_LIMITED: DANGER,
     AuthEventKind.ADMIN_LOGIN: SUCCESS,
     AuthEventKind.ADMIN_LOGIN_REFUSED: DANGER,
@@ -37,6 +40,10 @@ _LABELS = {kind.value: _COLOURS.get(kind, INFO) for kind in AuthEventKind}
 class AuthEventAdmin(ReadOnlyTenantModelAdmin):
     """An organisation sees what concerns it; what concerns none is for superusers."""
 
+    empty_state = EmptyState(
+        "Every use of a credential is written down here: logins, PINs, keys, changes of users. "
+        "The first one appears by itself."
+    )
     list_display = (
         "shown_at",
         "shown_kind",

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from django import forms
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -29,7 +28,7 @@ def ask(
     model_admin: ModelAdmin[Any],
     request: HttpRequest,
     question: Question,
-    objects: Iterable[Model],
+    objects: Iterable[Any],
     form: forms.Form | None = None,
 ) -> TemplateResponse:
     """The page whose answer is the same request again, confirmed; ``form`` asks for more.

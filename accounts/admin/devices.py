@@ -1,24 +1,37 @@
 """Devices: what people logged in on by PIN. Revoked here, never made or changed."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
 from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
 from accounts.admin.decorators import action, display
-from accounts.admin.links import action_of, link, page_of
-from accounts.admin.panels import Panel, panel_of
-from accounts.admin.reach import own_users
+from accounts.admin.empty_state import EmptyState
+from accounts.admin.links import action_of, button, link, page_of
+from accounts.admin.panels import Link, Panel, panel_of
+from accounts.admin.reach import own_users, person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import DeviceToken, User
 from config.http.origin import origin_of
 
+REVOKE_ALL = "accounts_devicetoken_revoke_all"
+
+_REVOKE_ALL = Question(
+    title="Revoke all devices",
+    consequences=(
+        "All their sessions end at once, and none of these tokens opens another. "
+        "The person logs in again with a new PIN code, on each device."
+    ),
+    button="Revoke all",
+)
 _REVOKE = Question(
     title="Revoke device",
     consequences=(
@@ -31,6 +44,12 @@ _REVOKE = Question(
 
 @admin.register(DeviceToken)
 class DeviceAdmin(ReadOnlyTenantModelAdmin):
+    empty_state = EmptyState(
+        "A device appears when a person logs in on it with a PIN code. Add the person as a user, "
+        "and let them ask for a code.",
+        "Add user",
+        "admin:accounts_user_add",
+    )
     list_display = ("shown_label", "user", "state", "device", "created_at", "last_used_at")
     list_filter = (("user", ScopedAutocompleteFilter),)
     list_select_related = ("user",)
@@ -69,6 +88,23 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
         self._revoke(request, device_token)
         return redirect(next_address(request, page_of(device_token)))
 
+    def get_urls(self) -> list[URLPattern]:
+        revoke_all = self.admin_site.admin_view(self.revoke_all)
+        return [
+            path("of_user/<uuid:user_id>/revoke/", revoke_all, name=REVOKE_ALL),
+            *super().get_urls(),
+        ]
+
+    def revoke_all(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
+        """What the user's page offers: all their devices that are not revoked yet."""
+        user = get_object_or_404(own_users(request), pk=user_id)
+        live = list(_live_devices(user))
+        if not is_confirmed(request):
+            return ask(self, request, _REVOKE_ALL, live)
+        for device_token in live:
+            self._revoke(request, device_token)
+        return redirect(page_of(user))
+
     @admin.action(description="Revoke selected devices", permissions=["revoke"])
     def revoke_selected(
         self, request: HttpRequest, queryset: QuerySet[DeviceToken]
@@ -80,27 +116,37 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
         return None
 
     def _revoke(self, request: HttpRequest, device_token: DeviceToken) -> None:
-        revoke_device(device_token, origin=origin_of(request))
+        revoke_device(device_token, origin=origin_of(request), by=person(request))
         self.log_change(request, device_token, "Revoked.")
         self.message_user(request, f"{device_token} is revoked.", messages.SUCCESS)
+
+
+def _live_devices(user: User) -> QuerySet[DeviceToken]:
+    return user.device_tokens.filter(revoked_at__isnull=True).select_related("user")
 
 
 @panel_of(User)
 def devices_of_user(request: HttpRequest, user: User) -> Panel | None:
     if not own_users(request).filter(pk=user.pk).exists():
         return None
-    live = user.device_tokens.filter(revoked_at__isnull=True)
+    live = list(_live_devices(user))
+    revoke_all = Link("Revoke all devices", reverse(f"admin:{REVOKE_ALL}", args=[user.pk]))
     return Panel(
         title="Devices",
-        headers=("Device", "Created", "Last used", ""),
+        headers=("Device", "Created", "Last used", "Action"),
         rows=[
             (
                 link(page_of(device_token), device_token.label or "Without a label"),
                 device_token.created_at,
                 device_token.last_used_at or "Never",
-                link(action_of(device_token, "revoke", **{NEXT: page_of(user)}), "Revoke"),
+                button(
+                    action_of(device_token, "revoke", **{NEXT: page_of(user)}),
+                    "Revoke",
+                    of=device_token.label or "the device without a label",
+                ),
             )
             for device_token in live
         ],
         empty="No device. One appears here when this person logs in on it with a PIN code.",
+        links=(revoke_all,) if live else (),
     )

@@ -31,6 +31,17 @@ def link(address: str, text: object) -> SafeString:
     return format_html('<a class="text-link" href="{}">{}</a>', address, text)
 
 
+def button(address: str, text: str, *, of: str) -> SafeString:
+    """A link to a page that asks before it does something; ``of`` tells it from its neighbours."""
+    return format_html(
+        '<a class="mh-row-button border border-base-200 dark:border-base-700 rounded-default '
+        'text-important" href="{}">{}<span class="sr-only">{}</span></a>',
+        address,
+        text,
+        f" {of}" if of else "",
+    )
+
+
 def link_to(obj: Model) -> SafeString:
     return link(page_of(obj), obj)
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.reach import is_superuser, person
 from accounts.flows.reopen_admin_login import reopen_admin_login
 from config.http.origin import origin_of
@@ -16,6 +17,9 @@ from config.http.origin import origin_of
 
 @admin.register(AccessFailureLog)
 class LoginFailureAdmin(ModelAdmin):
+    empty_state = EmptyState(
+        "Wrong passwords at this admin's door stand here for an hour. There was none."
+    )
     list_display = ("username", "shown_at", "ip_address", "user_agent")
     search_fields = ("username",)
     search_help_text = "E-mail"

@@ -11,6 +11,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import administered_organisations
 from accounts.admin.tenancy import TenantInline
+from accounts.admin.user_form import ROLE_HELP
 from accounts.flows.add_member import add_member
 from accounts.flows.remove_member import remove_member
 from accounts.flows.update_user import update_user
@@ -37,7 +38,11 @@ class MembershipFormSet(PaginationInlineFormSet):
 class MemberForm(forms.ModelForm[Membership]):
     """A member by e-mail: who knows the address of a user may add them."""
 
-    email = forms.CharField(label="E-mail", widget=UnfoldAdminTextInputWidget)
+    email = forms.CharField(
+        label="E-mail",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Of somebody who is a user already, like ann@example.com.",
+    )
 
     class Meta:
         model = Membership
@@ -67,6 +72,7 @@ class MembersInline(TenantInline):
     form = MemberForm
     formset = MembershipFormSet
     fields = ("email", "role")
+    help_texts = {"role": ROLE_HELP}
     extra = 0
     hide_title = True
     verbose_name = "member"
@@ -91,6 +97,10 @@ class UserMembershipsInline(TenantInline):
     form = UserMembershipForm
     formset = MembershipFormSet
     fields = ("organisation", "role")
+    help_texts = {
+        "organisation": "Where the user becomes a member; they keep their other memberships.",
+        "role": ROLE_HELP,
+    }
     autocomplete_fields = ("organisation",)
     extra = 0
     hide_title = True

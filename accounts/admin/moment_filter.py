@@ -1,31 +1,26 @@
 """Rows of a stretch of time, found by the primary key."""
 
-import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 
-# An id may be older than the row's time: a run's is made when it is asked for.
-_LONGEST_WAIT = timedelta(minutes=1)
+from accounts.time_ordered import before, since
 
 
 class MomentFilter(RangeDateTimeFilter):
-    """By a time without an index, within the ids of that time, which are UUIDs of version 7 and
-    begin with it. What is no date and time is left out of account.
+    """By a time without an index, within the ids of that time. What is no date and time is left
+    out of account.
     """
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        since, until = self._typed("from"), self._typed("to")
-        name = self.parameter_name
-        if since is not None:
-            first = _id_at(since - _LONGEST_WAIT)
-            queryset = queryset.filter(**{f"{name}__gte": since, "pk__gte": first})
-        if until is not None:
-            after = _id_at(until + timedelta(seconds=1))
-            queryset = queryset.filter(**{f"{name}__lte": until, "pk__lt": after})
+        first, last = self._typed("from"), self._typed("to")
+        if first is not None:
+            queryset = queryset.filter(since(self.field_path, first))
+        if last is not None:
+            queryset = queryset.filter(before(self.field_path, last, inclusive=True))
         return queryset
 
     def _typed(self, end: str) -> datetime | None:
@@ -38,9 +33,3 @@ class MomentFilter(RangeDateTimeFilter):
             return moment.replace(tzinfo=UTC)
         except ValueError:
             return None
-
-
-def _id_at(moment: datetime) -> uuid.UUID:
-    """The lowest id of version 7 at that time."""
-    milliseconds = max(0, int(moment.timestamp() * 1000))
-    return uuid.UUID(int=(milliseconds << 80) | (7 << 76) | (2 << 62))

@@ -6,17 +6,34 @@ from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.members import MembersInline
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
 
+_RETENTION = ("runs_kept_days", "runs_kept")
+# What costs the installation, or cuts a tenant off, is not the tenant's to say.
+_SUPERUSERS = ("is_active", *_RETENTION)
+
 
 @admin.register(Organisation)
 class OrganisationAdmin(TenantModelAdmin):
     """Made and switched off by superusers; named and staffed by its administrators too."""
 
+    empty_state = EmptyState(
+        "Everything belongs to an organisation: users, API keys, scripts, runs. Add the first.",
+        "Add organisation",
+        "admin:accounts_organisation_add",
+    )
+    help_texts = {
+        "name": "As people know it, like “Acme GmbH”. It may change; the id and URLs stay.",
+        "is_active": (
+            "Switched off, all its keys, sessions and hooks are refused at once. Sessions that "
+            "ended by it stay ended when it is switched on again."
+        ),
+    }
     organisation_path = "pk"
     list_display = ("name", "is_active", "members", "created_at")
     list_filter = ("is_active",)
@@ -25,13 +42,17 @@ class OrganisationAdmin(TenantModelAdmin):
     search_help_text = "Name"
     inlines = (MembersInline,)
     add_fieldsets = ((None, {"fields": ("name",)}),)
-    fieldsets = ((None, {"fields": ("name", "is_active", "id", "created_at")}),)
+    fieldsets = (
+        (None, {"fields": ("name", "is_active", "id", "created_at")}),
+        ("Runs", {"fields": _RETENTION}),
+    )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["id", "created_at"] + ([] if is_superuser(request) else ["is_active"])
+        shown = ["id", "created_at"]
+        return shown if is_superuser(request) else [*shown, *_SUPERUSERS]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
         return () if obj is None else self.inlines

@@ -19,5 +19,8 @@ class OverlapForm(forms.Form):
         coerce=int,
         choices=[(int(time.total_seconds()), name) for name, time in _CHOICES.items()],
         widget=UnfoldAdminSelectWidget,
-        help_text="Time to bring the new one to wherever the old one is used.",
+        help_text=(
+            "Time to bring the new one to wherever the old one is used: both work meanwhile. "
+            "“Not at all”, if the old one leaked."
+        ),
     )

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.reach import own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlock_address import unlock_address
@@ -16,6 +17,12 @@ from config.http.origin import origin_of
 
 @admin.register(PinChallenge)
 class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
+    empty_state = EmptyState(
+        "A challenge appears when somebody asks for a PIN code. To see whether codes would "
+        "arrive, open a user and send a test message.",
+        "Users",
+        "admin:accounts_user_changelist",
+    )
     list_display = ("email", "user", "tries", "opened_at", "expires_at", "ended_at")
     list_select_related = ("user",)
     search_fields = ("email",)
@@ -29,6 +36,9 @@ class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
 
 @admin.register(PinFailures)
 class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
+    empty_state = EmptyState(
+        "Wrong PINs are counted here by address, from its first code on. Nothing is to be done."
+    )
     list_display = ("email", "state", "failures_today", "consecutive_failures", "day_started_at")
     search_fields = ("email",)
     search_help_text = "E-mail"

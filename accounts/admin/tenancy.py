@@ -6,7 +6,8 @@ autocompletes and under addresses typed by hand are the rows within reach
 and to change.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
 from django.db.models import ForeignKey, Model, QuerySet
@@ -14,6 +15,7 @@ from django.forms import Field, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.panels import panels_of
 from accounts.admin.reach import (
     administered_organisation_ids,
@@ -25,9 +27,15 @@ from accounts.ids import parse_uuid
 
 
 class _TenantChoices:
-    """Foreign keys offer what the person may see of the other model, without shortcuts to it."""
+    """Foreign keys offer what the person may see of the other model, without shortcuts to it.
+
+    ``help_texts`` and ``labels`` are words for the model's fields in the forms: what a field is,
+    its unit, an example, what a change does. The models' own are for programs.
+    """
 
     admin_site: Any
+    help_texts: ClassVar[Mapping[str, str]] = {}
+    labels: ClassVar[Mapping[str, str]] = {}
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
@@ -45,7 +53,11 @@ class _TenantChoices:
         field: Field | None = super().formfield_for_dbfield(  # type: ignore[misc]
             db_field, request, **kwargs
         )
-        if field is not None and isinstance(db_field, ForeignKey):
+        if field is None:
+            return None
+        field.help_text = self.help_texts.get(db_field.name, field.help_text)
+        field.label = self.labels.get(db_field.name, field.label)
+        if isinstance(db_field, ForeignKey):
             # The wrapper offers to add and change the other object in a window of its own.
             field.widget = getattr(field.widget, "widget", field.widget)
         return field
@@ -58,6 +70,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
     """
 
     organisation_path = "organisation"
+    empty_state: ClassVar[EmptyState | None] = None
     change_form_outer_after_template = "admin/panels.html"
     list_per_page = 50
 

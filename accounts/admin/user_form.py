@@ -10,6 +10,22 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.models import Membership, Organisation, Role, User
 
+ROLE_HELP = (
+    "Members log in and nothing more. Administrators who are staff too manage the organisation "
+    "in this admin."
+)
+PROFILE_HELP = {
+    "email": (
+        "What they log in with, like ann@example.com; PIN codes go there. A change makes codes "
+        "that are on their way worthless."
+    ),
+    "name": "What to call them in messages and lists, like “Ann Lee”. May stay empty.",
+    "phone": (
+        "With country code, like +491701234567. PIN codes by SMS go there: whoever holds the "
+        "number can log in. Empty: codes go by e-mail only."
+    ),
+}
+
 
 class NewUserForm(forms.ModelForm[User]):
     """Profile and first membership. ``organisations`` is what the person may choose from."""
@@ -20,12 +36,16 @@ class NewUserForm(forms.ModelForm[User]):
     organisation = forms.ModelChoiceField(
         Organisation.objects.none(),
         widget=AutocompleteSelect(Membership._meta.get_field("organisation"), site),
+        help_text=(
+            "The first one they belong to, and the only one that may change their profile. Others "
+            "can add them as a member later."
+        ),
     )
     role = forms.ChoiceField(
         choices=Role.choices,
         initial=Role.MEMBER,
         widget=UnfoldAdminSelectWidget,
-        help_text=Membership._meta.get_field("role").help_text,
+        help_text=ROLE_HELP,
     )
 
     class Meta:

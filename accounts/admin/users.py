@@ -16,12 +16,15 @@ from unfold.forms import AdminPasswordChangeForm
 
 from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import page_of
 from accounts.admin.members import UserMembershipsInline
 from accounts.admin.reach import administered_organisations, is_superuser, own_users
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
-from accounts.admin.user_form import NewUserForm
+from accounts.admin.user_form import PROFILE_HELP, NewUserForm
+from accounts.admin.user_locks import UserLocks
+from accounts.admin.user_test_message import UserTestMessage
 from accounts.audit import record
 from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
@@ -38,6 +41,8 @@ _SHARED = (
 )
 
 
+_STATES = ("pin_login", "admin_login", "password_state", "second_factor")
+
 _RESET = Question(
     title="Reset second factor",
     consequences=(
@@ -50,7 +55,24 @@ _RESET = Question(
 
 
 @admin.register(User)
-class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
+class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
+    empty_state = EmptyState(
+        "A user is a person who logs in by PIN code, and with a password to this admin if they "
+        "are staff. Add the first.",
+        "Add user",
+        "admin:accounts_user_add",
+    )
+    help_texts = PROFILE_HELP | {
+        "is_active": (
+            "Switched off, the user cannot log in, and every session of theirs ends at once, "
+            "for good."
+        ),
+        "is_staff": (
+            "May enter this admin, with a password. They see only organisations where they are "
+            "administrator."
+        ),
+        "is_superuser": "Sees and changes everything here, of every organisation.",
+    }
     add_form = NewUserForm
     form = forms.ModelForm
     change_password_form = AdminPasswordChangeForm
@@ -65,7 +87,13 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
     ordering = ("email",)
     filter_horizontal: ClassVar[tuple[str, ...]] = ()
     inlines = (UserMembershipsInline,)
-    actions_detail = ("set_password", "reset_second_factor")
+    actions_detail = (
+        "unlock_pin_login",
+        "unlock_admin_login",
+        "send_test_message",
+        "set_password",
+        "reset_second_factor",
+    )
     add_fieldsets = (
         (None, {"fields": ("email", "name", "phone")}),
         ("Membership", {"fields": ("organisation", "role")}),
@@ -118,7 +146,8 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
             return self.add_fieldsets
         if not obj.is_own:
             return ((None, {"fields": ("email", "created_at"), "description": _SHARED}),)
-        access = ["is_active", "is_staff", "password_state", "second_factor"]
+        access = ["is_active", "is_staff", "pin_login", "admin_login"]
+        access += ["password_state", "second_factor"]
         if is_superuser(request):
             access.insert(2, "is_superuser")
         return (
@@ -128,7 +157,7 @@ class UserAdmin(TenantModelAdmin, DjangoUserAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        always = ["id", "created_at", "last_login", "password_state", "second_factor"]
+        always = ["id", "created_at", "last_login", *_STATES]
         if obj is not None and not obj.is_own:
             return [*always, "email"]
         return always if is_superuser(request) else [*always, "is_staff"]

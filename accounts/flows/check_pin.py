@@ -14,6 +14,7 @@ from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
 from accounts.tasks import send_new_device_notice
 from config.http.origin import Origin
+from config.metrics.catalogue import PIN_CHECKS
 
 _SEPARATORS = re.compile(r"[\s-]+")
 _PIN = re.compile(rf"[0-9]{{{credentials.PIN_LENGTH}}}")
@@ -37,6 +38,7 @@ def check_pin(
     hit([windows.PIN_CHECKS_OF_CLIENT], "pin-check", network_of(origin.client_address))
     address = canonical_email(email)
     outcome = _evaluate(address, pin, device, label)
+    PIN_CHECKS.inc("refused" if isinstance(outcome, str) else "accepted")
     if isinstance(outcome, str):
         record_about_address(AuthEventKind.PIN_REFUSED, origin, address, outcome)
         return None
@@ -49,7 +51,9 @@ def check_pin(
         credential=device_token.pk,
     )
     if outcome.is_new_device:
-        send_new_device_notice.enqueue(str(device_token.pk), origin.client_address)
+        send_new_device_notice.enqueue(
+            str(device_token.pk), origin.client_address, request_id=origin.request_id
+        )
     return outcome.issued
 
 

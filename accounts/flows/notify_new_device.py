@@ -2,11 +2,15 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.template.loader import render_to_string
 
+from accounts.deliveries import delivering
 from accounts.models import DeviceToken
 
 
 def notify_new_device(device_token_id: str, client_address: str) -> None:
-    """Tells the user by e-mail of a device that logged in for the first time."""
+    """Tells the user by e-mail of a device that logged in for the first time.
+
+    Raises ``TryAgainError`` or ``DeliveryError``.
+    """
     device_token = DeviceToken.objects.select_related("user").filter(pk=device_token_id).first()
     if device_token is None:
         return
@@ -16,9 +20,10 @@ def notify_new_device(device_token_id: str, client_address: str) -> None:
         "client_address": client_address or "unknown",
         "public_url": settings.PUBLIC_URL,
     }
-    send_mail(
-        subject=render_to_string("messages/new_device_subject.txt", context).strip(),
-        message=render_to_string("messages/new_device.txt", context),
-        from_email=None,
-        recipient_list=[device_token.user.delivery_email],
-    )
+    with delivering(f"Notice of device {device_token.pk}"):
+        send_mail(
+            subject=render_to_string("messages/new_device_subject.txt", context).strip(),
+            message=render_to_string("messages/new_device.txt", context),
+            from_email=None,
+            recipient_list=[device_token.user.delivery_email],
+        )

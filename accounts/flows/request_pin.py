@@ -18,6 +18,11 @@ def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:
     validate_typed_email(email)
     address = canonical_email(email)
     hit([windows.PIN_SENDS_OF_CLIENT], "pin-send", network_of(origin.client_address))
-    hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)
-    deliver_pin.enqueue(address, send_via)
+    count_send_to(address)
+    deliver_pin.enqueue(address, send_via, request_id=origin.request_id)
     record(AuthEventKind.PIN_REQUESTED, origin, email=address)
+
+
+def count_send_to(address: str) -> None:
+    """Counts one more code to the canonical address. Raises ``RateLimitedError``."""
+    hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)

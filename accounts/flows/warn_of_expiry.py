@@ -2,19 +2,18 @@
 
 from datetime import timedelta
 
-from django.conf import settings
-from django.core.mail import send_mail
-from django.db.models import Q
-from django.template.loader import render_to_string
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import ApiKey, Role, User
+from accounts.tasks import warn_of_key
 
 NOTICE_DAYS = (30, 7, 1)
 
 
 def warn_of_expiry() -> int:
-    """Sends each notice that is due, once; how many keys were told of.
+    """Queues each notice that is due, once; how many keys are told of.
 
     A key is told of 30, 7 and 1 days before it ends. What was missed meanwhile is not sent late:
     the latest due notice stands for the earlier ones.
@@ -23,42 +22,29 @@ def warn_of_expiry() -> int:
 
 
 def _ending_keys() -> list[ApiKey]:
-    now = timezone.now()
-    return list(
-        ApiKey.objects.select_related("organisation").filter(
-            revoked_at__isnull=True,
-            organisation__is_active=True,
-            expires_at__gt=now,
-            expires_at__lte=now + timedelta(days=max(NOTICE_DAYS)),
-        )
-    )
+    ending = ApiKey.objects.expiring_within(timedelta(days=max(NOTICE_DAYS)))
+    return list(ending.select_related("organisation").filter(organisation__is_active=True))
 
 
+@transaction.atomic
 def _warn_if_due(api_key: ApiKey) -> bool:
     if api_key.expires_at is None:
         return False
     remaining = api_key.expires_at - timezone.now()
     due = min(days for days in NOTICE_DAYS if remaining <= timedelta(days=days))
-    # Claimed before it is sent: of two processes, one sends.
+    # Claimed along with queueing the mails: of two processes one does, and none is lost.
     claimed = ApiKey.objects.filter(
         Q(expiry_notice_days__isnull=True) | Q(expiry_notice_days__gt=due), pk=api_key.pk
     ).update(expiry_notice_days=due)
     if claimed:
-        _send(api_key)
+        for administrator in _administrators_of(api_key):
+            warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
     return bool(claimed)
 
 
-def _send(api_key: ApiKey) -> None:
-    administrators = User.objects.filter(
+def _administrators_of(api_key: ApiKey) -> QuerySet[User]:
+    return User.objects.filter(
         is_active=True,
         memberships__organisation=api_key.organisation,
         memberships__role=Role.ADMINISTRATOR,
     )
-    context = {"api_key": api_key, "public_url": settings.PUBLIC_URL}
-    for administrator in administrators:
-        send_mail(
-            subject=render_to_string("messages/key_expires_subject.txt", context).strip(),
-            message=render_to_string("messages/key_expires.txt", context),
-            from_email=None,
-            recipient_list=[administrator.delivery_email],
-        )

@@ -17,6 +17,11 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def of_organisation(self, organisation: Organisation) -> "ApiKeyQuerySet":
         return self.filter(organisation=organisation)
 
+    def expiring_within(self, span: timedelta) -> "ApiKeyQuerySet":
+        """Those that are good now and will not be then."""
+        now = timezone.now()
+        return self.filter(revoked_at__isnull=True, expires_at__gt=now, expires_at__lte=now + span)
+
     def find_by_key(self, key: str) -> "ApiKey | None":
         """Whether it may be used or not: ``refusal_of`` says so."""
         return self.select_related("organisation").filter(key=key).first()

@@ -34,6 +34,8 @@ class AuthEventKind(models.TextChoices):
     SECRET_SET = "secret.set"  # noqa: S105
     SECRET_DELETED = "secret.deleted"  # noqa: S105
     SECOND_FACTOR_CHANGED = "second-factor.changed"
+    TEST_MESSAGE_SENT = "test-message.sent"
+    TEST_MESSAGE_NOT_SENT = "test-message.not-sent"
     RATE_LIMITED = "rate.limited"
     ADMIN_LOGIN = "admin.login"
     ADMIN_LOGIN_REFUSED = "admin.login-refused"
@@ -42,6 +44,10 @@ class AuthEventKind(models.TextChoices):
 class AuthEventQuerySet(models.QuerySet["AuthEvent"]):
     def of_organisation(self, organisation: Organisation) -> "AuthEventQuerySet":
         return self.filter(organisation=organisation)
+
+    def sign_ins(self) -> "AuthEventQuerySet":
+        """Programs, devices and administrators who were let in."""
+        return self.filter(kind__in=[AuthEventKind.SESSION_OPENED, AuthEventKind.ADMIN_LOGIN])
 
 
 class AppendOnlyError(Exception):

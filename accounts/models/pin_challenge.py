@@ -1,3 +1,4 @@
+import uuid
 from datetime import datetime
 
 from django.conf import settings
@@ -99,6 +100,17 @@ class PinChallenge(models.Model):
         return any(compared)
 
 
+class PinCodeQuerySet(models.QuerySet["PinCode"]):
+    def newest_since(self, email: str, first_id: uuid.UUID) -> "PinCode | None":
+        """The newest code of the canonical address whose id is not below that one."""
+        return (
+            self.select_related("challenge__user")
+            .filter(challenge__email=email, pk__gte=first_id)
+            .order_by("-pk")
+            .first()
+        )
+
+
 class PinCode(models.Model):
     """One code that was sent: only its digest, bound to the challenge."""
 
@@ -107,6 +119,8 @@ class PinCode(models.Model):
     digest = models.CharField(max_length=64)
     pepper_version = models.PositiveIntegerField()
     expires_at = models.DateTimeField()
+
+    objects = PinCodeQuerySet.as_manager()
 
     class Meta:
         verbose_name = "PIN code"

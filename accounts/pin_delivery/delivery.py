@@ -1,14 +1,13 @@
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from datetime import datetime
 
 from django.conf import settings
 
+from accounts.deliveries import delivering
 from accounts.models import User
 from accounts.pin_delivery.channels import Channel
 from accounts.pin_delivery.email_channel import send_pin_email
 from accounts.pin_delivery.sms_channel import send_pin_sms
-
-logger = logging.getLogger(__name__)
 
 _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
     Channel.EMAIL: send_pin_email,
@@ -16,21 +15,8 @@ _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
 }
 
 
-class DeliveryError(Exception):
-    """Some channel did not take the message; the text names the channels, never the code."""
-
-
-def deliver(user: User, pin: str, channels: Sequence[Channel]) -> None:
-    """Sends the PIN over every channel, the others too when one fails."""
+def deliver(user: User, pin: str, channel: Channel, give_up_at: datetime) -> None:
+    """Sends the PIN. Raises ``TryAgainError`` or ``DeliveryError``, without the code."""
     minutes = int(settings.PIN_LIFETIME.total_seconds() // 60)
-    failed = []
-    for channel in channels:
-        try:
-            _SENDERS[channel](user, pin, minutes)
-        except Exception as error:  # noqa: BLE001  (whatever a channel's library raises)
-            # Its kind only: the text may quote the message, and with it the code.
-            kind = type(error).__name__
-            logger.error("PIN for user %s was not sent by %s: %s", user.pk, channel, kind)  # noqa: TRY400
-            failed.append(channel)
-    if failed:
-        raise DeliveryError(f"not sent by {', '.join(failed)}")
+    with delivering(f"PIN for user {user.pk}", channel, give_up_at=give_up_at):
+        _SENDERS[channel](user, pin, minutes)

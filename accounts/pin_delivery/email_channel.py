@@ -1,15 +1,25 @@
-from django.core.mail import send_mail
+from pathlib import Path
+
+from django.core.mail import EmailMessage, get_connection
+from django.core.mail.backends.filebased import EmailBackend as Outbox
 from django.template.loader import render_to_string
 
 from accounts.models import User
 
 
 def send_pin_email(user: User, pin: str, minutes: int) -> None:
-    """Sends through ``EMAIL_URL``, or into the outbox where there is none."""
     context = {"user": user, "pin": pin, "minutes": minutes}
-    send_mail(
+    send_email(
+        user.delivery_email,
         subject=render_to_string("messages/pin_email_subject.txt", context).strip(),
-        message=render_to_string("messages/pin_email.txt", context),
-        from_email=None,
-        recipient_list=[user.delivery_email],
+        text=render_to_string("messages/pin_email.txt", context),
     )
+
+
+def send_email(address: str, *, subject: str, text: str) -> Path | None:
+    """Sends through ``EMAIL_URL``, or into the outbox where there is none: then its file."""
+    connection = get_connection()
+    EmailMessage(subject, text, None, [address], connection=connection).send()
+    if isinstance(connection, Outbox):
+        return Path(connection._get_filename())  # type: ignore[attr-defined]
+    return None

@@ -1,5 +1,6 @@
 import json
 import os
+from pathlib import Path
 from urllib.parse import quote
 
 from apprise import Apprise
@@ -8,34 +9,57 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from accounts.deliveries import RefusedError
 from accounts.models import User
+from accounts.pin_delivery.failures import UNKNOWN_GATEWAY, Failure, failure_of_gateway
+from accounts.pin_delivery.gateway_log import GatewayLog
 
 
-class SmsRefusedError(Exception):
-    """The gateway did not take the message."""
+class SmsRefusedError(RefusedError):
+    """The gateway did not take the message; ``failure`` says why to who reads the page."""
+
+    def __init__(self, message: str, failure: Failure, *, is_passing: bool) -> None:
+        super().__init__(message, is_passing=is_passing)
+        self.failure = failure
 
 
 def send_pin_sms(user: User, pin: str, minutes: int) -> None:
-    """Sends through the gateway of ``SMS_URL``, or into the outbox where there is none."""
+    if not user.phone:
+        raise RefusedError("the profile has no phone any more", is_passing=False)
     text = render_to_string("messages/pin_sms.txt", {"pin": pin, "minutes": minutes}).strip()
+    send_sms(user.phone, text)
+
+
+def send_sms(phone: str, text: str) -> Path | None:
+    """Sends through the gateway of ``SMS_URL``, or into the outbox where there is none: then its
+    file. Raises ``SmsRefusedError``.
+    """
     if settings.SMS_URL is None:
-        write_to_outbox(user.phone, text)
-    else:
-        send_through_gateway(settings.SMS_URL, user.phone, text)
+        return write_to_outbox(phone, text)
+    send_through_gateway(settings.SMS_URL, phone, text)
+    return None
 
 
 def send_through_gateway(url: str, phone: str, text: str) -> None:
-    """``url`` is in Apprise's notation, with ``{phone}`` for the number."""
+    """``url`` is in Apprise's notation, with ``{phone}`` for the number.
+
+    Raises ``SmsRefusedError`` when the gateway does not take the message.
+    """
     gateway = Apprise()
     if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
-        raise SmsRefusedError("SMS_URL is not an address that Apprise knows.")
+        raise SmsRefusedError(UNKNOWN_GATEWAY.words, UNKNOWN_GATEWAY, is_passing=False)
+    log = GatewayLog(gateway)
     if not gateway.notify(body=text):
-        raise SmsRefusedError("The SMS gateway did not take the message.")
+        reason = "no answer" if log.status is None else f"status {log.status}"
+        raise SmsRefusedError(
+            f"the gateway gave {reason}", failure_of_gateway(log.text), is_passing=log.is_passing
+        )
 
 
-def write_to_outbox(phone: str, text: str) -> None:
+def write_to_outbox(phone: str, text: str) -> Path:
     """One JSON file a message, named so that they sort by time; readable by its owner only."""
     settings.OUTBOX_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = settings.OUTBOX_DIR / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
+    path: Path = settings.OUTBOX_DIR / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump({"to": phone, "text": text}, file, indent=2)
+    return path

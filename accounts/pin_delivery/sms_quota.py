@@ -1,5 +1,7 @@
 """SMS cost money: to which countries, how many to a number, how many a day in all."""
 
+from enum import StrEnum
+
 import phonenumbers
 from django.conf import settings
 
@@ -8,17 +10,33 @@ from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 
 
-def may_send_sms(phone: str) -> bool:
-    """Whether one more SMS may go to the number; if so, it is counted."""
+class SmsRefusal(StrEnum):
+    """Why no SMS may go to a number."""
+
+    COUNTRY = "country"
+    NUMBER = "number-limit"
+    BUDGET = "daily-budget"
+
+
+def claim_sms(phone: str) -> SmsRefusal | None:
+    """Counts one more SMS to the number; or says why it may not be sent."""
     if settings.SMS_COUNTRIES and country_of(phone) not in settings.SMS_COUNTRIES:
-        return False
+        return SmsRefusal.COUNTRY
     try:
         hit([windows.SMS_OF_NUMBER], "sms-to", phone)
+    except RateLimitedError:
+        return SmsRefusal.NUMBER
+    try:
         if settings.SMS_DAILY_BUDGET:
             hit([windows.sms_budget(settings.SMS_DAILY_BUDGET)], "sms-in-all")
     except RateLimitedError:
-        return False
-    return True
+        return SmsRefusal.BUDGET
+    return None
+
+
+def may_send_sms(phone: str) -> bool:
+    """Whether one more SMS may go to the number; if so, it is counted."""
+    return claim_sms(phone) is None
 
 
 def country_of(phone: str) -> str | None:

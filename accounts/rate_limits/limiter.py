@@ -17,6 +17,7 @@ from limits.strategies import FixedWindowRateLimiter
 from accounts.errors import RateLimitedError
 from accounts.rate_limits.database_storage import DatabaseStorage
 from accounts.rate_limits.rest import Rest
+from config.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
 REDIS_REST_SECONDS = 10
@@ -35,6 +36,7 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
         return
     for window in windows:
         if not _hit(window, *identifiers):
+            RATE_LIMITED.inc(identifiers[0])
             raise RateLimitedError(_seconds_left(window, *identifiers))
 
 

@@ -11,6 +11,7 @@ PIN_SENDS_OF_CLIENT = RateLimitItemPerMinute(20, 10)
 PIN_CHECKS_OF_CLIENT = RateLimitItemPerMinute(60, 5)
 LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
 SMS_OF_NUMBER = RateLimitItemPerDay(5)
+TEST_MESSAGES_OF_PERSON = RateLimitItemPerHour(20)
 
 
 def sms_budget(per_day: int) -> RateLimitItem:

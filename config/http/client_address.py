@@ -2,6 +2,9 @@
 
 import ipaddress
 import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -17,10 +20,15 @@ def client_address(request: HttpRequest) -> str:
     was written by the client and is never read. With fewer entries than proxies somebody went
     around a proxy, and the socket's address is the truth.
     """
-    socket_address = request.META.get("REMOTE_ADDR", "")
+    return client_address_of(request.META)
+
+
+def client_address_of(environ: Mapping[str, Any]) -> str:
+    """The same from a WSGI environment."""
+    socket_address = environ.get("REMOTE_ADDR", "")
     proxies = settings.TRUSTED_PROXY_COUNT
     if proxies:
-        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
         if len(forwarded) >= proxies:
             return _canonical(forwarded[-proxies]) or _canonical(socket_address)
     return _canonical(socket_address)
@@ -30,6 +38,7 @@ def client_address(request: HttpRequest) -> str:
 _WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
 
 
+@lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
     text = text.strip()
     if match := _WITH_PORT.fullmatch(text):

@@ -1,24 +1,30 @@
 """Hooks: issued here, with the call token shown once; rotated, switched, deleted."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Model, QuerySet
+from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
 
 from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
-from accounts.admin.links import page_of
+from accounts.admin.empty_state import EmptyState
+from accounts.admin.links import action_of, link, page_of
 from accounts.admin.once import IssuedOnAdd, show_once
 from accounts.admin.overlap import OverlapForm
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from config.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.hook_calls import calls_of
+from scripts_engine.admin.hook_switch import SwitchableHooks
 from scripts_engine.flows.delete_hook import delete_hook
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
 from scripts_engine.flows.rotate_call_token import rotate_call_token
@@ -42,10 +48,28 @@ _DELETE = Question(
     button="Delete",
 )
 
+_KNOWN = ("hook_id", "created_at", "last_called", "previous_token")
+
 
 @admin.register(Hook)
-class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
+class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
+    empty_state = EmptyState(
+        "A hook is an address that runs one script. Issue one, and give its URL to whoever "
+        "shall call it.",
+        "Issue hook",
+        "admin:scripts_engine_hook_add",
+    )
+    help_texts = {
+        "script": "What runs when the hook is called. It cannot be changed: issue another hook.",
+        "name": "Who calls it, like “shop orders”: one hook a caller. The URL does not hold it.",
+        "is_enabled": "Switched off, it answers as if it did not exist: 404, and nothing runs.",
+    }
+
+    class Media:
+        js = (Script("moonhook/copy.js", defer=True),)
+
     issue_button = "Issue hook"
+    change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
     list_display = ("__str__", "script", "organisation", "is_enabled", "created_at")
@@ -58,19 +82,11 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
     search_help_text = "Name of hook or script"
     autocomplete_fields = ("script",)
     actions = ("enable_selected", "disable_selected", "delete_selected_by_flow")
-    actions_detail = ("rotate",)
+    actions_detail = ("rotate", "disable", "enable")
     add_fieldsets = ((None, {"fields": ("script", "name")}),)
     fieldsets = (
         (None, {"fields": ("script", "name", "is_enabled")}),
-        (
-            "Addresses",
-            {
-                "fields": ("shown_url", "shown_secure_url", "id", "created_at", "previous_token"),
-                "description": (
-                    "The call token was shown once, when it was made. If it is lost, rotate it."
-                ),
-            },
-        ),
+        (None, {"fields": _KNOWN}),
     )
 
     def delete_by_flow(self, obj: Hook) -> None:
@@ -82,26 +98,45 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
         return rows
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        shown = ["shown_url", "shown_secure_url", "id", "created_at", "previous_token"]
-        return shown if obj is None else [*shown, "script"]
+        return [*_KNOWN] if obj is None else [*_KNOWN, "script"]
 
     @display(description="Organisation", ordering="script__organisation")
     def organisation(self, hook: Hook) -> str:
         return hook.organisation.name
 
-    @display(description="URL")
-    def shown_url(self, hook: Hook) -> str:
-        return hook.url
+    @display(description="HookID")
+    def hook_id(self, hook: Hook) -> str:
+        return str(hook.pk)
 
-    @display(description="URL with Basic auth")
-    def shown_secure_url(self, hook: Hook) -> str:
-        return hook.secure_url
+    @display(description="Last called")
+    def last_called(self, hook: Hook) -> SafeString | str:
+        run = hook.runs.only("id", "started_at").first()
+        return "Never" if run is None else link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
 
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
-        until = hook.previous_valid_until
-        is_good = until is not None and until > timezone.now()
-        return f"Good until {until:%Y-%m-%d %H:%M} UTC" if is_good else "Worth nothing"
+        until = _previous_until(hook)
+        return "Worth nothing" if until is None else f"Good until {until:%Y-%m-%d %H:%M} UTC"
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        context = {
+            **(extra_context or {}),
+            "calls": calls_of(hook),
+            "hook_id": str(hook.pk),
+            "script": hook.script,
+            "is_callable": hook.is_callable,
+            "previous_until": _previous_until(hook),
+            "rotate": action_of(hook, "rotate"),
+        }
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
 
     def save_model(
         self, request: HttpRequest, obj: Hook, form: forms.ModelForm[Hook], change: bool
@@ -145,25 +180,16 @@ class HookAdmin(IssuedOnAdd, DeletedByFlowModelAdmin):
                 "title": title,
                 "hook_id": str(issued.hook.pk),
                 "call_token": issued.call_token,
-                "url": issued.hook.url_with(issued.call_token),
-                "secure_url": issued.hook.secure_url,
+                "calls": calls_of(issued.hook, issued.call_token),
+                "previous_until": _previous_until(issued.hook),
                 "done": page_of(issued.hook),
                 "script": issued.hook.script,
                 "script_page": page_of(issued.hook.script),
             },
         )
 
-    @admin.action(description="Enable selected hooks", permissions=["change"])
-    def enable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
-        self._switch(request, queryset, is_enabled=True)
 
-    @admin.action(description="Disable selected hooks", permissions=["change"])
-    def disable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
-        self._switch(request, queryset, is_enabled=False)
-
-    def _switch(self, request: HttpRequest, hooks: QuerySet[Hook], *, is_enabled: bool) -> None:
-        done = "Enabled" if is_enabled else "Disabled"
-        for hook in hooks:
-            update_hook(hook, is_enabled=is_enabled)
-            self.log_change(request, hook, f"{done}.")
-            self.message_user(request, f"{done} {hook}.", messages.SUCCESS)
+def _previous_until(hook: Hook) -> datetime | None:
+    """Until when the token before the last rotation is good, if it still is."""
+    until = hook.previous_valid_until
+    return until if until is not None and until > timezone.now() else None

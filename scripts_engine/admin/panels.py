@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
+from accounts.admin.confirmation import NEXT
 from accounts.admin.labels import DANGER, SUCCESS, label
-from accounts.admin.links import link, link_to, list_of, page_of
+from accounts.admin.links import action_of, button, link, link_to, list_of, page_of
 from accounts.admin.panels import Link, Panel, panel_of
 from accounts.models import Organisation
 from scripts_engine.admin.statuses import status_label
@@ -35,9 +36,16 @@ def scripts_of_organisation(request: HttpRequest, organisation: Organisation) ->
 def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
     return Panel(
         title="Hooks",
-        headers=("Name", "HookID", "State", "Created"),
+        headers=("Name", "HookID", "State", "Created", "", ""),
         rows=[
-            (link_to(hook), hook.pk, _enabled(hook.is_enabled), hook.created_at)
+            (
+                link_to(hook),
+                hook.pk,
+                _enabled(hook.is_enabled),
+                hook.created_at,
+                button(action_of(hook, "rotate"), "Rotate token", of=f"of {hook}"),
+                _switch(hook, back_to=page_of(script)),
+            )
             for hook in script.hooks.filter(deleted_at__isnull=True)
         ],
         empty="No hook. Issue one, and give its URL to whoever shall run this script.",
@@ -68,12 +76,14 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
     versions = script.versions.select_related("created_by", "created_with")[:_LATEST]
     return Panel(
         title="Versions",
-        headers=("Version", "Saved", "By"),
+        headers=("Version", "Saved", "By", "", ""),
         rows=[
             (
                 link(page_of(version), _number(version, script)),
                 version.created_at,
                 version.created_by or version.created_with or "",
+                button(page_of(version), "Changes", of=f"of version {version.number}"),
+                _restore(version, script),
             )
             for version in versions
         ],
@@ -104,6 +114,18 @@ def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
 def _number(version: ScriptVersion, script: Script) -> str:
     is_current = version.pk == script.current_version_id
     return f"{version.number} (current)" if is_current else str(version.number)
+
+
+def _switch(hook: Hook, *, back_to: str) -> str:
+    name = "disable" if hook.is_enabled else "enable"
+    address = action_of(hook, name, **{NEXT: back_to})
+    return button(address, name.capitalize(), of=str(hook))
+
+
+def _restore(version: ScriptVersion, script: Script) -> str:
+    if version.pk == script.current_version_id:
+        return ""
+    return button(action_of(version, "restore"), "Restore", of=f"version {version.number}")
 
 
 def _enabled(is_enabled: bool) -> str:

@@ -5,10 +5,11 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from unfold.widgets import UnfoldAdminTextareaWidget
 
+from scripts_engine.admin.lua_editor import LuaEditor
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
+from scripts_engine.flows.check_source import with_lua_line_ends
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Script
@@ -30,7 +31,7 @@ class ScriptForm(forms.ModelForm[Script]):
     source = forms.CharField(
         required=False,
         strip=False,
-        widget=UnfoldAdminTextareaWidget(
+        widget=LuaEditor(
             attrs={
                 "class": "source-code",
                 "rows": 20,
@@ -42,7 +43,7 @@ class ScriptForm(forms.ModelForm[Script]):
         help_text=(
             'Lua 5.4. params.get("body") is the payload; what the script returns is the reply: '
             "nothing, a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
-            "Saving compiles it and keeps the version before."
+            "Ctrl-Space completes, Ctrl-S saves. Saving compiles it and keeps the version before."
         ),
     )
 
@@ -53,9 +54,7 @@ class ScriptForm(forms.ModelForm[Script]):
             self.initial["source"] = _FIRST_SOURCE if is_new else self.instance.source
 
     def clean_source(self) -> str:
-        """With the line ends that Lua's own messages count; browsers send CRLF."""
-        source: str = self.cleaned_data["source"]
-        return source.replace("\r\n", "\n")
+        return with_lua_line_ends(self.cleaned_data["source"])
 
     def _post_clean(self) -> None:
         """The flows have the last word, as the last step of cleaning: they compile the source."""
@@ -66,6 +65,10 @@ class ScriptForm(forms.ModelForm[Script]):
             self._save_by_flow()
         except SourceError as error:
             self.add_error("source", ValidationError(_with_line(error), code="syntax"))
+            self.fields["source"].widget.attrs |= {
+                "data-error-line": error.line,
+                "data-error": error.flaw,
+            }
         except ValidationError as error:
             self.add_error(None, error)
         except (SandboxBusy, SandboxUnavailable):
@@ -93,8 +96,5 @@ class ScriptForm(forms.ModelForm[Script]):
 
 
 def _with_line(error: SourceError) -> str:
-    """Lua's own message, with the line in words in the place of script name and number."""
-    if error.line is None:
-        return error.message
-    _, found, message = error.message.partition(f":{error.line}: ")
-    return f"Line {error.line}: {message if found else error.message}"
+    where = "" if error.line is None else f"Line {error.line}: "
+    return where + error.flaw

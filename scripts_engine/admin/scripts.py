@@ -1,6 +1,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -9,12 +10,16 @@ from unfold.contrib.filters.admin import BooleanRadioFilter
 
 from accounts.admin.confirmation import Question
 from accounts.admin.decorators import action, display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import list_of
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.lua_reference import completions
 from scripts_engine.admin.script_form import ScriptForm
 from scripts_engine.admin.statuses import status_label
+from scripts_engine.admin.try_form import METHODS
+from scripts_engine.admin.try_it import TryItPages
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.delete_script import delete_script
 from scripts_engine.models import Hook, Run, Script
@@ -30,8 +35,28 @@ _DELETE = Question(
 
 
 @admin.register(Script)
-class ScriptAdmin(DeletedByFlowModelAdmin):
+class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
+    empty_state = EmptyState(
+        "A script is a Lua program that runs whenever one of its hooks is called. Write the first.",
+        "Write script",
+        "admin:scripts_engine_script_add",
+    )
+    labels = {"timeout_seconds": "Time limit (seconds)"}
+    help_texts = {
+        "organisation": "Whose script it is: it runs with that organisation's secrets and store.",
+        "name": "What lists and runs call it, like “shop orders”. No URL holds it.",
+        "timeout_seconds": (
+            "How long a run may take, http included: 10, at most 25. A longer one is ended; "
+            "its caller gets 504."
+        ),
+        "is_enabled": (
+            "Switched off, its hooks answer as if they did not exist; it can still be tried here."
+        ),
+    }
     form = ScriptForm
+    change_form_template = "admin/script.html"
+    change_form_outer_after_template = "admin/script_below.html"
+    compressed_fields = False
     list_display = ("name", "organisation", "is_enabled", "hook_count", "last_run", "updated_at")
     list_filter = (
         ("organisation", ScopedAutocompleteFilter),
@@ -70,8 +95,24 @@ class ScriptAdmin(DeletedByFlowModelAdmin):
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        fields = ("name", "source", "timeout_seconds", "is_enabled")
+        fields = (("name", "timeout_seconds", "is_enabled"), "source")
         return ((None, {"fields": ("organisation", *fields) if obj is None else fields}),)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Model | None = None,
+    ) -> HttpResponse:
+        context |= {
+            "completions": completions(),
+            "methods": METHODS,
+            "max_body_bytes": settings.HOOK_MAX_BODY_BYTES,
+        }
+        return super().render_change_form(request, context, add, change, form_url, obj)
 
     @display(description="Hooks", ordering="hooks_in_use")
     def hook_count(self, script: Any) -> int:

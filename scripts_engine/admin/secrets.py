@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.confirmation import Question
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.delete_secret import delete_secret
@@ -29,7 +30,10 @@ class SecretForm(forms.ModelForm[Secret]):
     value = forms.CharField(
         strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "autocomplete": "off"}),
-        help_text="Kept encrypted and never shown: to know it again, set it anew.",
+        help_text=(
+            "The password or key itself. Kept encrypted and never shown again; a new value is "
+            "used by the next run."
+        ),
     )
 
     def _post_clean(self) -> None:
@@ -48,6 +52,19 @@ class SecretForm(forms.ModelForm[Secret]):
 
 @admin.register(Secret)
 class SecretAdmin(DeletedByFlowModelAdmin):
+    empty_state = EmptyState(
+        "A secret is a password or key that scripts read by name, so that it stands in no source. "
+        "Set the first.",
+        "Add secret",
+        "admin:scripts_engine_secret_add",
+    )
+    help_texts = {
+        "organisation": "Whose scripts may read it: all of this organisation, and no others.",
+        "name": (
+            'What scripts call it, like SHOP_KEY: secrets.get("SHOP_KEY"). Letters, digits, '
+            "_, - and . are allowed. A known name gets the new value."
+        ),
+    }
     form = SecretForm
     delete_question = _DELETE
     list_display = ("name", "organisation", "created_at", "updated_at")

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from accounts.admin.decorators import display
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from scripts_engine.models import StoredValue
@@ -17,6 +18,12 @@ _LISTED_CHARACTERS = 80
 
 @admin.register(StoredValue)
 class StoredValueAdmin(ReadOnlyTenantModelAdmin):
+    empty_state = EmptyState(
+        "Scripts keep values between runs with store.set(key, value). The first one appears "
+        "here by itself.",
+        "Scripts",
+        "admin:scripts_engine_script_changelist",
+    )
     list_display = ("__str__", "beginning", "organisation", "updated_at", "expires_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
     list_select_related = ("organisation",)

@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 
 from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action
+from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import page_of
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
@@ -32,6 +33,11 @@ _RESTORE = Question(
 class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
     """A source as it was, and what it changed; reached from its script and from runs."""
 
+    empty_state = EmptyState(
+        "Each change of a script's source makes a version. Write a script to make the first.",
+        "Write script",
+        "admin:scripts_engine_script_add",
+    )
     organisation_path = "script__organisation"
     change_form_template = "admin/script_version.html"
     list_display = ("__str__", "created_at", "created_by", "created_with")

@@ -13,20 +13,25 @@ def check_source(organisation: Organisation, source: str, script_name: str) -> N
     Compiled in a sandbox of the organisation, because a compiler too may be attacked.
     """
     try:
-        validate_plain_text(source)
+        validate_source_text(source)
     except ValidationError as error:
         raise ValidationError({"source": error}) from None
-    encoded = source.encode()
-    if len(encoded) > MAX_SOURCE_BYTES:
-        raise ValidationError(
-            {
-                "source": ValidationError(
-                    f"A source may have at most {MAX_SOURCE_BYTES} bytes in UTF-8; "
-                    f"this one has {len(encoded)}.",
-                    code="max_length",
-                )
-            }
-        )
-    flaw = sandbox_pool().check_syntax(str(organisation.pk), encoded, script_name)
+    flaw = sandbox_pool().check_syntax(str(organisation.pk), source.encode(), script_name)
     if flaw is not None:
         raise SourceError(flaw.message, flaw.line)
+
+
+def validate_source_text(source: str) -> None:
+    """Raises ``ValidationError`` for what is no text, or too much of it, before it is compiled."""
+    validate_plain_text(source)
+    size = len(source.encode())
+    if size > MAX_SOURCE_BYTES:
+        raise ValidationError(
+            f"A source may have at most {MAX_SOURCE_BYTES} bytes in UTF-8; this one has {size}.",
+            code="max_length",
+        )
+
+
+def with_lua_line_ends(source: str) -> str:
+    """With the line ends that Lua's own messages count; browsers send CRLF."""
+    return source.replace("\r\n", "\n")

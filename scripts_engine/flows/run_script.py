@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from django.db import IntegrityError, OperationalError, close_old_connections, connection
+from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from config.http.redaction import REDACTED
 from config.http.unavailable import DATABASE_ERRORS
+from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.recorder import Recorder
@@ -67,6 +69,7 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     ran, and there is no run. Raises ``RunNotRecordedError``.
     """
     run_id = uuid7()
+    bind_contextvars(run=run_id)
     job = Job(
         source=subject.source.encode(),
         chunk_name=subject.script.name,
@@ -79,10 +82,17 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     )
     host = RunHost(subject.script.organisation)
     outcome = sandbox_pool().run(str(subject.script.organisation_id), job, host)
+    _count(subject.trigger, outcome)
     recorder = Recorder(hidden=host.revealed_secrets)
     run = _run_of(subject, event, run_id, outcome, recorder)
     _store(run)
     return FinishedRun(run, outcome)
+
+
+def _count(trigger: Trigger, outcome: Outcome) -> None:
+    RUNS.inc(_STATUS[outcome.kind].value, trigger.value)
+    RUN_DURATION.observe(outcome.duration_seconds, trigger.value)
+    RUN_QUEUE.observe(outcome.queue_seconds)
 
 
 def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:

@@ -1,3 +1,4 @@
+from scripts_engine.errors import OrganisationInactiveError
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.run_script import FinishedRun, Subject, run_script
@@ -9,8 +10,11 @@ def try_script(
 ) -> FinishedRun:
     """Runs the script at a person's or a program's wish; a disabled one too.
 
-    ``source`` is what to run in the place of the current version, without saving it.
+    ``source`` is what to run in the place of the current version, without saving it. Raises
+    ``OrganisationInactiveError``, ``SandboxBusy`` and ``SandboxUnavailable``: then nothing ran.
     """
+    if not script.organisation.is_active:
+        raise OrganisationInactiveError
     is_unsaved = source is not None and source != script.source
     return run_script(
         Subject(

@@ -112,11 +112,11 @@ class ScriptsQuery(graphene.ObjectType):
         if hook is not None:
             rows = rows.filter(hook=find_even_deleted(info, Hook, hook))
         if status is not None:
-            rows = rows.filter(status=enum_value(status))
-        if since is not None:
-            rows = rows.filter(started_at__gte=as_utc(since, "since"))
-        if until is not None:
-            rows = rows.filter(started_at__lt=as_utc(until, "until"))
+            rows = rows.ended_as(enum_value(status))
+        rows = rows.started_between(
+            None if since is None else as_utc(since, "since"),
+            None if until is None else as_utc(until, "until"),
+        )
         return page_of(rows, first, after)
 
     @staticmethod

@@ -7,7 +7,7 @@ from math import ceil
 
 from accounts.graphql.domain_errors import domain_errors
 from config.http.graphql_problem import GraphQLProblem
-from scripts_engine.errors import SourceError
+from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 logger = logging.getLogger(__name__)
@@ -19,6 +19,8 @@ def script_errors() -> Iterator[None]:
     try:
         with domain_errors():
             yield
+    except OrganisationInactiveError:
+        raise GraphQLProblem("FORBIDDEN", "The organisation is switched off.") from None
     except SourceError as error:
         raise GraphQLProblem(
             "BAD_USER_INPUT", error.message, field="source", line=error.line

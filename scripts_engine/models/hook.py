@@ -113,6 +113,11 @@ class Hook(models.Model):
         return self.script.organisation
 
     @property
+    def is_callable(self) -> bool:
+        """Whether a call runs something now; any other answers as if there were no hook."""
+        return self.is_enabled and self.script.is_enabled and self.organisation.is_active
+
+    @property
     def secure_url(self) -> str:
         """The address for Basic authentication with HookID and call token."""
         return f"{settings.PUBLIC_URL}/hook/secure/{self._path}"

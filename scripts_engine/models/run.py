@@ -1,7 +1,12 @@
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from uuid_utils.compat import uuid7
 
+from accounts import time_ordered
+from accounts.ids import first_id_at
 from accounts.models import ApiKey, Organisation
 from scripts_engine.models.hook import Hook
 from scripts_engine.models.script import Script
@@ -21,9 +26,48 @@ class Trigger(models.TextChoices):
     ADMIN = "admin", "Admin"
 
 
+# What is rare has indexes of its own, which cost the others nothing.
+_NOT_SUCCEEDED = ~Q(status=RunStatus.SUCCEEDED.value)
+_NOT_BY_HOOK = ~Q(trigger=Trigger.HOOK.value)
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def of_organisation(self, organisation: Organisation) -> "RunQuerySet":
         return self.filter(organisation=organisation)
+
+    def started_between(self, since: datetime | None, until: datetime | None) -> "RunQuerySet":
+        """Started at ``since`` or later and before ``until``; ``None`` is no bound."""
+        rows = self
+        if since is not None:
+            rows = rows.filter(time_ordered.since("started_at", since))
+        if until is not None:
+            rows = rows.filter(time_ordered.before("started_at", until))
+        return rows
+
+    def called_between(self, since: datetime, until: datetime) -> "RunQuerySet":
+        """Asked for in that time, by primary key alone: it can be counted without reading rows."""
+        return self.filter(pk__gte=first_id_at(since), pk__lt=first_id_at(until))
+
+    def not_succeeded(self) -> "RunQuerySet":
+        return self.filter(_NOT_SUCCEEDED)
+
+    def ended_as(self, status: str) -> "RunQuerySet":
+        """SQLite uses a partial index only where its own condition stands in the query."""
+        rows = self.filter(status=status)
+        return rows if status == RunStatus.SUCCEEDED else rows.filter(_NOT_SUCCEEDED)
+
+    def triggered_by(self, trigger: str) -> "RunQuerySet":
+        """Likewise."""
+        rows = self.filter(trigger=trigger)
+        return rows if trigger == Trigger.HOOK else rows.filter(_NOT_BY_HOOK)
+
+    def newer_than(self, run: "Run") -> "Run | None":
+        """The script's run after that one."""
+        return self.filter(script=run.script_id, pk__gt=run.pk).order_by("id").only("id").first()
+
+    def older_than(self, run: "Run") -> "Run | None":
+        """The script's run before that one."""
+        return self.filter(script=run.script_id, pk__lt=run.pk).order_by("-id").only("id").first()
 
 
 class Run(models.Model):
@@ -96,6 +140,30 @@ class Run(models.Model):
             models.Index(fields=["organisation", "-id"], name="run_of_organisation"),
             models.Index(fields=["script", "-id"], name="run_of_script"),
             models.Index(fields=["hook", "-id"], name="run_of_hook"),
+            models.Index(
+                fields=["-id", "status"], condition=_NOT_SUCCEEDED, name="run_not_succeeded"
+            ),
+            models.Index(
+                fields=["organisation", "-id", "status"],
+                condition=_NOT_SUCCEEDED,
+                name="run_not_succeeded_organisation",
+            ),
+            models.Index(
+                fields=["script", "-id", "status"],
+                condition=_NOT_SUCCEEDED,
+                name="run_not_succeeded_script",
+            ),
+            models.Index(
+                fields=["hook", "-id", "status"],
+                condition=_NOT_SUCCEEDED,
+                name="run_not_succeeded_hook",
+            ),
+            models.Index(fields=["-id", "trigger"], condition=_NOT_BY_HOOK, name="run_not_by_hook"),
+            models.Index(
+                fields=["organisation", "-id", "trigger"],
+                condition=_NOT_BY_HOOK,
+                name="run_not_by_hook_organisation",
+            ),
         ]
 
     def __str__(self) -> str:

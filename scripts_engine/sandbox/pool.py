@@ -19,6 +19,7 @@ from scripts_engine.sandbox.fork_client import ForkClient, ForkServerLost
 from scripts_engine.sandbox.host_call import HostHandler
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_words
+from scripts_engine.sandbox.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.outcome import Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
 from scripts_engine.sandbox.slots import FairSlots, NoSlot
@@ -85,6 +86,7 @@ class SandboxPool:
         tenant_share: int | None = None,
         queue_seconds: float = 1.0,
         runs_per_child: int = 1000,
+        observer: PoolObserver | None = None,
     ) -> None:
         """`tenant_share` is half of the slots, at least one, unless given."""
         if size < 1:
@@ -93,6 +95,7 @@ class SandboxPool:
         self._tenant_share = tenant_share or max(1, size // 2)
         self._queue_seconds = queue_seconds
         self._runs_per_child = runs_per_child
+        self._observer = observer or PoolObserver()
         self._start_empty()
         forget = weakref.WeakMethod(self._forget_inherited)
         os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
@@ -161,7 +164,7 @@ class SandboxPool:
     def _start_empty(self) -> None:
         self._lock = threading.Lock()
         self._starting = threading.Lock()
-        self._slots = FairSlots(self._size, self._tenant_share)
+        self._slots = FairSlots(self._size, self._tenant_share, self._observer)
         self._warm = WarmChildren()
         self._children = 0
         self._counts = Counter()
@@ -195,17 +198,19 @@ class SandboxPool:
             with self._slots.hold(tenant, self._queue_seconds):
                 child, conversation = self._send(tenant, frame, limits, host)
                 fate: Fate = "killed"
+                why_killed: KillReason | None = KillReason.HOST
                 try:
-                    ending, is_child_well = self._wait(
+                    ending, why_killed = self._wait(
                         child, conversation, limits, read_answer, is_traced
                     )
                     duration_seconds = time.monotonic() - conversation.started
                     logs = child.log_area.lines()
-                    if is_child_well:
+                    if why_killed is None:
                         fate = self._next_of(child, ending)
                 finally:
-                    self._part(child, fate)
-        except NoSlot:
+                    self._part(child, fate, why_killed)
+        except NoSlot as no_slot:
+            self._observer.refused(no_slot.reason)
             raise SandboxBusy(retry_after=1) from None
         return Outcome(
             kind=ending.kind,
@@ -253,28 +258,31 @@ class SandboxPool:
         limits: Limits,
         read_answer: Callable[[Sequence[Any], Limits], Ending],
         is_traced: bool,
-    ) -> tuple[Ending, bool]:
-        """How it ended, and whether the child may go on."""
+    ) -> tuple[Ending, KillReason | None]:
+        """How it ended, and why the child may not go on, if so."""
         client = self._client
         try:
-            return read_answer(conversation.wait(), limits), True
+            return read_answer(conversation.wait(), limits), None
         except DeadlinePassed:
             child.kill()
-            return endings.out_of_wall_time(limits, _line(child, is_traced)), False
+            ending = endings.out_of_wall_time(limits, _line(child, is_traced))
+            return ending, KillReason.WALL_TIME
         except ChildDied:
             # A child that only hung up must end too before anybody waits for its status.
             child.kill()
             status = client.exit_status(child.pid) if client else None
-            return endings.from_exit_status(status, limits, _line(child, is_traced)), False
+            ending = endings.from_exit_status(status, limits, _line(child, is_traced))
+            return ending, _reason_of_death(ending)
         except ProtocolError as error:
-            return endings.failed(f"the sandbox process broke the protocol: {error}"), False
+            ending = endings.failed(f"the sandbox process broke the protocol: {error}")
+            return ending, KillReason.PROTOCOL
 
     def _next_of(self, child: ChildProcess, ending: Ending) -> Fate:
         child.runs += 1
         worn_out = child.runs >= self._runs_per_child
         return "recycled" if worn_out or ending.kind == OutcomeKind.OUT_OF_MEMORY else "warm"
 
-    def _part(self, child: ChildProcess, fate: Fate) -> None:
+    def _part(self, child: ChildProcess, fate: Fate, why_killed: KillReason | None = None) -> None:
         """Put the child back among the warm ones, or end it."""
         with self._lock:
             if fate == "warm" and not self._is_closed:
@@ -283,6 +291,15 @@ class SandboxPool:
             self._children -= 1
             self._counts[fate] += 1
         child.end()
+        self._tell(fate, why_killed)
+
+    def _tell(self, fate: Fate, why_killed: KillReason | None) -> None:
+        if fate == "killed":
+            self._observer.killed(why_killed or KillReason.UNREACHABLE)
+        elif fate == "recycled":
+            self._observer.recycled()
+        elif fate == "evicted":
+            self._observer.evicted()
 
     def _take_warm(self, tenant: str) -> ChildProcess | None:
         with self._lock:
@@ -307,6 +324,7 @@ class SandboxPool:
         child.tenant = tenant
         with self._lock:
             self._counts["spawned"] += 1
+        self._observer.spawned()
         return child
 
     def _fork(self) -> ChildProcess:
@@ -351,6 +369,14 @@ def _first_word(child: ChildProcess) -> ChildProcess:
         child.end()
         raise SandboxUnavailable(f"a new sandbox process refuses to serve: {fields}")
     return child
+
+
+def _reason_of_death(ending: Ending) -> KillReason:
+    if ending.kind == OutcomeKind.TIMED_OUT:
+        return KillReason.CPU_TIME
+    if ending.kind == OutcomeKind.OUT_OF_MEMORY:
+        return KillReason.MEMORY
+    return KillReason.CRASHED
 
 
 def _line(child: ChildProcess, is_traced: bool) -> int | None:

@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from scripts_engine.sandbox.observer import BusyReason, PoolObserver
+
 
 class NoSlot(Exception):
     """No slot came free in time."""
+
+    def __init__(self, reason: BusyReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(eq=False, slots=True)
@@ -25,9 +31,10 @@ class FairSlots:
     A waiter whose tenant is at its share does not hold up those behind it.
     """
 
-    def __init__(self, size: int, tenant_share: int) -> None:
+    def __init__(self, size: int, tenant_share: int, observer: PoolObserver | None = None) -> None:
         self.size = size
         self.tenant_share = tenant_share
+        self._observer = observer or PoolObserver()
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
         self._busy = 0
@@ -64,11 +71,12 @@ class FairSlots:
             if waiter.granted.is_set():
                 return
             self._waiters.remove(waiter)
-        raise NoSlot
+            is_at_share = self._held[tenant] >= self.tenant_share
+        raise NoSlot(BusyReason.TENANT_SHARE if is_at_share else BusyReason.ALL_SLOTS)
 
     def _release(self, tenant: str) -> None:
         with self._lock:
-            self._busy -= 1
+            self._count(-1)
             self._held[tenant] -= 1
             if not self._held[tenant]:
                 del self._held[tenant]
@@ -84,5 +92,9 @@ class FairSlots:
         return self._busy < self.size and self._held[tenant] < self.tenant_share
 
     def _enter(self, tenant: str) -> None:
-        self._busy += 1
+        self._count(1)
         self._held[tenant] += 1
+
+    def _count(self, change: int) -> None:
+        self._busy += change
+        self._observer.slots_in_use(self._busy)

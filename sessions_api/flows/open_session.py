@@ -17,6 +17,7 @@ from accounts.plain_text import storable
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
 from config.http.origin import Origin
+from config.metrics.catalogue import SESSIONS_OPENED, SESSIONS_REFUSED
 from sessions_api.models import Credential, Session
 
 
@@ -48,11 +49,13 @@ def open_session(
     else:
         outcome = _open_with_device_token(uid, password, email, origin)
     if isinstance(outcome, _Refusal):
+        SESSIONS_REFUSED.inc(credential.value, outcome.reason)
         # Counted first: who floods us with failures does not fill the audit.
         client = network_of(origin.client_address)
         hit([windows.LOGIN_FAILURES_OF_CLIENT], "login-failure", client)
         record(AuthEventKind.SESSION_REFUSED, origin, **outcome._asdict())
         return None
+    SESSIONS_OPENED.inc(credential.value)
     session = outcome.session
     record(
         AuthEventKind.SESSION_OPENED,

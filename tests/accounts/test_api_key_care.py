@@ -21,6 +21,7 @@ from tests.factories import (
     make_script,
     open_session,
     post_session,
+    work,
 )
 
 ROTATE = """mutation($id: ID!, $overlap: Int) { rotateApiKey(id: $id, overlapSeconds: $overlap) {
@@ -159,6 +160,8 @@ def test_administrators_are_told_of_a_key_that_ends_soon_once_for_each_notice(
     ApiKey.objects.filter(name="till").update(expires_at=timezone.now() + timedelta(hours=20))
     told += [warn_of_expiry(), warn_of_expiry()]
 
+    work()
+
     assert told == [1, 0, 1, 0]
     assert [message.to for message in mail.outbox] == [[bob.delivery_email]] * 2
     assert "till" in mail.outbox[0].subject
@@ -172,4 +175,5 @@ def test_nobody_is_told_of_a_key_that_is_revoked_or_far_from_its_end(
     issue_api_key(acme, name="far", expires_at=timezone.now() + timedelta(days=31))
 
     assert warn_of_expiry() == 0
+    work()
     assert mail.outbox == []

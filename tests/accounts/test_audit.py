@@ -9,7 +9,6 @@ from django.test import Client
 from accounts.audit import record
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.revoke_api_key import revoke_api_key
-from accounts.flows.send_pin import send_pin
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from accounts.models.auth_event import AppendOnlyError
 from accounts.pin_delivery.channels import SendVia
@@ -18,6 +17,7 @@ from tests.factories import (
     admin_graphql,
     api_key_login,
     bearer,
+    deliver_pin,
     device_login,
     make_device_token,
     make_pin,
@@ -75,7 +75,7 @@ def test_why_a_pin_was_refused_is_on_record(alice: User) -> None:
 
 
 def test_a_code_is_on_record_with_its_channel_and_a_new_device_with_its_id(alice: User) -> None:
-    send_pin(alice.email, SendVia.EMAIL)
+    deliver_pin(alice.email, SendVia.EMAIL)
     issued = make_device_token(alice)
 
     assert kinds() == ["pin.sent", "device.added"]

@@ -77,8 +77,15 @@ def test_secrets_under_a_retired_pepper_are_refused() -> None:
 
 
 def test_a_pin_is_six_digits_with_leading_zeros() -> None:
-    pins = [credentials.generate_pin() for _ in range(2000)]
+    pins = [credentials.derive_pin(number, credentials.newest_pepper()) for number in range(2000)]
 
     assert {len(pin) for pin in pins} == {6}
     assert all(pin.isdecimal() and pin.isascii() for pin in pins)
     assert any(pin.startswith("0") for pin in pins)
+
+
+def test_a_code_has_the_same_pin_each_time_and_another_under_another_pepper() -> None:
+    with override_settings(PEPPERS=BOTH_PEPPERS):
+        pins = [credentials.derive_pin("a code's id", version) for version in (1, 1, 2)]
+
+    assert pins[0] == pins[1] != pins[2]

@@ -10,11 +10,10 @@ from django.core import mail
 from accounts.flows.check_pin import check_pin
 from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.revoke_device import revoke_device
-from accounts.flows.send_pin import send_pin
 from accounts.models import PinFailures, User
 from accounts.pin_delivery.channels import SendVia
 from config.http.origin import NOWHERE
-from tests.factories import make_device_token, make_pin
+from tests.factories import deliver_pin, make_device_token, make_pin
 
 OWN, STRANGE = uuid.uuid4(), uuid.uuid4()
 
@@ -87,7 +86,7 @@ def test_sms_beyond_the_daily_count_of_a_number_go_by_mail(
 ) -> None:
     settings.SMS_URL, settings.OUTBOX_DIR = None, tmp_path
     for _ in range(6):
-        send_pin(alice.email, SendVia.SMS)
+        deliver_pin(alice.email, SendVia.SMS)
 
     assert len(list(tmp_path.iterdir())) == 5
     assert len(mail.outbox) == 1
@@ -98,8 +97,8 @@ def test_sms_to_other_countries_go_by_mail(
 ) -> None:
     settings.SMS_URL, settings.OUTBOX_DIR = None, tmp_path
     settings.SMS_COUNTRIES = frozenset({"DE"})
-    send_pin(alice.email, SendVia.SMS)
-    send_pin(charlie.email, SendVia.SMS)
+    deliver_pin(alice.email, SendVia.SMS)
+    deliver_pin(charlie.email, SendVia.SMS)
 
     assert len(list(tmp_path.iterdir())) == 1
     assert [message.to for message in mail.outbox] == [[charlie.email]]
@@ -110,8 +109,8 @@ def test_sms_beyond_the_days_budget_go_by_mail(
 ) -> None:
     settings.SMS_URL, settings.OUTBOX_DIR = None, tmp_path
     settings.SMS_DAILY_BUDGET = 1
-    send_pin(alice.email, SendVia.SMS)
-    send_pin(charlie.email, SendVia.BOTH)
+    deliver_pin(alice.email, SendVia.SMS)
+    deliver_pin(charlie.email, SendVia.BOTH)
 
     assert len(list(tmp_path.iterdir())) == 1
     assert [message.to for message in mail.outbox] == [[charlie.email]]

@@ -9,12 +9,12 @@ from django.core.mail import EmailMessage
 from django.test import override_settings
 from django_tasks_db.models import DBTaskResult
 
+from accounts.errors import DeliveryError, TryAgainError
 from accounts.flows.request_pin import request_pin
-from accounts.flows.send_pin import send_pin
 from accounts.models import PinChallenge, User
 from accounts.pin_delivery.channels import SendVia
-from accounts.pin_delivery.delivery import DeliveryError
-from config.http.origin import NOWHERE
+from config.http.origin import Origin
+from tests.factories import deliver_pin
 from tests.servers import SmsGateway
 
 
@@ -28,15 +28,18 @@ def only(messages: list[EmailMessage]) -> EmailMessage:
 
 
 def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: User) -> None:
-    request_pin(" ALICE@example.com", SendVia.SMS, NOWHERE)
+    request_pin(" ALICE@example.com", SendVia.SMS, Origin(request_id="abc"))
 
     task = DBTaskResult.objects.get()
-    assert task.args_kwargs == {"args": ["alice@example.com", "sms"], "kwargs": {}}
+    assert task.args_kwargs == {
+        "args": ["alice@example.com", "sms"],
+        "kwargs": {"request_id": "abc"},
+    }
     assert PinChallenge.objects.count() == 0
 
 
 def test_the_mail_holds_the_code_and_the_subject_does_not(alice: User) -> None:
-    send_pin(alice.email, SendVia.EMAIL)
+    deliver_pin(alice.email, SendVia.EMAIL)
 
     message = only(mail.outbox)
     assert message.to == [alice.delivery_email]
@@ -46,7 +49,7 @@ def test_the_mail_holds_the_code_and_the_subject_does_not(alice: User) -> None:
 
 def test_an_sms_reaches_the_gateway(alice: User, sms_gateway: SmsGateway) -> None:
     with override_settings(SMS_URL=sms_gateway.url):
-        send_pin(alice.email, SendVia.SMS)
+        deliver_pin(alice.email, SendVia.SMS)
 
     [message] = sms_gateway.messages
     assert message["to"] == alice.phone
@@ -56,14 +59,14 @@ def test_an_sms_reaches_the_gateway(alice: User, sms_gateway: SmsGateway) -> Non
 
 def test_both_means_the_same_code_on_both_ways(alice: User, sms_gateway: SmsGateway) -> None:
     with override_settings(SMS_URL=sms_gateway.url):
-        send_pin(alice.email, SendVia.BOTH)
+        deliver_pin(alice.email, SendVia.BOTH)
 
     assert code_in(str(only(mail.outbox).body)) == code_in(sms_gateway.messages[0]["text"])
 
 
 def test_sms_without_a_phone_goes_by_mail(bob: User, sms_gateway: SmsGateway) -> None:
     with override_settings(SMS_URL=sms_gateway.url):
-        send_pin(bob.email, SendVia.SMS)
+        deliver_pin(bob.email, SendVia.SMS)
 
     assert only(mail.outbox).to == [bob.email]
     assert sms_gateway.messages == []
@@ -74,16 +77,16 @@ def test_a_refusing_gateway_fails_the_delivery_but_not_the_mail(
 ) -> None:
     sms_gateway.refuses = True
 
-    with override_settings(SMS_URL=sms_gateway.url), pytest.raises(DeliveryError) as raised:
-        send_pin(alice.email, SendVia.BOTH)
+    with override_settings(SMS_URL=sms_gateway.url), pytest.raises(TryAgainError) as raised:
+        deliver_pin(alice.email, SendVia.BOTH)
 
-    assert str(raised.value) == "not sent by sms"
+    assert str(raised.value) == "not sent by sms: the gateway gave status 503"
     assert len(mail.outbox) == 1
 
 
 def test_without_a_gateway_sms_are_written_to_the_outbox(alice: User, tmp_path: Path) -> None:
     with override_settings(SMS_URL=None, OUTBOX_DIR=tmp_path / "outbox"):
-        send_pin(alice.email, SendVia.SMS)
+        deliver_pin(alice.email, SendVia.SMS)
 
     [path] = (tmp_path / "outbox").iterdir()
     message = json.loads(path.read_text())
@@ -103,14 +106,14 @@ def test_a_server_that_quotes_the_message_brings_no_code_into_the_log(
 
     monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", refuse)
     with pytest.raises(DeliveryError):
-        send_pin(alice.email, SendVia.EMAIL)
+        deliver_pin(alice.email, SendVia.EMAIL)
 
-    assert "was not sent by email: SMTPDataError" in caplog.text
+    assert "was not sent by email: SMTPDataError 554" in caplog.text
     assert code_in(quoted[0]) not in caplog.text
 
 
 def test_no_code_is_logged(alice: User, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    send_pin(alice.email, SendVia.EMAIL)
+    deliver_pin(alice.email, SendVia.EMAIL)
 
     assert code_in(str(mail.outbox[0].body)) not in caplog.text

@@ -7,12 +7,12 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.send_pin import make_code, send_pin
+from accounts.flows.make_code import make_code
 from accounts.flows.update_user import update_user
 from accounts.models import DeviceToken, Organisation, PinChallenge, PinCode, PinFailures, User
 from accounts.pin_delivery.channels import SendVia
 from config.http.origin import NOWHERE
-from tests.factories import is_accepted, make_device_token, make_pin
+from tests.factories import deliver_pin, is_accepted, make_device_token, make_pin
 
 DEVICE = uuid.uuid4()
 
@@ -187,7 +187,7 @@ def test_an_inactive_user_cannot_log_in_with_a_code_from_before(alice: User) -> 
 
 
 def test_an_unknown_address_has_a_challenge_that_nobody_gets_the_code_of(db: None) -> None:
-    send_pin("nobody@example.com", SendVia.BOTH)
+    deliver_pin("nobody@example.com", SendVia.BOTH)
 
     assert PinChallenge.objects.get(email="nobody@example.com").user is None
     assert mail.outbox == []

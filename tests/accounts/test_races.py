@@ -12,8 +12,8 @@ from accounts.flows.authenticate import Authentication, authenticate_api_key
 from accounts.flows.check_pin import check_pin
 from accounts.flows.deactivate_user import deactivate_user
 from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.make_code import make_code
 from accounts.flows.rotate_api_key import rotate_api_key
-from accounts.flows.send_pin import make_code
 from accounts.flows.update_user import update_user
 from accounts.models import ApiKey, DeviceToken, Organisation, PinChallenge, PinFailures, User
 from config.http.origin import NOWHERE

@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 from django_tasks_db.models import DBTaskResult
 
-from accounts.flows.send_pin import send_pin
 from accounts.models import DeviceToken, PinChallenge, User
 from accounts.pin_delivery.channels import SendVia
 from tests.factories import (
     GraphQLAnswer,
+    deliver_pin,
     device_login,
     is_accepted,
     make_device_token,
@@ -53,7 +53,7 @@ def test_known_and_unknown_cost_the_same_queries(
     alice: User, django_assert_num_queries: Any
 ) -> None:
     make_pin(alice)
-    send_pin("nobody@example.com", SendVia.EMAIL)
+    deliver_pin("nobody@example.com", SendVia.EMAIL)
     wrong = "000000"
 
     for email in (alice.email, "nobody@example.com"):

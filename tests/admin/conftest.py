@@ -6,22 +6,11 @@ import pytest
 from django.test import Client
 
 from accounts.flows.update_user import update_user
-from accounts.models import (
-    ApiKey,
-    AuthEvent,
-    AuthEventKind,
-    DeviceToken,
-    Organisation,
-    PinChallenge,
-    PinFailures,
-    Role,
-    User,
-)
-from scripts_engine.flows.set_secret import set_secret
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret, StoredValue
-from sessions_api.models import Session
+from accounts.models import Organisation, Role, User
+from scripts_engine.models import Hook, Script
 from tests import factories
 from tests.admin import pages
+from tests.one_of_each import one_of_each
 
 
 @pytest.fixture(autouse=True)
@@ -96,30 +85,4 @@ def acme_hook(acme_script: Script) -> Hook:
 @pytest.fixture
 def globex_objects(globex: Organisation, charlie: User) -> dict[type, Any]:
     """One of each model, all of Globex, and all recognisable by the name."""
-    user = factories.make_user(
-        globex, "globex-member@example.org", name="Globex member", phone="+15550100199"
-    )
-    key = factories.make_api_key(globex, "Globex key")
-    script = factories.make_script(globex, "return 'Globex source'", "Globex script")
-    hook = factories.make_hook(script, "Globex hook").hook
-    device = factories.make_device_token(user, label="Globex phone").device_token
-    factories.make_pin(user)
-    factories.open_session(factories.api_key_login(key, email="globex-program@example.org"))
-    return {
-        Organisation: globex,
-        User: user,
-        ApiKey: key.api_key,
-        AuthEvent: AuthEvent.objects.of_organisation(globex).get(kind=AuthEventKind.API_KEY_ISSUED),
-        DeviceToken: device,
-        Session: Session.objects.get(),
-        Script: script,
-        ScriptVersion: script.current_version,
-        Hook: hook,
-        Run: pages.run_of(hook, body=b"Globex payload"),
-        Secret: set_secret(globex, name="GLOBEX_KEY", value="Globex value"),
-        StoredValue: StoredValue.objects.create(
-            organisation=globex, key=b"globex key", value='"Globex value"'
-        ),
-        PinChallenge: PinChallenge.objects.open_for(user.email),
-        PinFailures: PinFailures.objects.get(bucket=user.email),
-    }
+    return one_of_each(globex)

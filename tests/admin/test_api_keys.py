@@ -229,3 +229,44 @@ def test_a_key_is_never_changed_nor_deleted(as_root: Client, acme_key: IssuedApi
 
     assert (changed.status_code, deleted.status_code) == (403, 403)
     assert ApiKey.objects.get().name == "warehouse"
+
+
+def test_the_page_shows_the_commands_with_the_secrets_place(
+    as_bob: Client, acme_key: IssuedApiKey
+) -> None:
+    text = html.unescape(text_of(as_bob.get(page_of(acme_key.api_key))))
+
+    assert f'{{"uid": "{acme_key.api_key.key}", "password": "<secret>"' in text
+    assert "/admin/graphql" in text
+    assert page_of(acme_key.api_key, "rotate") in text
+
+
+def test_the_page_of_a_revoked_key_shows_no_commands(
+    as_bob: Client, acme_key: IssuedApiKey
+) -> None:
+    ApiKey.objects.update(revoked_at=timezone.now())
+
+    assert "curl" not in text_of(as_bob.get(page_of(acme_key.api_key)))
+
+
+def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_secret_is_good(
+    as_bob: Client, acme_key: IssuedApiKey
+) -> None:
+    page = page_of(acme_key.api_key)
+
+    shown_once = as_bob.post(
+        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"}
+    )
+
+    until = f"is good until {ApiKey.objects.get().previous_valid_until:%Y-%m-%d %H:%M} UTC"
+    assert until in text_of(shown_once)
+    assert until in text_of(as_bob.get(page))
+
+
+def test_notices_are_labels(as_bob: Client, acme_key: IssuedApiKey) -> None:
+    ApiKey.objects.update(expires_at=timezone.now() + timedelta(days=3))
+
+    text = text_of(as_bob.get(page_of(acme_key.api_key)))
+
+    assert '<div class="mh-labels"><span' in text
+    assert "&lt;span" not in text

@@ -1,11 +1,36 @@
-from django.test import Client
-from django.urls import reverse
+import json
+from datetime import timedelta
+from threading import Event
+from time import monotonic
+from typing import Any
 
-from accounts.models import Organisation, User
-from scripts_engine.models import Hook, Script
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.flows.issue_api_key import issue_api_key
+from accounts.models import ApiKey, AuthEventKind, Organisation, User
+from config.http.origin import NOWHERE
+from scripts_engine.models import Hook, Run, Script
+from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
+from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of
 
 HOME = reverse("admin:index")
+
+
+def past_run(hook: Hook, status: str = "succeeded", hours: float = 0, **fields: Any) -> Run:
+    at = timezone.now() - timedelta(hours=hours, seconds=1)
+    return factories.make_past_run(hook, at, status, **fields)
+
+
+def home_of(client: Client) -> Any:
+    """What the page's template is given."""
+    return client.get(HOME).context["home"]
 
 
 def test_root_is_told_to_add_an_organisation_first(as_root: Client) -> None:
@@ -52,3 +77,214 @@ def test_the_sidebar_has_what_the_person_may_see(as_bob: Client, as_root: Client
     assert list_of(Script) in text_of(as_bob.get(HOME))
     assert tasks not in text_of(as_bob.get(HOME))
     assert tasks in text_of(as_root.get(HOME))
+
+
+def test_runs_of_a_day_are_counted_by_outcome(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook, hours=1)
+    past_run(acme_hook, "failed", hours=2)
+    past_run(acme_hook, "failed", hours=3)
+    past_run(acme_hook, "timed-out", hours=4)
+    past_run(acme_hook, "failed", hours=25)
+
+    outcomes = home_of(as_bob).runs.outcomes
+
+    assert [(outcome.title, outcome.count) for outcome in outcomes.outcomes] == [
+        ("Succeeded", 1),
+        ("Failed", 2),
+        ("Timed out", 1),
+        ("Out of memory", 0),
+    ]
+    assert (outcomes.total, outcomes.not_succeeded) == (4, 3)
+
+
+def test_the_chart_has_the_counts_of_each_hour(as_bob: Client, acme_hook: Hook) -> None:
+    run = past_run(acme_hook, "failed", hours=5)
+
+    chart = json.loads(home_of(as_bob).runs.outcomes.chart)
+
+    failed = next(bars for bars in chart["datasets"] if bars["label"] == "Failed")
+    bars = dict(zip(chart["labels"], failed["data"], strict=True))
+    assert sum(bars.values()) == 1
+    assert bars[f"{run.started_at:%H}:00"] == 1
+
+
+def test_the_chart_is_also_told_in_words(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook)
+    past_run(acme_hook, "failed")
+
+    text = text_of(as_bob.get(HOME))
+
+    assert "2 in all, 1 succeeded, 1 failed, 0 timed out, 0 out of memory." in text
+    assert "<caption>Runs of the last 24 hours" in text
+
+
+def test_each_outcome_leads_to_its_runs(as_bob: Client, acme_hook: Hook) -> None:
+    failed, succeeded = past_run(acme_hook, "failed"), past_run(acme_hook)
+    outcomes = {outcome.title: outcome for outcome in home_of(as_bob).runs.outcomes.outcomes}
+
+    listed = text_of(as_bob.get(outcomes["Failed"].url))
+
+    assert page_of(failed) in listed
+    assert page_of(succeeded) not in listed
+
+
+def test_the_percentiles_stand_on_the_page(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook, duration_ms=12.5)
+    past_run(acme_hook, hours=2, duration_ms=812.5)
+
+    durations = home_of(as_bob).runs.outcomes.durations
+
+    assert (durations.p50_ms, durations.p95_ms) == (12.5, 812.5)
+    assert "812.5" in text_of(as_bob.get(HOME))
+
+
+def test_a_failing_script_shows_its_last_error(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook, "failed", hours=2, error_message="an old error")
+    last = past_run(acme_hook, "failed", error_message="no <customer>\nand more", error_line=3)
+
+    text = text_of(as_bob.get(HOME))
+
+    assert "Line 3: no &lt;customer&gt;</code>" in text
+    assert "an old error" not in text
+    assert page_of(last) in text
+    assert page_of(acme_hook.script) in text
+    assert "2 failures" in text
+
+
+def test_a_run_that_said_nothing_shows_how_it_ended(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook, "out-of-memory")
+
+    (row,) = home_of(as_bob).runs.failing.rows
+
+    assert row.error == "Out of memory"
+
+
+def test_keys_that_expire_soon_are_named(as_bob: Client, acme: Organisation) -> None:
+    now = timezone.now()
+    issue_api_key(acme, name="ends in March", expires_at=now + timedelta(days=40))
+    issue_api_key(acme, name="ends next week", expires_at=now + timedelta(days=9))
+    issue_api_key(acme, name="ends tomorrow", expires_at=now + timedelta(days=1, hours=1))
+    revoked = issue_api_key(acme, name="revoked", expires_at=now + timedelta(days=1)).api_key
+    ApiKey.objects.filter(pk=revoked.pk).update(revoked_at=now)
+
+    keys = home_of(as_bob).keys
+
+    assert [(key.name, key.until, key.is_urgent) for key in keys.keys] == [
+        ("ends tomorrow", "in 1\N{NO-BREAK SPACE}day", True),
+        ("ends next week", "in 1\N{NO-BREAK SPACE}week", False),
+    ]
+
+
+def test_sign_ins_are_sessions_and_logins(as_bob: Client, acme: Organisation) -> None:
+    factories.open_session(factories.api_key_login(factories.make_api_key(acme)))
+    factories.post_session(as_bob, {"uid": "mhk_x", "password": "x", "credential": "ApiKey"})
+    record(AuthEventKind.ADMIN_LOGIN, NOWHERE, organisation=acme, email="bob@example.com")
+
+    sign_ins = home_of(as_bob).sign_ins
+
+    assert [(sign_in.who, sign_in.what) for sign_in in sign_ins] == [
+        ("bob@example.com", "Administrator logged in"),
+        (acme.api_keys.get().key, "Session opened"),
+    ]
+
+
+def test_nothing_of_another_organisation_is_shown(
+    as_bob: Client, as_root: Client, acme_hook: Hook, globex_objects: dict[type, Any]
+) -> None:
+    soon = timezone.now() + timedelta(days=2)
+    issue_api_key(globex_objects[Organisation], name="Globex expiring", expires_at=soon)
+    past_run(globex_objects[Hook], "failed", error_message="Globex error")
+    past_run(acme_hook)
+
+    of_bob, of_root = text_of(as_bob.get(HOME)), text_of(as_root.get(HOME))
+
+    assert home_of(as_bob).runs.outcomes.total == 1
+    assert home_of(as_root).runs.outcomes.total == 3
+    assert "Globex error" in of_root
+    assert "Globex expiring" in of_root
+    assert globex_objects[ApiKey].key in of_root
+    assert globex_objects[ApiKey].key not in of_bob
+    assert "globex" not in of_bob.lower()
+
+
+def test_a_day_without_runs_says_what_would_stand_there(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook, hours=30)
+
+    text = text_of(as_bob.get(HOME))
+
+    assert "Nothing ran in the last 24 hours" in text
+    assert "<canvas" not in text
+    assert "No script failed" in text
+    assert "No API key yet" in text
+    assert "Nobody yet" in text
+
+
+def test_a_key_that_lasts_is_no_call_to_issue_one(as_bob: Client, acme: Organisation) -> None:
+    factories.make_api_key(acme)
+
+    text = text_of(as_bob.get(HOME))
+
+    assert "None within 30 days" in text
+    assert "No API key yet" not in text
+
+
+def test_the_sandbox_says_that_it_is_healthy(as_bob: Client, as_root: Client) -> None:
+    of_bob, of_root = home_of(as_bob).sandbox, home_of(as_root).sandbox
+
+    assert (of_bob.title, of_bob.layers, of_bob.pool) == ("Healthy", (), None)
+    assert of_root.title == "Healthy"
+    assert "seccomp" in {layer.name for layer in of_root.layers}
+    assert of_root.pool.slots > 0
+
+
+def test_the_sandbox_says_that_it_is_down(as_bob: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise SandboxUnavailable("gone")
+
+    monkeypatch.setattr(SandboxPool, "check_syntax", refuse)
+
+    assert home_of(as_bob).sandbox.title == "Down"
+
+
+def test_a_sandbox_that_does_not_answer_holds_nothing_up(
+    as_bob: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = Event()
+    monkeypatch.setattr(SandboxPool, "check_syntax", lambda *arguments: is_over.wait(30))
+
+    started = monotonic()
+    sandbox = home_of(as_bob).sandbox
+    taken_seconds = monotonic() - started
+    is_over.set()
+
+    assert sandbox.title == "Slow"
+    assert taken_seconds < 10
+
+
+def test_many_runs_take_no_more_queries(as_bob: Client, acme: Organisation) -> None:
+    first, second = (
+        factories.make_hook(factories.make_script(acme, name=name)).hook for name in "ab"
+    )
+    past_run(first, "failed")
+    as_bob.get(HOME)
+    with CaptureQueriesContext(connection) as few:
+        as_bob.get(HOME)
+    for number in range(12):
+        past_run(first, "failed", hours=number)
+        past_run(second, "timed-out", hours=number)
+
+    with CaptureQueriesContext(connection) as many:
+        as_bob.get(HOME)
+
+    assert len(many) == len(few) <= 25
+
+
+def test_good_runs_are_counted_without_being_read(as_bob: Client, acme_hook: Hook) -> None:
+    past_run(acme_hook)
+
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(HOME)
+
+    counting = next(query["sql"] for query in captured if "UNION ALL" in query["sql"])
+    assert '"scripts_engine_run"."id" >= ' in counting
+    assert "started_at" not in counting

@@ -7,11 +7,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind, User
 from scripts_engine.models import Hook, Script
 from tests import factories
-from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 
 
 def issue(client: Client, script: Script) -> Any:
@@ -39,8 +40,8 @@ def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
     text = html.unescape(text_of(response))
     token = token_in(response)
     assert response.status_code == 200
-    assert f"curl -sS '{hook.url_with(token)}'" in text
-    assert f"curl -sS -u '{hook.pk}:{token}' '{hook.secure_url}'" in text
+    assert f"curl -sS {hook.url_with(token)} \\\n" in text
+    assert f"curl -sS {hook.secure_url} \\\n  -u {hook.pk}:{token} \\\n" in text
     assert call(hook, token).content == b"hello"
     by_basic = Client().post(
         urlsplit(hook.secure_url).path,
@@ -175,3 +176,69 @@ def test_the_script_page_leads_to_the_form_with_the_script_chosen(
     response = as_bob.get(page_of(acme_script, "issue_hook"), follow=True)
 
     assert f'value="{acme_script.pk}" selected' in text_of(response)
+
+
+def test_the_page_shows_both_addresses_with_the_tokens_place(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    text = html.unescape(text_of(as_bob.get(page_of(acme_hook))))
+
+    assert f">{acme_hook.url}</code>" in text
+    assert acme_hook.url.endswith("/<call-token>")
+    assert f">{acme_hook.secure_url}</code>" in text
+    assert f"curl -sS '{acme_hook.url}' " in text
+    assert f"-u '{acme_hook.pk}:<call-token>'" in text
+    assert "HookID" in text
+    assert page_of(acme_hook, "rotate") in text
+
+
+def test_the_page_says_when_the_hook_was_last_called(as_bob: Client, acme_hook: Hook) -> None:
+    before = text_of(as_bob.get(page_of(acme_hook)))
+    run_of(acme_hook)
+    run = run_of(acme_hook)
+
+    after = text_of(as_bob.get(page_of(acme_hook)))
+
+    assert re.search(r"Last called.*?Never", before, re.DOTALL)
+    assert re.search(rf"Last called.*?{page_of(run)}.*?{run.started_at:%Y-%m-%d}", after, re.DOTALL)
+
+
+def test_a_new_hook_has_one_token_and_is_called(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(page_of(acme_hook)))
+
+    assert "Worth nothing" in text
+    assert "is good until" not in text
+    assert "Callers get 404" not in text
+
+
+def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_token_is_good(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    shown_once = as_bob.post(page_of(acme_hook, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"})
+
+    acme_hook.refresh_from_db()
+    until = f"is good until {acme_hook.previous_valid_until:%Y-%m-%d %H:%M} UTC"
+    assert until in text_of(shown_once)
+    assert until in text_of(as_bob.get(page_of(acme_hook)))
+
+
+def test_when_the_overlap_is_over_the_old_token_is_not_spoken_of(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    as_bob.post(page_of(acme_hook, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"})
+    Hook.objects.update(previous_valid_until=timezone.now())
+
+    assert "is good until" not in text_of(as_bob.get(page_of(acme_hook)))
+
+
+@pytest.mark.parametrize("switched_off", [Hook, Script], ids=["hook", "script"])
+def test_the_page_of_a_hook_that_answers_404_says_so(
+    as_bob: Client, acme_hook: Hook, switched_off: type[Any]
+) -> None:
+    switched_off.objects.update(is_enabled=False)
+
+    assert "Callers get 404" in text_of(as_bob.get(page_of(acme_hook)))
+
+
+def test_the_form_for_a_new_hook_shows_no_commands(as_bob: Client) -> None:
+    assert "curl" not in text_of(as_bob.get(list_of(Hook, "add")))

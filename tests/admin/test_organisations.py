@@ -153,3 +153,33 @@ def test_nobody_deletes_an_organisation(as_root: Client, acme: Organisation) -> 
 
     assert response.status_code == 403
     assert Organisation.objects.filter(pk=acme.pk).exists()
+
+
+def test_root_says_how_long_an_organisations_runs_are_kept(
+    as_root: Client, acme: Organisation
+) -> None:
+    kept = {"runs_kept_days": "7", "runs_kept": ""}
+
+    response = as_root.post(
+        page_of(acme), {"name": "Acme", "is_active": "on", **kept, **nothing_inlined()}
+    )
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert (acme.runs_kept_days, acme.runs_kept) == (7, None)
+
+
+def test_bob_does_not_say_how_long_runs_are_kept(as_bob: Client, acme: Organisation) -> None:
+    kept = {"runs_kept_days": "0", "runs_kept": "0"}
+
+    response = as_bob.post(page_of(acme), {"name": "Acme", **kept, **nothing_inlined()})
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert (acme.runs_kept_days, acme.runs_kept) == (None, None)
+
+
+def test_the_page_says_what_keeping_runs_means(as_bob: Client, acme: Organisation) -> None:
+    text = text_of(as_bob.get(page_of(acme)))
+
+    assert "Older runs are deleted, with payloads and logs" in text

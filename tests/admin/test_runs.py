@@ -9,7 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.admin.run_page import body_of, source_around
+from scripts_engine.admin.bodies import body_of
+from scripts_engine.admin.run_page import source_around
 from scripts_engine.models import Hook, Run
 from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of
@@ -183,3 +184,110 @@ def test_a_version_shows_its_source(as_bob: Client, acme_hook: Hook) -> None:
     version = acme_hook.script.current_version
 
     assert "params.get" in text_of(as_bob.get(page_of(version)))
+
+
+@pytest.mark.parametrize(
+    ("within", "hours", "is_listed"),
+    [
+        ("1h", 0.9, True),
+        ("1h", 1.1, False),
+        ("24h", 23, True),
+        ("24h", 25, False),
+        ("7d", 24 * 6, True),
+        ("7d", 24 * 8, False),
+        ("", 24 * 8, True),
+        ("a fortnight", 24 * 8, True),
+    ],
+)
+def test_the_list_can_be_narrowed_to_recent_runs(
+    as_bob: Client, acme_hook: Hook, within: str, hours: float, is_listed: bool
+) -> None:
+    run = factories.make_past_run(acme_hook, timezone.now() - timedelta(hours=hours))
+
+    response = as_bob.get(list_of(Run), {"within": within})
+
+    assert response.status_code == 200
+    assert (page_of(run) in text_of(response)) is is_listed
+
+
+def test_filters_combine(as_bob: Client, acme_hook: Hook) -> None:
+    now = timezone.now()
+    wanted = factories.make_past_run(acme_hook, now - timedelta(hours=2), "timed-out")
+    older = factories.make_past_run(acme_hook, now - timedelta(hours=30), "timed-out")
+    other = factories.make_past_run(acme_hook, now - timedelta(hours=3), "failed")
+
+    text = text_of(
+        as_bob.get(
+            list_of(Run),
+            {
+                "within": "24h",
+                "status__exact": "timed-out",
+                "script__id__exact": str(acme_hook.script_id),
+                "trigger__exact": "hook",
+            },
+        )
+    )
+
+    assert page_of(wanted) in text
+    assert page_of(older) not in text
+    assert page_of(other) not in text
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "index"),
+    [
+        ({"status__exact": "failed"}, "run_not_succeeded"),
+        ({"status__exact": "failed", "script__id__exact": "{script}"}, "run_not_succeeded"),
+        ({"status__exact": "failed", "hook__id__exact": "{hook}"}, "run_not_succeeded"),
+        ({"trigger__exact": "admin"}, "run_not_by_hook"),
+    ],
+)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")
+def test_what_is_rare_is_found_by_an_index_of_its_own(
+    as_bob: Client, acme_hook: Hook, narrowed: dict[str, str], index: str
+) -> None:
+    typed = {
+        name: value.format(script=acme_hook.script_id, hook=acme_hook.pk)
+        for name, value in narrowed.items()
+    }
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(list_of(Run), typed)
+
+    query = next(q["sql"] for q in captured if q["sql"].startswith('SELECT "scripts_engine_run"'))
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {query}".replace("%", "%%"))
+        plan = " ".join(row[-1] for row in cursor.fetchall())
+    assert f"INDEX {index}" in plan
+
+
+def test_an_outcome_or_trigger_that_there_is_not_lists_nothing(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    run = run_of(acme_hook)
+
+    assert page_of(run) not in text_of(as_bob.get(list_of(Run), {"status__exact": "fine"}))
+    assert page_of(run) not in text_of(as_bob.get(list_of(Run), {"trigger__exact": "moon"}))
+
+
+def test_root_sees_whose_run_it_is_and_may_choose(
+    as_root: Client, as_bob: Client, acme_hook: Hook, globex: Organisation
+) -> None:
+    run = run_of(acme_hook)
+
+    listed = as_root.get(list_of(Run))
+    of_globex = as_root.get(list_of(Run), {"organisation__id__exact": str(globex.pk)})
+
+    assert "Acme" in text_of(listed)
+    assert page_of(run) in text_of(listed)
+    assert page_of(run) not in text_of(of_globex)
+    assert "organisation" not in as_bob.get(list_of(Run)).context["cl"].list_display
+
+
+def test_a_list_without_runs_says_what_to_do(as_bob: Client, acme_hook: Hook) -> None:
+    nothing_ran = text_of(as_bob.get(list_of(Run)))
+    run_of(acme_hook)
+    nothing_left = text_of(as_bob.get(list_of(Run), {"status__exact": "failed"}))
+
+    assert "A run appears when a hook is called" in nothing_ran
+    assert "A run appears when a hook is called" not in nothing_left
+    assert "Clear search and filters" in nothing_left

@@ -14,7 +14,7 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.models import AuthEvent, AuthEventKind, User
+from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from accounts.second_factor import enrolment
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
 
@@ -271,6 +271,21 @@ def test_turning_it_off_needs_a_code(bob: User, recovery_codes: list[str]) -> No
     assert not enrolment.has_second_factor(bob)
     assert not StaticToken.objects.exists()
     assert is_in(after_password())
+
+
+def test_what_a_person_does_to_the_own_one_is_in_the_audit_log(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    as_bob.post(OWN, {"begin": "yes"})
+    as_bob.post(OWN, {"code": code_of(bob)})
+    TOTPDevice.objects.update(last_t=-1)
+    as_bob.post(OWN, {"code": code_of(bob)})
+    TOTPDevice.objects.update(last_t=-1)
+    as_bob.post(OWN, {"code": code_of(bob), "turn_off": ""})
+
+    events = AuthEvent.objects.filter(kind=AuthEventKind.SECOND_FACTOR_CHANGED).order_by("id")
+    assert [event.reason for event in events] == ["turned-on", "new-recovery-codes", "turned-off"]
+    assert {(event.user, event.organisation) for event in events} == {(bob, acme)}
 
 
 def test_where_it_is_required_staff_set_one_up_first(bob: User, settings: Any) -> None:

@@ -1,8 +1,12 @@
+import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.urls import reverse
 
+from accounts.admin.devices import REVOKE_ALL
 from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.models import DeviceToken, User
+from accounts.models import AuthEvent, AuthEventKind, DeviceToken, User
+from sessions_api.admin import END_ALL
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
@@ -94,6 +98,65 @@ def test_bob_neither_sees_nor_ends_the_sessions_of_a_shared_user(
     assert (ended.status_code, revoked.status_code) in {(403, 403), (404, 404)}
     assert "dora" not in text_of(as_bob.get(list_of(Session)))
     assert Session.objects.live().count() == 1
+
+
+def all_of(user: User, what: str) -> str:
+    return reverse(f"admin:{what}", args=[user.pk])
+
+
+def test_bob_revokes_all_devices_of_alice(as_bob: Client, alice: User) -> None:
+    factories.make_device_token(alice)
+    factories.make_device_token(alice, label="laptop")
+
+    asked = as_bob.get(all_of(alice, REVOKE_ALL))
+    assert DeviceToken.objects.filter(revoked_at=None).count() == 2
+    response = as_bob.post(all_of(alice, REVOKE_ALL), CONFIRMED)
+
+    assert "laptop of alice@example.com" in text_of(asked)
+    assert response["Location"] == page_of(alice)
+    assert not DeviceToken.objects.filter(revoked_at=None).exists()
+
+
+def test_bob_ends_all_sessions_of_alice_and_her_devices_stay(as_bob: Client, alice: User) -> None:
+    issued = factories.make_device_token(alice)
+    factories.open_session(factories.device_login(issued))
+    factories.open_session(factories.device_login(issued))
+
+    asked = as_bob.get(all_of(alice, END_ALL))
+    assert Session.objects.count() == 2
+    response = as_bob.post(all_of(alice, END_ALL), CONFIRMED)
+
+    assert asked.status_code == 200
+    assert response["Location"] == page_of(alice)
+    assert not Session.objects.exists()
+    assert factories.is_accepted(issued)
+
+
+@pytest.mark.parametrize("what", [END_ALL, REVOKE_ALL])
+def test_bob_ends_nothing_of_a_shared_user_at_once(as_bob: Client, dora: User, what: str) -> None:
+    factories.open_session(factories.device_login(factories.make_device_token(dora)))
+
+    asked = as_bob.get(all_of(dora, what))
+    response = as_bob.post(all_of(dora, what), CONFIRMED)
+
+    assert (asked.status_code, response.status_code) == (404, 404)
+    assert "dora" not in text_of(asked) + text_of(response)
+    assert Session.objects.live().count() == 1
+
+
+def test_the_audit_names_the_administrator_who_ended_it(
+    as_bob: Client, bob: User, alice: User
+) -> None:
+    issued = factories.make_device_token(alice)
+    factories.open_session(factories.device_login(issued))
+
+    as_bob.post(page_of(Session.objects.get(), "end"), CONFIRMED)
+    as_bob.post(page_of(issued.device_token, "revoke"), CONFIRMED)
+
+    ends = (AuthEventKind.SESSION_ENDED, AuthEventKind.DEVICE_REVOKED)
+    events = AuthEvent.objects.filter(kind__in=ends)
+    assert {(event.user, event.email) for event in events} == {(bob, alice.email)}
+    assert events.count() == 2
 
 
 def test_neither_is_added_by_hand(as_root: Client) -> None:

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config.environment import (
     GeneratedSecrets,
     integer,
+    integers,
     networks,
     parse_peppers,
     required_in_production,
@@ -83,3 +84,22 @@ def test_development_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(ImproperlyConfigured, match=r"MOONHOOK_TEST_SECRET .* is not set\. Hint"):
         required_in_production("MOONHOOK_TEST_SECRET", "production", "Hint")
+
+
+def test_a_list_of_numbers_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAITS", " 5, 20,60")
+    monkeypatch.setenv("NO_WAITS", "")
+
+    assert integers("WAITS", ()) == (5, 20, 60)
+    assert integers("NO_WAITS", (1,)) == ()
+    assert integers("UNSET_WAITS", (1, 2)) == (1, 2)
+
+
+@pytest.mark.parametrize("text", ["x", "1,", "1;2", "-1", "1.5"])
+def test_what_is_no_list_of_numbers_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("WAITS", text)
+
+    with pytest.raises(ImproperlyConfigured, match="WAITS must list whole numbers"):
+        integers("WAITS", ())

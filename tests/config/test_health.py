@@ -40,6 +40,7 @@ def test_without_a_database_it_is_not_ready(
 
     assert response.status_code == 503
     assert response.json()["checks"] == {"database": "failed", "sandbox": "ok"}
+    assert response.json()["reasons"] == {"database": "failed"}
     assert "gone" not in response.content.decode()
 
 
@@ -54,6 +55,7 @@ def test_without_a_sandbox_it_is_not_ready(
 
     assert response.status_code == 503
     assert response.json()["checks"] == {"database": "ok", "sandbox": "failed"}
+    assert response.json()["reasons"] == {"sandbox": "cannot-start"}
 
 
 def test_an_address_that_nobody_serves_is_a_problem(client: Client) -> None:

@@ -1,5 +1,6 @@
 """What is forgotten, and what is kept."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.request_pin import request_pin
+from accounts.ids import first_id_at
 from accounts.models import AuthEvent, PinChallenge, PinCode, PinFailures, RateWindow, User
 from accounts.pin_delivery.channels import SendVia
 from config import batches, upkeep
@@ -35,7 +37,8 @@ def test_what_has_expired_is_forgotten_and_the_rest_kept(
     RateWindow.objects.create(key="open", hits=1, ends_at=NOW() + timedelta(hours=1))
     make_pin(alice)
     PinChallenge.objects.update(expires_at=NOW() - timedelta(days=1))
-    AuthEvent.objects.filter(kind="api-key.issued").update(at=NOW() - settings.AUTH_EVENTS_KEPT)
+    long_ago = first_id_at(NOW() - settings.AUTH_EVENTS_KEPT - timedelta(minutes=1))
+    AuthEvent.objects.filter(kind="api-key.issued").update(id=long_ago)
     with pytest.raises(SystemExit) as ended:
         call_command("upkeep", "--once")
 
@@ -53,7 +56,7 @@ def test_finished_tasks_are_forgotten_after_a_day(alice: User) -> None:
     request_pin(alice.email, SendVia.EMAIL, NOWHERE)
     DBTaskResult.objects.update(status="SUCCESSFUL", finished_at=NOW() - timedelta(days=2))
 
-    assert upkeep.do_upkeep()
+    assert upkeep.do_upkeep().failed == []
     assert DBTaskResult.objects.count() == 0
 
 
@@ -84,6 +87,32 @@ def test_one_failing_duty_does_not_keep_the_others_from_theirs(
         return 1
 
     monkeypatch.setattr(upkeep, "DUTIES", (fail, succeed))
-    assert not upkeep.do_upkeep()
+    assert upkeep.do_upkeep() == upkeep.Upkeep({"succeed": 1}, ["fail"])
     assert done == ["x"]
     assert "Upkeep: fail failed" in caplog.text
+
+
+def test_a_round_is_told_as_json(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once", "--json")
+
+    told = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    assert told["done"]["forget_closed_windows"] == 1
+    assert set(told["done"]) == {duty.__name__ for duty in upkeep.DUTIES}
+    assert told["failed"] == []
+
+
+def test_a_round_with_a_failing_duty_ends_with_a_failure(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr(upkeep, "DUTIES", (broken,))
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once")
+
+    assert ended.value.code == 1
+    assert "broken: failed, see the log" in capsys.readouterr().out

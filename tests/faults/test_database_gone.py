@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.eventually import eventually
-from tests.node import Node, call_hook, new_hook
+from tests.node import Node, Worker, call_hook, new_hook
 from tests.private_servers import PrivatePostgres
-from tests.sessions import call, machine_token
+from tests.sessions import call, graphql, machine_token
 
 pytestmark = pytest.mark.slow
 
@@ -189,3 +190,23 @@ def test_while_the_database_is_gone_the_process_is_alive_and_not_ready(
     eventually(lambda: call("GET", f"{node.url}/readyz")[0] == 200)
 
     assert (alive, ready) == (200, 503)
+
+
+def test_the_worker_outlasts_it_and_goes_on(
+    node: Node, postgres: PrivatePostgres, token: str, tmp_path: Path
+) -> None:
+    worker = Worker(tmp_path, DATABASE_URL=postgres.url)
+    worker.start()
+    try:
+        eventually(lambda: "Starting worker" in worker.output)
+        with stopped(postgres):
+            eventually(lambda: "Waiting for the database" in worker.output)
+        create = 'mutation { createUser(email: "alice@example.com") { id } }'
+        send = 'mutation { sendPinCode(email: "alice@example.com", sendVia: Email) }'
+        graphql(f"{node.url}/admin/graphql", create, token)
+        graphql(f"{node.url}/user/graphql", send)
+        eventually(lambda: list(tmp_path.glob("outbox/*")))
+    finally:
+        worker.stop()
+
+    assert "Traceback" not in worker.output

@@ -1,3 +1,4 @@
+import json
 import sys
 import time
 from argparse import ArgumentParser
@@ -6,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
+from config.scrape.files import announce
 from config.upkeep import do_upkeep
 
 EVERY_SECONDS = 600
@@ -16,11 +18,27 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="do it now, and end")
+        parser.add_argument(
+            "--json", action="store_true", help="with --once: print one JSON object"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
-            sys.exit(0 if do_upkeep() else 1)
+            self._once(as_json=options["json"])
+        announce("upkeep")
         while True:
             do_upkeep()
             close_old_connections()
             time.sleep(EVERY_SECONDS)
+
+    def _once(self, *, as_json: bool) -> None:
+        """Ends with status 1 when a duty failed."""
+        upkeep = do_upkeep()
+        if as_json:
+            self.stdout.write(json.dumps({"done": upkeep.done, "failed": upkeep.failed}))
+        else:
+            for name, count in upkeep.done.items():
+                self.stdout.write(f"{name}: {count}")
+            for name in upkeep.failed:
+                self.stdout.write(f"{name}: failed, see the log")
+        sys.exit(1 if upkeep.failed else 0)

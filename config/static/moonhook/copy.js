@@ -1,14 +1,33 @@
 // Buttons with data-copy put the text of the element with that id on the clipboard.
-document.querySelectorAll("[data-copy]").forEach((button) => {
-    button.addEventListener("click", async () => {
-        const source = document.getElementById(button.dataset.copy);
-        getSelection().selectAllChildren(source);
-        try {
-            await navigator.clipboard.writeText(source.textContent);
-        } catch {
-            // Over plain http the browser has no clipboard for pages, but still copies selections.
-            document.execCommand("copy");
-        }
-        button.textContent = "Copied";
-    });
+const said = document.createElement("div");
+said.className = "sr-only";
+said.setAttribute("role", "status");
+document.body.append(said);
+
+const copyText = async (text) => {
+    try {
+        await navigator.clipboard.writeText(text);
+    } catch {
+        // Over plain http the browser has no clipboard for pages, but still copies selections.
+        const field = document.createElement("textarea");
+        field.value = text;
+        field.className = "sr-only";
+        document.body.append(field);
+        field.select();
+        document.execCommand("copy");
+        field.remove();
+    }
+};
+
+document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    await copyText(document.getElementById(button.dataset.copy).textContent);
+    button.focus();
+    button.textContent = "Copied";
+    said.textContent = `Copied: ${button.getAttribute("aria-label")}`;
+    setTimeout(() => {
+        button.textContent = "Copy";
+        said.textContent = "";
+    }, 3000);
 });

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("accounts", "0001_initial"),
+        ("accounts", "0003_organisation_runs_kept"),
     ]
 
     operations = [

@@ -1,0 +1,116 @@
+"""A message that says nothing, to see whether messages arrive."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+from django.template.loader import render_to_string
+
+from accounts.audit import record
+from accounts.models import AuthEventKind, User
+from accounts.pin_delivery.channels import SMS_OFF, Channel
+from accounts.pin_delivery.email_channel import send_email
+from accounts.pin_delivery.failures import Failure, failure_of_email
+from accounts.pin_delivery.sms_channel import SmsRefusedError, send_sms
+from accounts.pin_delivery.sms_quota import SmsRefusal, claim_sms
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
+from config.http.origin import Origin
+
+
+class MessageOutcome(NamedTuple):
+    """What came of it, in plain words without a secret."""
+
+    is_sent: bool
+    words: str
+
+
+_REFUSALS = {
+    SmsRefusal.COUNTRY: "SMS_COUNTRIES does not allow SMS to the country of this number.",
+    SmsRefusal.NUMBER: "This number has had its five SMS of today. Try again tomorrow.",
+    SmsRefusal.BUDGET: "The SMS of today are used up (SMS_DAILY_BUDGET). Try again tomorrow.",
+}
+
+
+class _NotSentError(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.code)
+        self.failure = failure
+
+
+def send_test_message(
+    channel: Channel, to: str, *, origin: Origin, by: User, about: User | None = None
+) -> MessageOutcome:
+    """Sends at once, through the delivery that PINs go through, and waits for what comes of it.
+
+    ``to`` is an e-mail address or a number in E.164, empty where a user has none; ``about`` is
+    the user whose it is, if anybody's. Counts among the SMS of the number and of the day. Raises
+    ``RateLimitedError`` for a person who sends too many.
+    """
+    hit([windows.TEST_MESSAGES_OF_PERSON], "test-message", str(by.pk))
+    try:
+        file = _SENDERS[channel](to)
+    except _NotSentError as error:
+        outcome = MessageOutcome(is_sent=False, words=error.failure.words)
+        reason = f"{channel}: {error.failure.code}"
+    else:
+        outcome = MessageOutcome(is_sent=True, words=_success(channel, to, file))
+        reason = channel.value
+    kind = AuthEventKind.TEST_MESSAGE_SENT
+    record(
+        kind if outcome.is_sent else AuthEventKind.TEST_MESSAGE_NOT_SENT,
+        origin,
+        user=by,
+        organisation=None if about is None else about.sole_organisation(),
+        email=_about(channel, to, about),
+        reason=reason,
+    )
+    return outcome
+
+
+def _send_email(address: str) -> Path | None:
+    context = {"public_url": settings.PUBLIC_URL}
+    try:
+        return send_email(
+            address,
+            subject=render_to_string("messages/test_email_subject.txt", context).strip(),
+            text=render_to_string("messages/test_email.txt", context),
+        )
+    except Exception as error:  # noqa: BLE001  (whatever a mail backend raises)
+        raise _NotSentError(failure_of_email(error)) from None
+
+
+def _send_sms(phone: str) -> Path | None:
+    if settings.SMS_URL == SMS_OFF:
+        raise _NotSentError(Failure("sms-off", "SMS is off here (SMS_URL): codes go by e-mail."))
+    if not phone:
+        raise _NotSentError(Failure("no-phone", "There is no phone number on the profile."))
+    refusal = claim_sms(phone)
+    if refusal is not None:
+        raise _NotSentError(Failure(refusal.value, _REFUSALS[refusal]))
+    text = render_to_string("messages/test_sms.txt", {"public_url": settings.PUBLIC_URL}).strip()
+    try:
+        return send_sms(phone, text)
+    except SmsRefusedError as error:
+        raise _NotSentError(error.failure) from None
+
+
+_SENDERS: dict[Channel, Callable[[str], Path | None]] = {
+    Channel.EMAIL: _send_email,
+    Channel.SMS: _send_sms,
+}
+
+
+def _success(channel: Channel, to: str, file: Path | None) -> str:
+    if file is not None:
+        return f"Written to {file}: without EMAIL_URL and SMS_URL messages go to the outbox."
+    taker = "mail server" if channel is Channel.EMAIL else "SMS gateway"
+    return f"The {taker} took the message to {to}. If it does not arrive, look there next."
+
+
+def _about(channel: Channel, to: str, about: User | None) -> str:
+    """The address in the audit; a number typed for a test is not kept."""
+    if about is not None:
+        return about.email
+    return to if channel is Channel.EMAIL else "(a phone)"

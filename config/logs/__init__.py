@@ -1,0 +1,1 @@
+"""What every process writes down: one event a line, never a secret."""

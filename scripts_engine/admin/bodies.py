@@ -1,0 +1,57 @@
+"""Payloads and replies made readable."""
+
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from scripts_engine.admin import json_tree
+
+SHOWN_TEXT = 100_000
+SHOWN_HEX_BYTES = 512
+_HEX_COLUMNS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Bytes for display: as text, or in hexadecimal where they are no UTF-8.
+
+    JSON has a ``tree`` too or, where that would be too large, is ``indented``.
+    """
+
+    size: int
+    text: str
+    is_binary: bool = False
+    is_cut: bool = False
+    tree: SafeString | None = None
+    indented: str = ""
+
+
+def body_of(content: bytes | memoryview) -> Body:
+    data = bytes(content)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        shown = _hex(data[:SHOWN_HEX_BYTES])
+        return Body(len(data), shown, is_binary=True, is_cut=len(data) > SHOWN_HEX_BYTES)
+    if len(text) > SHOWN_TEXT:
+        return Body(len(data), _visible(text[:SHOWN_TEXT]), is_cut=True)
+    value = json_tree.parse(text)
+    if value is None:
+        return Body(len(data), _visible(text))
+    tree = json_tree.tree(value)
+    indented = "" if tree else json_tree.indented(text)[:SHOWN_TEXT]
+    return Body(len(data), text, tree=tree, indented=indented)
+
+
+def _visible(text: str) -> str:
+    return text.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _hex(data: bytes) -> str:
+    """Sixteen bytes a line: offset, hexadecimal, ASCII."""
+    rows = (data[start : start + _HEX_COLUMNS] for start in range(0, len(data), _HEX_COLUMNS))
+    return "\n".join(
+        f"{index * _HEX_COLUMNS:04x}  {row.hex(' '):<47}  "
+        + "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        for index, row in enumerate(rows)
+    )

@@ -1,0 +1,75 @@
+"""Switching a hook off and on: on its page, on its script's, and in the list."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
+from accounts.admin.decorators import action
+from accounts.admin.links import page_of
+from accounts.admin.tenancy import TenantModelAdmin
+from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.models import Hook
+
+_DISABLE = Question(
+    title="Disable hook",
+    consequences=(
+        "Whoever calls it gets 404 from now on, and nothing runs. Its token stays as it is: "
+        "enabled again, it answers as before."
+    ),
+    button="Disable",
+)
+_ENABLE = Question(
+    title="Enable hook",
+    consequences="Whoever has its URL or token runs the script again.",
+    button="Enable",
+)
+
+
+class SwitchableHooks(TenantModelAdmin):
+    def has_disable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return self._is(request, object_id, enabled=True)
+
+    def has_enable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return self._is(request, object_id, enabled=False)
+
+    @action(description="Disable", icon="block", permissions=["disable"])
+    def disable(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._asked_switch(request, object_id, _DISABLE, is_enabled=False)
+
+    @action(description="Enable", icon="check_circle", permissions=["enable"])
+    def enable(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._asked_switch(request, object_id, _ENABLE, is_enabled=True)
+
+    @admin.action(description="Enable selected hooks", permissions=["change"])
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
+        self._switch(request, queryset, is_enabled=True)
+
+    @admin.action(description="Disable selected hooks", permissions=["change"])
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
+        self._switch(request, queryset, is_enabled=False)
+
+    def _is(self, request: HttpRequest, object_id: str | None, *, enabled: bool) -> bool:
+        hook: Any = self.get_object(request, object_id) if object_id else None
+        return hook is not None and hook.is_enabled == enabled
+
+    def _asked_switch(
+        self, request: HttpRequest, object_id: str, question: Question, *, is_enabled: bool
+    ) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, question, [hook])
+        self._switch(request, [hook], is_enabled=is_enabled)
+        return redirect(next_address(request, page_of(hook)))
+
+    def _switch(
+        self, request: HttpRequest, hooks: QuerySet[Hook] | list[Hook], *, is_enabled: bool
+    ) -> None:
+        done = "Enabled" if is_enabled else "Disabled"
+        for hook in hooks:
+            update_hook(hook, is_enabled=is_enabled)
+            self.log_change(request, hook, f"{done}.")
+            self.message_user(request, f"{done} {hook}.", messages.SUCCESS)

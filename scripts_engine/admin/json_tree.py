@@ -1,0 +1,144 @@
+"""JSON made readable, faithful to what was sent: numbers, order and repeated names stay."""
+
+import json
+import re
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+MAX_NODES = 2_000
+MAX_DEPTH = 32
+_OPEN_CHILDREN = 100
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class _Number(str):
+    """As it was written: 64-bit integers and trailing zeros stay."""
+
+    __slots__ = ()
+
+
+class _Members(list[tuple[str, Any]]):
+    """An object's members in their order, repeated ones too."""
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def parse(text: str) -> Any:
+    """An object or array to give to ``tree``, or ``None`` for any other text."""
+    if not text.lstrip(" \t\r\n").startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_Members,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_refuse,
+        )
+    except (ValueError, RecursionError):
+        return None
+
+
+def tree(value: Any) -> SafeString | None:
+    """Nested lists that fold; ``None`` where there are too many or too deep ones to draw."""
+    try:
+        return format_html('<ul class="mh-json">{}</ul>', _Drawing().item(value, "", 0))
+    except _TooLarge:
+        return None
+
+
+def indented(text: str) -> str:
+    """JSON text with a line for each member, and otherwise the very same signs."""
+    lines: list[str] = []
+    depth, before = 0, ""
+    for sign in _TOKEN.findall(text):
+        if sign in "]}":
+            depth -= 1
+        if (before and before in "[{,") if sign not in "]}" else before not in "[{":
+            # Deeper ones start no further right: the text must not grow without a bound.
+            lines.append("\n" + "  " * min(depth, MAX_DEPTH))
+        lines.append(": " if sign == ":" else sign)
+        if sign in "[{":
+            depth += 1
+        before = sign
+    return "".join(lines)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+class _Drawing:
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def item(self, value: Any, name: SafeString | str, depth: int) -> SafeString:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise _TooLarge
+        if isinstance(value, list) and value:
+            return self._branch(value, name, depth)
+        return format_html("<li>{}{}</li>", name, _leaf(value))
+
+    def _branch(self, value: list[Any], name: SafeString | str, depth: int) -> SafeString:
+        if isinstance(value, _Members):
+            sign, noun, children = "{…}", "member", self._members(value, depth)
+        else:
+            sign, noun, children = "[…]", "item", self._elements(value, depth)
+        count = f"{len(value)} {noun}{'' if len(value) == 1 else 's'}"
+        is_open = depth == 0 or len(value) <= _OPEN_CHILDREN
+        return format_html(
+            '<li><details{}><summary>{}{} <span class="mh-quiet">{}</span></summary>'
+            "<ul>{}</ul></details></li>",
+            SafeString(" open") if is_open else "",
+            name,
+            sign,
+            count,
+            children,
+        )
+
+    def _members(self, members: _Members, depth: int) -> SafeString:
+        seen: set[str] = set()
+        items = []
+        for name, value in members:
+            mark = SafeString(' <span class="mh-quiet">again</span>') if name in seen else ""
+            label = format_html('<span class="mh-json-name">{}</span>{}: ', _quoted(name), mark)
+            items.append(self.item(value, label, depth + 1))
+            seen.add(name)
+        return _joined(items)
+
+    def _elements(self, elements: list[Any], depth: int) -> SafeString:
+        return _joined([self.item(element, "", depth + 1) for element in elements])
+
+
+def _joined(items: list[SafeString]) -> SafeString:
+    return format_html_join("", "{}", ((item,) for item in items))
+
+
+def _leaf(value: Any) -> SafeString:
+    kind, text = _shown(value)
+    return format_html('<span class="mh-json-{}">{}</span>', kind, text)
+
+
+def _shown(value: Any) -> tuple[str, str]:
+    if isinstance(value, _Members):
+        return "empty", "{}"
+    if isinstance(value, list):
+        return "empty", "[]"
+    if isinstance(value, _Number):
+        return "number", value
+    if isinstance(value, str):
+        return "string", _quoted(value)
+    return "word", {None: "null", True: "true", False: "false"}[value]
+
+
+def _quoted(text: str) -> str:
+    """With the escapes that it needs; what no encoding can write, half a pair, too."""
+    written = json.dumps(text, ensure_ascii=False)
+    return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

@@ -1,0 +1,147 @@
+"""What the page of a run tells beyond request and reply."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Organisation, User
+from scripts_engine.event import Event
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.models import Hook, Run, Script, Trigger
+from tests import factories
+from tests.admin.pages import page_of, run_of, text_of
+
+
+def tried(script: Script, source: str) -> Run:
+    event = Event(method="POST", query="", headers=(), body=b"", client_address="")
+    return try_script(
+        script, event=event, author=Author(), trigger=Trigger.ADMIN, source=source
+    ).run
+
+
+def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Organisation) -> None:
+    run = factories.run_lua(acme, 'store.set("a", 1) pcall(http.get, "http://10.0.0.1/")')
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Waited for a sandbox" in text
+    assert '<span class="mh-bar-label">store.set</span>' in text
+    assert "mh-bar-failed" in text
+    assert "this address is not public" in text
+
+
+def test_log_lines_say_when_since_the_start_and_on_which_day(
+    as_bob: Client, acme: Organisation
+) -> None:
+    run = factories.run_lua(acme, 'log.warn("low stock")')
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    line = re.search(r'<li class="mh-log-warn">.*?low stock', text, re.DOTALL)
+    assert line is not None
+    assert re.search(r'title="\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC">\+\d+\.\d ms', line[0])
+
+
+def test_a_json_payload_is_a_tree_and_raw(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook, body=b'{"id":7}')
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert '<span class="mh-json-number">7</span>' in text
+    assert '<pre class="mh-pre mh-body-raw' in text
+    assert "{&quot;id&quot;:7}</pre>" in text
+    assert 'data-copy="request-text"' in text
+
+
+def test_half_a_surrogate_pair_does_not_break_the_page(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook, body=rb'{"a": "\ud800"}')
+
+    response = as_bob.get(page_of(run))
+
+    assert response.status_code == 200
+    assert "\\ud800" in text_of(response)
+
+
+def test_a_source_that_was_never_saved_is_shown(as_bob: Client, acme_script: Script) -> None:
+    run = tried(acme_script, "return 'not saved yet'")
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Unsaved source" in text
+    assert "return &#x27;not saved yet&#x27;" in text
+
+
+def test_an_error_of_a_source_that_was_never_saved_stands_in_that_source(
+    as_bob: Client, acme_script: Script
+) -> None:
+    run = tried(acme_script, "-- not saved\nerror('x')")
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Error in line 2" in text
+    assert '<span class="mh-line-number">1</span>-- not saved' in text
+
+
+def test_a_saved_one_leads_to_its_version(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook)
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert page_of(acme_hook.script.current_version) in text
+    assert "Unsaved source" not in text
+
+
+def test_the_scripts_other_runs_are_next_door(
+    as_bob: Client, acme: Organisation, acme_hook: Hook
+) -> None:
+    older, run = run_of(acme_hook), run_of(acme_hook)
+    elsewhere = factories.run_lua(acme, "return 1")
+    newer = run_of(acme_hook)
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert f'href="{page_of(older)}" rel="prev"' in text
+    assert f'href="{page_of(newer)}" rel="next"' in text
+    assert page_of(elsewhere) not in text
+
+
+def test_the_first_and_only_run_has_no_neighbours(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(page_of(run_of(acme_hook))))
+
+    assert 'rel="prev"' not in text
+    assert 'rel="next"' not in text
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plan")
+def test_neighbours_are_found_by_an_index(acme_hook: Hook) -> None:
+    run = run_of(acme_hook)
+
+    with CaptureQueriesContext(connection) as captured:
+        Run.objects.newer_than(run)
+        Run.objects.older_than(run)
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {captured[0]['sql']}")
+        newer = str(cursor.fetchall())
+        cursor.execute(f"EXPLAIN QUERY PLAN {captured[1]['sql']}")
+        older = str(cursor.fetchall())
+    assert len(captured) == 2
+    assert "run_of_script" in newer
+    assert "run_of_script" in older
+    assert "TEMP B-TREE" not in newer + older
+
+
+def test_a_page_of_nothing_but_brackets_is_answered(as_bob: Client, acme_hook: Hook) -> None:
+    run = run_of(acme_hook, body=b"[" * 50_000 + b"]" * 50_000)
+
+    assert as_bob.get(page_of(run)).status_code == 200
+
+
+def test_who_started_it_is_named(as_bob: Client, bob: User, acme_hook: Hook) -> None:
+    as_bob.post(page_of(run_of(acme_hook), "again"))
+
+    assert "Started by" in text_of(as_bob.get(page_of(Run.objects.first())))

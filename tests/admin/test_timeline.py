@@ -1,0 +1,98 @@
+"""A run as a picture: everything at its place on one axis."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from scripts_engine.admin.timeline import Mark, duration_text, offset_text, timeline_of
+from scripts_engine.models import Run
+
+STARTED = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def run_with(queued_ms: float = 25, duration_ms: float = 75, **fields: Any) -> Run:
+    return Run(started_at=STARTED, queued_ms=queued_ms, duration_ms=duration_ms, **fields)
+
+
+def call(offset_ms: float, duration_ms: float, error: str | None = None) -> dict[str, Any]:
+    return {
+        "name": "http.request", "offsetMs": offset_ms, "durationMs": duration_ms, "error": error
+    }  # fmt: skip
+
+
+def test_waiting_stands_before_running() -> None:
+    waited, ran = timeline_of(run_with()).bars
+
+    assert (waited.kind, waited.x, waited.width, waited.took) == (
+        "waited", "0.00%", "25.00%", "25.0 ms"
+    )  # fmt: skip
+    assert (ran.kind, ran.x, ran.width, ran.took) == ("ran", "25.00%", "75.00%", "75.0 ms")
+
+
+def test_a_call_stands_where_it_happened() -> None:
+    bar = timeline_of(run_with(host_calls=[call(25, 40)])).bars[2]
+
+    assert (bar.kind, bar.label, bar.when, bar.took) == (
+        "call", "http.request", "+25.0 ms", "40.0 ms"
+    )  # fmt: skip
+    assert (bar.x, bar.width) == ("50.00%", "40.00%")
+
+
+def test_a_call_that_failed_says_why() -> None:
+    bar = timeline_of(run_with(host_calls=[call(0, 1, "no such host")])).bars[2]
+
+    assert (bar.kind, bar.error) == ("failed", "no such host")
+
+
+def test_what_is_too_short_to_see_is_drawn_all_the_same() -> None:
+    bar = timeline_of(run_with(host_calls=[call(75, 0)])).bars[2]
+
+    assert (bar.x, bar.width) == ("99.50%", "0.50%")
+
+
+def test_a_line_of_the_log_is_a_tick() -> None:
+    logs = [{"at": STARTED.timestamp() + 0.025, "level": "warn", "text": "low stock"}]
+
+    drawn = timeline_of(run_with(logs=logs))
+
+    assert drawn.logged_lines == 1
+    assert (drawn.ticks[0].level, drawn.ticks[0].x) == ("warn", "50.00%")
+    assert drawn.ticks[0].title == "+25.0 ms warn: low stock"
+
+
+def test_clocks_that_disagree_leave_the_picture_whole() -> None:
+    logs = [{"at": STARTED.timestamp() + 9, "level": "info", "text": "late"}]
+
+    drawn = timeline_of(run_with(logs=logs, host_calls=[call(-500, 9_000)]))
+
+    assert drawn.ticks[0].x == "100.00%"
+    assert (drawn.bars[2].x, drawn.bars[2].width) == ("0.00%", "100.00%")
+
+
+def test_a_thousand_calls_and_lines_are_not_all_drawn() -> None:
+    logs = [{"at": STARTED.timestamp(), "level": "info", "text": ""}] * 1000
+
+    drawn = timeline_of(run_with(logs=logs, host_calls=[call(0, 0)] * 1000))
+
+    assert (len(drawn.bars), drawn.hidden_calls) == (102, 900)
+    assert (len(drawn.ticks), drawn.logged_lines) == (200, 1000)
+
+
+def test_the_axis_has_round_marks() -> None:
+    assert timeline_of(run_with()).marks == [
+        Mark("25.00%", "0 ms", "middle"),
+        Mark("75.00%", "50 ms", "middle"),
+    ]
+    assert [mark.label for mark in timeline_of(run_with(9, 2)).marks] == ["−5 ms", "0 ms"]
+    assert [mark.label for mark in timeline_of(run_with(0, 4100)).marks] == ["0 ms", "2 s", "4 s"]
+
+
+@pytest.mark.parametrize("duration_ms", [0, 0.001, 25_000])
+def test_any_duration_can_be_drawn(duration_ms: float) -> None:
+    assert timeline_of(run_with(0, duration_ms)).marks[0].label == "0 ms"
+
+
+def test_times_are_written_for_people() -> None:
+    assert [duration_text(ms) for ms in (0.04, 12.345, 1500)] == ["0.0 ms", "12.3 ms", "1.50 s"]
+    assert [offset_text(ms) for ms in (-1.5, 0, 2)] == ["−1.5 ms", "+0.0 ms", "+2.0 ms"]

@@ -1,0 +1,109 @@
+"""A locked login shows on the user's page, with why, until when, and the unlock."""
+
+import pytest
+from axes.models import AccessFailureLog
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import AuthEvent, AuthEventKind, Organisation, PinFailures, User
+from tests.admin.pages import CONFIRMED, page_of, text_of
+
+
+def lock_pin(user: User, today: int = 20, in_a_row: int = 20) -> None:
+    PinFailures.objects.create(
+        bucket=user.email,
+        email=user.email,
+        failures_today=today,
+        consecutive_failures=in_a_row,
+    )
+
+
+def lock_login(user: User, times: int = 5, address: str = "192.0.2.1") -> None:
+    AccessFailureLog.objects.bulk_create(
+        AccessFailureLog(username=user.email, ip_address=address, attempt_time=timezone.now())
+        for _ in range(times)
+    )
+
+
+def is_pin_locked(user: User) -> bool:
+    return PinFailures.objects.get(bucket=user.email).is_stopped
+
+
+def test_an_open_login_offers_no_unlock(as_bob: Client, alice: User) -> None:
+    text = text_of(as_bob.get(page_of(alice)))
+
+    assert "Open" in text
+    assert "Locked" not in text
+    assert page_of(alice, "unlock_pin_login") not in text
+    assert as_bob.get(page_of(alice, "unlock_pin_login")).status_code == 403
+
+
+def test_a_locked_pin_login_says_why_and_until_when(as_bob: Client, alice: User) -> None:
+    lock_pin(alice)
+
+    text = text_of(as_bob.get(page_of(alice)))
+
+    assert "20 wrong PINs in 24 h, until 20" in text
+    assert page_of(alice, "unlock_pin_login") in text
+
+
+def test_a_hundred_in_a_row_stay_locked_until_unlocked(as_bob: Client, alice: User) -> None:
+    lock_pin(alice, today=3, in_a_row=100)
+
+    assert "100 wrong PINs in a row, until it is unlocked" in text_of(as_bob.get(page_of(alice)))
+
+
+def test_asking_to_unlock_unlocks_nothing(as_bob: Client, alice: User) -> None:
+    lock_pin(alice)
+
+    response = as_bob.get(page_of(alice, "unlock_pin_login"))
+
+    assert "Wrong PINs are counted from nought again" in text_of(response)
+    assert is_pin_locked(alice)
+
+
+def test_bob_unlocks_alice_and_the_audit_names_him(
+    as_bob: Client, bob: User, alice: User, acme: Organisation
+) -> None:
+    lock_pin(alice)
+
+    response = as_bob.post(page_of(alice, "unlock_pin_login"), CONFIRMED)
+
+    assert response["Location"] == page_of(alice)
+    assert not is_pin_locked(alice)
+    event = AuthEvent.objects.get(kind=AuthEventKind.ACCOUNT_UNLOCKED)
+    assert (event.user, event.email, event.organisation) == (bob, alice.email, acme)
+
+
+def test_a_closed_admin_login_names_the_address(as_bob: Client, alice: User) -> None:
+    lock_login(alice)
+
+    text = text_of(as_bob.get(page_of(alice)))
+
+    assert "5 wrong passwords or more from 192.0.2.1, until" in text
+    assert page_of(alice, "unlock_admin_login") in text
+
+
+def test_bob_reopens_the_admin_login_of_alice(as_bob: Client, alice: User) -> None:
+    lock_login(alice, times=20)
+    assert "20 wrong passwords or more in an hour" in text_of(as_bob.get(page_of(alice)))
+
+    response = as_bob.post(page_of(alice, "unlock_admin_login"), CONFIRMED)
+
+    assert response["Location"] == page_of(alice)
+    assert not AccessFailureLog.objects.filter(username=alice.email).exists()
+    assert AuthEvent.objects.get(kind=AuthEventKind.ACCOUNT_UNLOCKED).reason == "admin-login"
+
+
+@pytest.mark.parametrize("unlock", ["unlock_pin_login", "unlock_admin_login"])
+def test_bob_unlocks_no_user_whom_he_shares(as_bob: Client, dora: User, unlock: str) -> None:
+    lock_pin(dora)
+    lock_login(dora)
+
+    response = as_bob.post(page_of(dora, unlock), CONFIRMED)
+
+    assert response.status_code == 403
+    assert "Locked" not in text_of(as_bob.get(page_of(dora)))
+    assert is_pin_locked(dora)
+    assert AccessFailureLog.objects.filter(username=dora.email).count() == 5
+    assert not AuthEvent.objects.filter(kind=AuthEventKind.ACCOUNT_UNLOCKED).exists()

@@ -1,0 +1,69 @@
+"""Lists without rows say what to do next, and fields say what they are."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import ApiKey, Organisation, User
+from scripts_engine.models import Script, Secret
+from tests.admin.addresses import REGISTERED
+from tests.admin.pages import OUR_MODELS, list_of, text_of
+
+OURS = [model for model in REGISTERED if model in OUR_MODELS]
+WITH_FORM = [
+    model for model in OURS if list_of(model, "add") and model in {ApiKey, User, Script, Secret}
+]
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_every_list_has_words_of_its_own_for_being_empty(model: type) -> None:
+    empty = admin.site.get_model_admin(model).empty_state
+
+    assert len(empty.text) > 40
+    assert bool(empty.button) == bool(empty.page)
+    assert not empty.page or reverse(empty.page)
+
+
+def test_an_empty_list_says_what_to_do_and_offers_it(as_bob: Client) -> None:
+    text = text_of(as_bob.get(list_of(ApiKey)))
+
+    assert "Issue one for each program" in text
+    assert f'href="{list_of(ApiKey, "add")}"' in text
+    assert "No results" not in text
+
+
+@pytest.mark.parametrize("query", [{"q": "nothing"}, {"is_enabled__exact": "0"}])
+def test_a_list_that_nothing_matches_offers_to_clear(
+    as_bob: Client, acme_script: Script, query: dict[str, str]
+) -> None:
+    text = text_of(as_bob.get(list_of(Script), query))
+
+    assert "Nothing matches" in text
+    assert "Clear search and filters" in text
+    assert "Write the first" not in text
+
+
+@pytest.mark.parametrize("model", WITH_FORM, ids=lambda model: model.__name__)
+def test_every_field_of_a_new_row_says_what_it_is(as_root: Client, model: type) -> None:
+    form: Any = as_root.get(list_of(model, "add")).context["adminform"].form
+
+    assert [name for name, field in form.fields.items() if len(str(field.help_text)) < 25] == []
+
+
+def test_a_field_is_described_by_its_words_and_its_error(as_bob: Client, bob: User) -> None:
+    text = text_of(as_bob.post(list_of(User, "add"), {"phone": "0170"}))
+
+    assert 'aria-describedby="id_phone_helptext id_phone_error"' in text
+    assert 'id="id_phone_helptext"' in text
+    assert 'id="id_phone_error"' in text
+
+
+def test_an_organisation_says_what_switching_it_off_does(
+    as_root: Client, acme: Organisation
+) -> None:
+    address = reverse("admin:accounts_organisation_change", args=[acme.pk])
+
+    assert "keys, sessions and hooks are refused at once" in text_of(as_root.get(address))

@@ -1,0 +1,155 @@
+"""The page of a run, and the commands on the pages of hooks and keys, in a real browser."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from scripts_engine.models import Hook, Run
+from tests import factories
+from tests.admin.pages import page_of, run_of
+from tests.browser.conftest import Desk
+
+pytestmark = pytest.mark.browser
+
+SOURCE = """log.info("called")
+store.set("last", 1)
+pcall(http.get, "http://10.0.0.1/" .. ("x"):rep(200))
+return params.get("body")"""
+PAYLOAD = '{"order": {"id": 9007199254740993, "id": 7}, "note": "a <b> c"}'
+
+
+@pytest.fixture
+def hook(bob: User) -> Hook:
+    script = factories.make_script(bob.organisations.get(), SOURCE, "orders")
+    return factories.make_hook(script).hook
+
+
+@pytest.fixture
+def run(hook: Hook) -> Run:
+    headers = (("Content-Type", "application/json"), ("Authorization", "Basic c2VjcmV0"))
+    return run_of(hook, body=PAYLOAD.encode(), headers=headers)
+
+
+def is_wider_than_the_screen(page: Page) -> bool:
+    wider: bool = page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+    return wider
+
+
+def clipboard(page: Page) -> str:
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+def box(page: Page, button: str) -> Any:
+    """Where the button or link of that name stands."""
+    return page.locator("#submit-row").get_by_text(button, exact=True).bounding_box()
+
+
+def assert_nothing_went_wrong(desk: Desk) -> None:
+    assert desk.foreign_requests == []
+    assert desk.script_errors == []
+    assert desk.failures == []
+
+
+def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
+    desk: Desk, bob: User, run: Run
+) -> None:
+    desk.log_in(bob)
+    page = desk.open(page_of(run))
+    body = page.get_by_role("group", name="Request body")
+    number = body.get_by_text("9007199254740993", exact=True)
+    raw = body.get_by_text(PAYLOAD, exact=True)
+    expect(number).to_be_visible()
+    expect(raw).to_be_hidden()
+
+    body.locator("summary").nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(number).to_be_hidden()
+    expect(body.get_by_text('"a <b> c"', exact=True)).to_be_visible()
+
+    body.get_by_role("radio", name="Tree").focus()
+    page.keyboard.press("ArrowRight")
+    expect(raw).to_be_visible()
+    expect(body.get_by_text('"a <b> c"', exact=True)).to_be_hidden()
+    expect(page.get_by_role("radiogroup", name="Show the reply body")).to_be_visible()
+
+    copy = body.get_by_role("button", name="Copy request body")
+    copy.click()
+    expect(copy).to_have_text("Copied")
+    expect(page.get_by_role("status").filter(has_text="Copied")).to_have_count(1)
+    expect(copy).to_be_focused()
+    assert clipboard(page) == PAYLOAD
+    assert_nothing_went_wrong(desk)
+
+
+def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> None:
+    desk.log_in(bob)
+    page = desk.open(page_of(run))
+
+    page.get_by_role("button", name="Run again with this payload").click()
+    expect(page.get_by_text("This is a new run")).to_be_visible()
+
+    new = Run.objects.exclude(pk=run.pk).get()
+    assert page.url.endswith(page_of(new))
+    assert bytes(new.request_body) == PAYLOAD.encode()
+    expect(page.get_by_text("Left out, because not kept: Authorization.")).to_be_visible()
+    page.get_by_role("link", name="Older run").click()
+    page.wait_for_url(f"**{page_of(run)}")
+    page.get_by_role("link", name="Newer run").click()
+    page.wait_for_url(f"**{page_of(new)}")
+    assert Run.objects.count() == 2
+    assert_nothing_went_wrong(desk)
+
+
+def test_the_timeline_is_drawn_within_the_screen(desk: Desk, bob: User, run: Run) -> None:
+    desk.log_in(bob)
+    page = desk.open(page_of(run))
+    timeline = page.get_by_role("region", name="Timeline")
+    bars = timeline.locator("rect")
+
+    expect(timeline.get_by_text("store.set", exact=True)).to_be_visible()
+    expect(timeline.get_by_text("this address is not public")).to_be_visible()
+    expect(bars).to_have_count(4)
+    expect(timeline.locator(".mh-tick")).to_have_count(1)
+    ran, call = bars.nth(1).bounding_box(), bars.nth(2).bounding_box()
+    assert ran is not None
+    assert call is not None
+    assert call["width"] > 0
+    assert ran["x"] <= call["x"]
+    assert call["x"] + call["width"] <= ran["x"] + ran["width"] + 1
+    assert not is_wider_than_the_screen(page)
+    assert_nothing_went_wrong(desk)
+
+
+def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
+    desk: Desk, bob: User, hook: Hook
+) -> None:
+    desk.log_in(bob)
+    page = desk.open(page_of(hook))
+
+    page.get_by_role("button", name="Copy Try it with POST").click()
+    expect(page.get_by_role("button", name="Copy Try it with POST")).to_have_text("Copied")
+    assert clipboard(page).startswith(f"curl -sS '{hook.url}' \\\n  -H ")
+    assert not is_wider_than_the_screen(page)
+
+    save, delete = box(page, "Save"), box(page, "Delete hook")
+    is_narrow = page.evaluate("innerWidth") < 1024
+    assert (save["y"] < delete["y"]) if is_narrow else (delete["x"] < save["x"])
+    assert_nothing_went_wrong(desk)
+
+
+def test_a_keys_page_gives_a_first_query_to_copy(desk: Desk, bob: User) -> None:
+    api_key = factories.make_api_key(bob.organisations.get()).api_key
+    desk.log_in(bob)
+    page = desk.open(page_of(api_key))
+
+    page.get_by_role("button", name=re.compile("Copy .*first query")).click()
+    expect(page.get_by_role("button", name=re.compile("first query"))).to_have_text("Copied")
+    assert clipboard(page).startswith(f"TOKEN=$(curl -sS {desk.address}/session \\\n")
+    assert not is_wider_than_the_screen(page)
+    assert_nothing_went_wrong(desk)

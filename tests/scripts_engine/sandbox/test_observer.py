@@ -1,0 +1,125 @@
+"""What a pool tells its observer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.observer import BusyReason, KillReason, PoolObserver
+from scripts_engine.sandbox.pool import SandboxBusy
+
+from .conftest import run_in
+from .processes import children_of
+
+SLOW = "while true do end"
+
+
+class Notes(PoolObserver):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.in_use: list[int] = []
+
+    def slots_in_use(self, count: int) -> None:
+        self.in_use.append(count)
+
+    def spawned(self) -> None:
+        self.told.append("spawned")
+
+    def killed(self, reason: KillReason) -> None:
+        self.told.append(f"killed {reason}")
+
+    def recycled(self) -> None:
+        self.told.append("recycled")
+
+    def evicted(self) -> None:
+        self.told.append("evicted")
+
+    def refused(self, reason: BusyReason) -> None:
+        self.told.append(f"refused {reason}")
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+def test_a_warm_child_is_told_of_once(new_pool, notes):
+    pool = new_pool(observer=notes)
+    run_in(pool, "return 1")
+    run_in(pool, "return 1")
+
+    assert notes.told == ["spawned"]
+    assert notes.in_use == [1, 0, 1, 0]
+
+
+def test_worn_out_children_and_those_of_others_are_replaced(new_pool, notes):
+    pool = new_pool(size=1, runs_per_child=2, observer=notes)
+    run_in(pool, "return 1")
+    run_in(pool, "return 1", tenant="globex")
+    run_in(pool, "return 1", tenant="globex")
+
+    assert notes.told == ["spawned", "evicted", "spawned", "recycled"]
+
+
+def test_a_script_out_of_time_is_told_of_by_the_limit(new_pool, notes):
+    pool = new_pool(observer=notes)
+    run_in(pool, SLOW, limits=Limits(wall_seconds=0.2))
+    run_in(pool, SLOW, limits=Limits(wall_seconds=20, cpu_seconds=1))
+
+    assert notes.told == ["spawned", "killed wall-time", "spawned", "killed cpu-time"]
+
+
+def test_a_child_found_dead_and_one_that_dies_at_work_are_told_apart(new_pool, notes):
+    pool = new_pool(observer=notes)
+    run_in(pool, "return 1")
+    [warm] = children_of(pool.fork_server_pid())
+    os.kill(warm, signal.SIGKILL)
+    time.sleep(0.2)
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(run_in, pool, SLOW, limits=Limits(wall_seconds=20))
+        time.sleep(0.5)
+        [busy] = children_of(pool.fork_server_pid())
+        os.kill(busy, signal.SIGKILL)
+        running.result()
+
+    assert notes.told == ["spawned", "killed unreachable", "spawned", "killed crashed"]
+
+
+def test_a_handler_that_raises_costs_the_child(new_pool, notes):
+    def host(name: str, args: list[object], *, deadline: float) -> None:
+        raise RuntimeError
+
+    pool = new_pool(observer=notes)
+    with pytest.raises(RuntimeError):
+        run_in(pool, 'store.get("x")', host=host)
+
+    assert notes.told == ["spawned", "killed host"]
+    assert notes.in_use == [1, 0]
+
+
+def refusal(pool, *, busy: list[str], tenant: str) -> None:
+    """Slow runs of the busy tenants, and one more that finds no slot."""
+    with ThreadPoolExecutor(len(busy)) as executor:
+        for each in busy:
+            executor.submit(run_in, pool, SLOW, tenant=each, limits=Limits(wall_seconds=1.5))
+        time.sleep(0.5)
+        with pytest.raises(SandboxBusy):
+            run_in(pool, "return 1", tenant=tenant)
+
+
+def test_a_tenant_at_its_share_is_refused_for_that(new_pool, notes):
+    refusal(new_pool(size=4, queue_seconds=0.1, observer=notes), busy=["acme"] * 2, tenant="acme")
+
+    assert "refused tenant-share" in notes.told
+
+
+def test_without_a_free_slot_anybody_is_refused_for_that(new_pool, notes):
+    pool = new_pool(size=2, queue_seconds=0.1, observer=notes)
+    refusal(pool, busy=["acme", "globex"], tenant="initech")
+
+    assert "refused all-slots" in notes.told

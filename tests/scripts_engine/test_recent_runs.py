@@ -1,0 +1,133 @@
+"""The figures of the last hours, on runs whose times are known."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from accounts.models import Organisation
+from scripts_engine import recent_runs
+from scripts_engine.models import Hook, Run, Script
+from tests import factories
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MORNING = NOON - timedelta(hours=3, minutes=30)
+
+
+def hook_of(organisation: Organisation, name: str = "echo") -> Hook:
+    return factories.make_hook(factories.make_script(organisation, name=name)).hook
+
+
+def at(hour: int, minute: int, second: int = 0) -> datetime:
+    return NOON.replace(hour=hour, minute=minute, second=second)
+
+
+def test_hours_are_those_of_the_clock_but_for_the_ends() -> None:
+    hours = list(recent_runs.hours_between(at(8, 30), at(11, 15)))
+
+    assert hours == [
+        (at(8, 30), at(9, 0)),
+        (at(9, 0), at(10, 0)),
+        (at(10, 0), at(11, 0)),
+        (at(11, 0), at(11, 15)),
+    ]
+
+
+def test_runs_are_counted_by_hour_and_outcome(acme: Organisation) -> None:
+    hook = hook_of(acme)
+    factories.make_past_run(hook, at(8, 29, 59))
+    factories.make_past_run(hook, at(8, 30))
+    factories.make_past_run(hook, at(9, 59, 59))
+    factories.make_past_run(hook, at(9, 10), "failed")
+    factories.make_past_run(hook, at(9, 20), "failed")
+    factories.make_past_run(hook, at(10, 0), "timed-out")
+    factories.make_past_run(hook, at(11, 59), "out-of-memory")
+    factories.make_past_run(hook, at(12, 0), "failed")
+
+    hours = recent_runs.runs_by_hour(Run.objects.all(), MORNING, NOON)
+
+    assert [(hour.since, tuple(hour.counts.values())) for hour in hours] == [
+        (at(8, 30), (1, 0, 0, 0)),
+        (at(9, 0), (1, 2, 0, 0)),
+        (at(10, 0), (0, 0, 1, 0)),
+        (at(11, 0), (0, 0, 0, 1)),
+    ]
+    assert [*hours[0].counts] == ["succeeded", "failed", "timed-out", "out-of-memory"]
+
+
+def test_only_the_runs_given_are_counted(acme: Organisation, globex: Organisation) -> None:
+    factories.make_past_run(hook_of(acme), at(9, 0))
+    factories.make_past_run(hook_of(globex), at(9, 1), "failed")
+
+    (hour,) = recent_runs.runs_by_hour(Run.objects.of_organisation(acme), at(9, 0), at(10, 0))
+
+    assert (hour.counts["succeeded"], hour.counts["failed"]) == (1, 0)
+
+
+def test_percentiles_are_durations_that_runs_took(acme: Organisation) -> None:
+    hook = hook_of(acme)
+    for number in range(1, 101):
+        factories.make_past_run(hook, at(9, 0) + timedelta(seconds=number), duration_ms=number)
+
+    durations = recent_runs.durations_of(Run.objects.all(), MORNING, NOON)
+
+    assert durations == recent_runs.Durations(p50_ms=50, p95_ms=95, sample_size=100)
+
+
+def test_percentiles_are_of_the_newest_runs(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = hook_of(acme)
+    factories.make_past_run(hook, at(9, 0), duration_ms=900)
+    factories.make_past_run(hook, at(9, 1), duration_ms=10)
+    factories.make_past_run(hook, at(9, 2), duration_ms=20)
+    monkeypatch.setattr(recent_runs, "NEWEST_DURATIONS", 2)
+
+    durations = recent_runs.durations_of(Run.objects.all(), MORNING, NOON)
+
+    assert durations == recent_runs.Durations(p50_ms=10, p95_ms=20, sample_size=2)
+
+
+def test_without_runs_there_are_no_percentiles(db: None) -> None:
+    assert recent_runs.durations_of(Run.objects.all(), MORNING, NOON) is None
+
+
+def test_the_script_that_failed_most_comes_first(acme: Organisation) -> None:
+    once, twice = hook_of(acme, "once"), hook_of(acme, "twice")
+    factories.make_past_run(twice, at(9, 0), "failed")
+    last_of_twice = factories.make_past_run(twice, at(9, 1), "timed-out")
+    last_of_once = factories.make_past_run(once, at(9, 2), "out-of-memory")
+    factories.make_past_run(once, at(9, 3))
+    factories.make_past_run(once, at(8, 0), "failed")
+
+    failing = recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5)
+
+    assert [(one.failures, one.last) for one in failing.scripts] == [
+        (2, last_of_twice),
+        (1, last_of_once),
+    ]
+    assert not failing.is_cut
+
+
+def test_deleted_scripts_and_tried_sources_do_not_count(acme: Organisation) -> None:
+    deleted, tried = hook_of(acme, "deleted"), hook_of(acme, "tried")
+    factories.make_past_run(deleted, at(9, 0), "failed")
+    Script.objects.filter(pk=deleted.script_id).update(deleted_at=NOON)
+    run = factories.make_past_run(tried, at(9, 1), "failed")
+    Run.objects.filter(pk=run.pk).update(script_version=None)
+
+    assert recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5).scripts == []
+
+
+def test_it_says_when_there_were_more_failures_than_counted(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = hook_of(acme)
+    factories.make_past_run(hook, at(9, 0), "failed")
+    factories.make_past_run(hook, at(9, 1), "failed")
+    factories.make_past_run(hook, at(9, 2), "failed")
+    monkeypatch.setattr(recent_runs, "NEWEST_FAILURES", 2)
+
+    failing = recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5)
+
+    assert failing.scripts[0].failures == 2
+    assert failing.is_cut
