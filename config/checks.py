@@ -36,6 +36,20 @@ def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list
 
 
 @register()
+def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    pool = settings.DATABASES["default"]["OPTIONS"].get("pool")
+    if pool is None or pool["max_size"] >= settings.WEB_THREADS:
+        return []
+    return [
+        checks.Warning(
+            "There are fewer database connections than web threads: under load requests wait.",
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS.",
+            id="moonhook.W002",
+        )
+    ]
+
+
+@register()
 def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.TASK_LEASE_SECONDS > settings.TASK_TIMEOUT_SECONDS:
         return []

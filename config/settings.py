@@ -110,6 +110,7 @@ MIDDLEWARE = [
     "config.admin_session_limits.AdminSessionLimits",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
+    "config.http.unavailable.AnswersUnavailable",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -191,6 +192,9 @@ DATABASES = {
     "default": env.db("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'moonhook.sqlite3'}")
 }
 _database = DATABASES["default"]
+# PostgreSQL: how long a statement may take, and how long a request waits for a connection.
+DATABASE_TIMEOUT_SECONDS = integer("DATABASE_TIMEOUT", 10, minimum=1)
+DATABASE_WAIT_SECONDS = 5
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["CONN_MAX_AGE"] = None
     _database["OPTIONS"] = {
@@ -201,12 +205,20 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
     }
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 elif _database["ENGINE"] == "django.db.backends.postgresql":
-    _database["OPTIONS"] = {
+    _database["ENGINE"] = "config.postgresql"
+    # Beside what the address asks for: sslmode, …
+    _database["OPTIONS"] = _database.get("OPTIONS", {}) | {
+        "connect_timeout": DATABASE_WAIT_SECONDS,
+        "options": f"-c statement_timeout={DATABASE_TIMEOUT_SECONDS}s"
+        " -c idle_in_transaction_session_timeout=60s",
         "pool": {
             "min_size": 1,
             "max_size": integer("DATABASE_POOL_SIZE", 20, minimum=1),
-            "timeout": 10,
-        }
+            "timeout": DATABASE_WAIT_SECONDS,
+            # Tried again for no longer than somebody waits: then the next request tries anew,
+            # not a schedule whose pauses have grown.
+            "reconnect_timeout": DATABASE_WAIT_SECONDS,
+        },
     }
 else:
     raise ImproperlyConfigured("DATABASE_URL must name SQLite or PostgreSQL.")
@@ -337,6 +349,8 @@ LOGGING = {
         # config.logs.request_context.
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # Every attempt to reconnect; requests that find no connection say so themselves.
+        "psycopg.pool": {"level": "ERROR"},
         # What they say at DEBUG holds whole messages, codes among them, and addresses that
         # scripts call, with whatever secret stands in those.
         "apprise": {"level": "INFO"},

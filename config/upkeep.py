@@ -15,6 +15,7 @@ from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.ids import first_id_at
 from accounts.models import AuthEvent, PinChallenge, PinFailures, RateWindow, User
 from config.batches import delete_in_batches
+from config.http.unavailable import DATABASE_ERRORS
 from config.old_runs import forget_old_runs
 from scripts_engine.models import StoredValue
 from sessions_api.models import Session
@@ -23,7 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 def end_expired_sessions() -> int:
-    return delete_in_batches(Session.objects.filter(expires_at__lte=timezone.now()))
+    """By their end, which has an index: few of all sessions have expired."""
+    expired = Session.objects.filter(expires_at__lte=timezone.now())
+    return delete_in_batches(expired, order=("expires_at",))
 
 
 def forget_old_challenges() -> int:
@@ -96,6 +99,9 @@ def do_upkeep() -> Upkeep:
         name = duty.__name__
         try:
             count = duty()
+        except DATABASE_ERRORS as error:
+            logger.error("Upkeep: %s failed: %s", name, " ".join(str(error).split()))  # noqa: TRY400
+            upkeep.failed.append(name)
         except Exception:
             logger.exception("Upkeep: %s failed", name)
             upkeep.failed.append(name)

@@ -58,7 +58,12 @@ _OUTCOMES: Schema = {
                 ProblemCode.SCRIPT_OUT_OF_MEMORY,
                 ProblemCode.REPLY_TOO_LARGE,
             ),
-            _problem(ProblemCode.BUSY, headers=_optional(RETRY_AFTER)),
+            _problem(
+                ProblemCode.BUSY,
+                ProblemCode.UNAVAILABLE,
+                ProblemCode.RUN_NOT_RECORDED,
+                headers=_optional(RETRY_AFTER),
+            ),
             _problem(ProblemCode.SCRIPT_TIMED_OUT),
         ]
     ),

@@ -9,14 +9,15 @@ from django.views.decorators.csrf import csrf_exempt
 from structlog.contextvars import bind_contextvars
 
 from config.http.problems import Problem, ProblemCode, problem_response
+from config.http.unavailable import DATABASE_ERRORS, unavailable
 from config.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
 from scripts_engine.event import Event
-from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.flows.run_script import RunNotRecordedError, Subject, run_script
 from scripts_engine.models import Hook, Trigger
-from scripts_engine.sandbox.pool import SandboxBusy
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 View = Callable[..., HttpResponse]
 
@@ -40,6 +41,12 @@ def hook_view(*methods: str) -> Callable[[View], View]:
             except Problem as problem:
                 HOOK_REFUSALS.inc(problem.code)
                 return protected(problem_response(request, problem))
+            except RunNotRecordedError as error:
+                not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
+                return protected(problem_response(request, not_recorded))
+            except (*DATABASE_ERRORS, SandboxUnavailable) as error:
+                HOOK_REFUSALS.inc(ProblemCode.UNAVAILABLE)
+                return protected(problem_response(request, unavailable(request, error)))
 
         return answer
 

@@ -40,6 +40,7 @@ _ALWAYS = (
     ProblemCode.INVALID_REQUEST,
     ProblemCode.METHOD_NOT_ALLOWED,
     ProblemCode.INTERNAL_ERROR,
+    ProblemCode.UNAVAILABLE,
 )
 _WITHOUT_SESSION = (ProblemCode.NOT_AUTHENTICATED, ProblemCode.SESSION_INVALID)
 
@@ -61,6 +62,7 @@ def _operation(
             [OpenApiExample(code, problem_example(code), response_only=True) for code in codes],
         )
         headers[problem_status] = problem_headers.get(problem_status, {})
+    headers[HTTPStatus.SERVICE_UNAVAILABLE] = RETRY_AFTER
     headers[HTTPStatus.METHOD_NOT_ALLOWED] = allow_header("GET", "POST", "DELETE", "HEAD")
     decorate = extend_schema(
         responses={(int(code), media): answer for (code, media), answer in answers.items()},

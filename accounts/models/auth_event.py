@@ -92,7 +92,15 @@ class AuthEvent(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["organisation", "-id"], name="event_of_organisation")]
+        indexes = [
+            models.Index(fields=["organisation", "-id"], name="event_of_organisation"),
+            # Most are of one kind, which nobody looks for; the others cost their own entries only.
+            models.Index(
+                fields=["organisation", "kind", "-id"],
+                condition=~models.Q(kind=AuthEventKind.SESSION_OPENED.value),
+                name="event_of_rarer_kind",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,5 @@
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
@@ -9,6 +10,14 @@ from uuid_utils.compat import uuid7
 from accounts import credentials
 from accounts.email_address import MAX_LENGTH
 from accounts.models.user import User
+
+
+def _latest_expiry(now: datetime) -> datetime:
+    """A code that expires later was made before the clock was set back: its age is not known.
+
+    Twice the lifetime: a clock that is a little off, here or where it was made, harms nobody.
+    """
+    return now + 2 * settings.PIN_LIFETIME
 
 
 class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
@@ -71,16 +80,18 @@ class PinChallenge(models.Model):
 
     @property
     def is_spent(self) -> bool:
-        """Whether no try is left or the last code has expired."""
-        return self.tries >= settings.PIN_TRIES_PER_CHALLENGE or self.expires_at <= timezone.now()
+        """Whether no try is left or no code is live."""
+        now = timezone.now()
+        return (
+            self.tries >= settings.PIN_TRIES_PER_CHALLENGE
+            or not now < self.expires_at <= _latest_expiry(now)
+        )
 
     def has_code(self, pin: str) -> bool:
         """Whether the PIN is one of the live codes; always compares as many as may be live."""
-        live = list(
-            self.codes.filter(expires_at__gt=timezone.now()).order_by("-id")[
-                : settings.PIN_LIVE_CODES
-            ]
-        )
+        now = timezone.now()
+        codes = self.codes.filter(expires_at__gt=now, expires_at__lte=_latest_expiry(now))
+        live = list(codes.order_by("-id")[: settings.PIN_LIVE_CODES])
         stored = [credentials.Digest(code.digest, code.pepper_version) for code in live]
         padding: list[credentials.Digest | None] = [None] * (settings.PIN_LIVE_CODES - len(stored))
         material = credentials.pin_material(self.pk, pin)

@@ -19,7 +19,8 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         any number of concurrent guesses; sending a code does not touch the row.
         """
         now = timezone.now()
-        day_over = Q(day_started_at__lte=now - DAY)
+        # A day that has not begun yet is one from before the clock was set back.
+        day_over = Q(day_started_at__lte=now - DAY) | Q(day_started_at__gt=now + DAY)
         claimed = self.filter(
             day_over | Q(failures_today__lt=settings.PIN_FAILURES_PER_DAY),
             bucket=bucket,
@@ -70,7 +71,9 @@ class PinFailures(models.Model):
     @property
     def is_stopped(self) -> bool:
         """Whether every PIN is refused at present."""
-        today = self.failures_today if self.day_started_at > timezone.now() - DAY else 0
+        now = timezone.now()
+        is_this_day = now - DAY < self.day_started_at <= now + DAY
+        today = self.failures_today if is_this_day else 0
         return (
             today >= settings.PIN_FAILURES_PER_DAY
             or self.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES

@@ -8,13 +8,14 @@ from limits.storage import Storage
 
 from accounts.models import RateWindow
 
-# One statement, so that however many come at once each gets its own number.
+# One statement, so that however many come at once each gets its own number. A window that ends
+# later than a new one could is left over from before the clock was set back.
 _HIT = """
     INSERT INTO {table} (key, hits, ends_at) VALUES (%s, %s, %s)
     ON CONFLICT (key) DO UPDATE SET
-        hits = CASE WHEN {table}.ends_at <= %s
+        hits = CASE WHEN {table}.ends_at <= %s OR {table}.ends_at > %s
             THEN excluded.hits ELSE {table}.hits + excluded.hits END,
-        ends_at = CASE WHEN {table}.ends_at <= %s
+        ends_at = CASE WHEN {table}.ends_at <= %s OR {table}.ends_at > %s
             THEN excluded.ends_at ELSE {table}.ends_at END
     RETURNING hits
 """
@@ -33,10 +34,12 @@ class DatabaseStorage(Storage):
         now = timezone.now()
         adapt = connection.ops.adapt_datetimefield_value
         moment, ends_at = adapt(now), adapt(now + timedelta(seconds=expiry))
+        # Twice the length: the clocks of nodes differ a little, and threads overtake each other.
+        latest = adapt(now + timedelta(seconds=2 * expiry))
         with connection.cursor() as cursor:
             cursor.execute(
                 _HIT.format(table=connection.ops.quote_name(RateWindow._meta.db_table)),
-                [key, amount, ends_at, moment, moment],
+                [key, amount, ends_at, moment, latest, moment, latest],
             )
             hits: int = cursor.fetchone()[0]
         return hits

@@ -16,7 +16,11 @@ from limits.strategies import FixedWindowRateLimiter
 
 from accounts.errors import RateLimitedError
 from accounts.rate_limits.database_storage import DatabaseStorage
+from accounts.rate_limits.rest import Rest
 from config.metrics.catalogue import RATE_LIMITED
+
+REDIS_TIMEOUT_SECONDS = 0.5
+REDIS_REST_SECONDS = 10
 
 logger = logging.getLogger(__name__)
 
@@ -57,18 +61,34 @@ def _seconds_left(window: RateLimitItem, *identifiers: str) -> int:
 
 def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
     """Asks Redis where there is one; while it does not answer, the database counts instead."""
-    if settings.REDIS_URL:
+    rest = _rest_from(settings.REDIS_URL)
+    if settings.REDIS_URL and rest.may_ask():
         try:
-            return ask(_redis_limiter(settings.REDIS_URL))
-        except StorageError:
-            logger.exception("Redis does not answer; rate limits are counted in the database")
+            answer = ask(_redis_limiter(settings.REDIS_URL))
+        except StorageError as error:
+            if rest.begin():
+                logger.error(  # noqa: TRY400  (one line says it)
+                    "Redis does not answer; rate limits are counted in the database: %s", error
+                )
+        else:
+            if rest.end():
+                logger.info("Redis answers again and counts rate limits")
+            return answer
     return ask(_database_limiter())
+
+
+@cache
+def _rest_from(url: str) -> Rest:
+    return Rest(seconds=REDIS_REST_SECONDS)
 
 
 @cache
 def _redis_limiter(url: str) -> FixedWindowRateLimiter:
     storage = storage_from_string(
-        url, wrap_exceptions=True, socket_timeout=2, socket_connect_timeout=2
+        url,
+        wrap_exceptions=True,
+        socket_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
     )
     return FixedWindowRateLimiter(storage)
 

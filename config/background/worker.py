@@ -19,6 +19,8 @@ from config.background import endings
 from config.background.lost_tasks import take_up_lost_tasks
 from config.background.retries import next_try
 from config.background.time_limit import OutOfTimeError, time_limit
+from config.http.unavailable import DATABASE_ERRORS
+from config.patience import outlast
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +31,14 @@ class Worker(db_worker.Worker):
     """Tries again what may work later, bounds each attempt, and looks for lost tasks."""
 
     def run(self) -> None:
-        take_up_lost_tasks()
-        if not self.batch:
+        if self.batch:
+            self._work()
+        else:
             threading.Thread(target=_keep_looking, daemon=True, name="lost tasks").start()
+            outlast(self._work)
+
+    def _work(self) -> None:
+        take_up_lost_tasks()
         super().run()
 
     def run_task(self, db_task_result: DBTaskResult) -> None:
@@ -90,6 +97,9 @@ def _keep_looking() -> None:
         time.sleep(LOOKS_FOR_LOST_TASKS_EVERY_SECONDS)
         try:
             take_up_lost_tasks()
+        except DATABASE_ERRORS:
+            # The worker, which waits for the database too, says so.
+            pass
         except Exception:
             logger.exception("Looking for lost tasks failed; it will be done again")
         close_old_connections()

@@ -13,7 +13,9 @@ from graphql import GraphQLError, GraphQLFormattedError, GraphQLSyntaxError, Val
 from graphql.validation.validate import ValidationAbortedError
 
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
+from config.http.problems import meaning
 from config.http.request_id import request_id_of
+from config.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS, unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +71,19 @@ def execution_error(error: GraphQLError, request: HttpRequest) -> GraphQLFormatt
     if isinstance(cause, GraphQLError) and (argument := _unfit_argument(cause)):
         message = f"Argument '{argument}' got an invalid value."
         return _located(error, message, GraphQLCode.BAD_USER_INPUT, field=argument)
+    if isinstance(cause, DATABASE_ERRORS):
+        problem = unavailable_problem(cause, request)
+        return _located(error, problem.message, problem.code, **problem.extensions)
     masked = internal_error(cause, request)
     return _located(error, masked["message"], **masked["extensions"])
+
+
+def unavailable_problem(cause: Exception, request: HttpRequest) -> GraphQLProblem:
+    """For a database that does not answer, which is logged."""
+    problem = unavailable(request, cause)
+    return GraphQLProblem(
+        GraphQLCode.UNAVAILABLE, meaning(problem.code).detail, retryAfter=RETRY_AFTER_SECONDS
+    )
 
 
 def internal_error(cause: Exception, request: HttpRequest) -> GraphQLFormattedError:

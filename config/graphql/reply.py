@@ -20,6 +20,12 @@ from config.http.graphql_problem import GraphQLCode, GraphQLProblem
 
 REALM = 'Bearer realm="moonhook"'
 
+# Errors that pass by themselves, with a retryAfter.
+_TRY_LATER = {
+    GraphQLCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
+    GraphQLCode.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -61,8 +67,8 @@ def problem_reply(problem: GraphQLProblem) -> Reply:
             return transport_reply(HTTPStatus.UNAUTHORIZED, error, headers)
         case GraphQLCode.FORBIDDEN:
             return transport_reply(HTTPStatus.FORBIDDEN, error)
-        case GraphQLCode.RATE_LIMITED:
-            return _rate_limited_reply({"errors": [error]}, [error])
+        case GraphQLCode.RATE_LIMITED | GraphQLCode.UNAVAILABLE:
+            return _try_later_reply({"errors": [error]}, [error])
         case _:
             return invalid_request_reply([error])
 
@@ -70,19 +76,19 @@ def problem_reply(problem: GraphQLProblem) -> Reply:
 def executed_reply(result: ExecutionResult, request: HttpRequest) -> Reply:
     """For an executed operation: 200, whatever its fields came to, also with ``data: null``.
 
-    Except where rate limits left nothing of it. The specification demands 2xx for a response
-    that has data, so a 429 leaves out the ``data`` entry that holds only nulls.
+    Except where rate limits or a fault left nothing of it. The specification demands 2xx for a
+    response that has data, so a 429 or 503 leaves out the ``data`` entry that holds only nulls.
     """
     if not result.errors:
         return Reply({"data": result.data}, HTTPStatus.OK, HTTPStatus.OK)
     errors = [execution_error(error, request) for error in result.errors]
-    limited = [error for error in errors if _code(error) is GraphQLCode.RATE_LIMITED]
+    passing = [error for error in errors if _code(error) in _TRY_LATER]
     payload = {"errors": errors, "data": result.data}
-    if not limited:
+    if not passing:
         return Reply(payload, HTTPStatus.OK, HTTPStatus.OK)
     if any(value is not None for value in (result.data or {}).values()):
-        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(limited))
-    return _rate_limited_reply(payload, limited)
+        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(passing))
+    return _try_later_reply(payload, passing)
 
 
 def http_response(reply: Reply, media_type: str) -> HttpResponse:
@@ -107,15 +113,13 @@ def http_response(reply: Reply, media_type: str) -> HttpResponse:
     )
 
 
-def _rate_limited_reply(
-    payload: Mapping[str, Any], limited: Sequence[GraphQLFormattedError]
-) -> Reply:
-    headers = _retry_after(limited)
-    return Reply(payload, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.OK, headers)
+def _try_later_reply(payload: Mapping[str, Any], passing: Sequence[GraphQLFormattedError]) -> Reply:
+    status = max(_TRY_LATER[_code(error)] for error in passing)
+    return Reply(payload, status, HTTPStatus.OK, _retry_after(passing))
 
 
-def _retry_after(limited: Sequence[GraphQLFormattedError]) -> dict[str, str]:
-    seconds = max(error["extensions"]["retryAfter"] for error in limited)
+def _retry_after(passing: Sequence[GraphQLFormattedError]) -> dict[str, str]:
+    seconds = max(error["extensions"]["retryAfter"] for error in passing)
     return {"Retry-After": str(seconds)}
 
 

@@ -13,7 +13,7 @@ from graphql import GraphQLSchema, execute_sync
 
 from config.graphql.document import Operation, parse_and_validate, select_operation
 from config.graphql.document_limits import DocumentLimits
-from config.graphql.errors import bad_input, internal_error
+from config.graphql.errors import bad_input, internal_error, unavailable_problem
 from config.graphql.graphql_request import read_graphql_request
 from config.graphql.media_type import JSON, negotiate
 from config.graphql.reply import (
@@ -28,6 +28,7 @@ from config.graphql.reply import (
 from config.graphql.variables import variable_errors
 from config.http.graphql_context import GraphQLContext
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
+from config.http.unavailable import DATABASE_ERRORS
 
 
 def closed_door(request: HttpRequest) -> Any:
@@ -68,6 +69,8 @@ class GraphQLOverHTTPView(View):
             reply = problem_reply(problem)
         except Refused as refused:
             reply = refused.reply
+        except DATABASE_ERRORS as error:
+            reply = problem_reply(unavailable_problem(error, request))
         except Exception as error:  # noqa: BLE001  (logged and masked)
             masked = internal_error(error, request)
             reply = transport_reply(HTTPStatus.INTERNAL_SERVER_ERROR, masked)

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from config.http.problems import Problem, ProblemCode, problem_response
+from config.http.unavailable import is_admin_page
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -13,22 +14,18 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if _is_admin_page(request):
+    if is_admin_page(request):
         return render(request, "403.html", status=HTTPStatus.FORBIDDEN)
     return problem_response(request, Problem(ProblemCode.CROSS_ORIGIN))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if _is_admin_page(request):
+    if is_admin_page(request):
         return render(request, "404.html", status=HTTPStatus.NOT_FOUND)
     return problem_response(request, Problem(ProblemCode.NOT_FOUND))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    if _is_admin_page(request):
+    if is_admin_page(request):
         return render(request, "500.html", status=HTTPStatus.INTERNAL_SERVER_ERROR)
     return problem_response(request, Problem(ProblemCode.INTERNAL_ERROR))
-
-
-def _is_admin_page(request: HttpRequest) -> bool:
-    return request.path.startswith("/admin/") and request.path != "/admin/graphql"

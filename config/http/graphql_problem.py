@@ -12,20 +12,25 @@ class GraphQLCode(StrEnum):
     FORBIDDEN = "FORBIDDEN"
     NOT_FOUND = "NOT_FOUND"
     RATE_LIMITED = "RATE_LIMITED"
+    UNAVAILABLE = "UNAVAILABLE"
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
     GRAPHQL_VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
     INTERNAL = "INTERNAL"
 
 
-_REQUIRED_EXTENSION = {GraphQLCode.BAD_USER_INPUT: "field", GraphQLCode.RATE_LIMITED: "retryAfter"}
+_REQUIRED_EXTENSION = {
+    GraphQLCode.BAD_USER_INPUT: "field",
+    GraphQLCode.RATE_LIMITED: "retryAfter",
+    GraphQLCode.UNAVAILABLE: "retryAfter",
+}
 
 
 class GraphQLProblem(Exception):
     """An error whose message and extensions are written for the client, and shown as they are.
 
     ``extensions`` stand next to ``code``: ``BAD_USER_INPUT`` takes ``field``, the name of the
-    input that it is about, ``RATE_LIMITED`` takes ``retryAfter``, the seconds (int) until another
-    try is worth while.
+    input that it is about, ``RATE_LIMITED`` and ``UNAVAILABLE`` take ``retryAfter``, the seconds
+    (int) until another try is worth while.
     ``error`` is RFC 6750's error code, for the ``WWW-Authenticate`` header of a door's
     ``UNAUTHENTICATED``: ``invalid_token`` when a session was presented and refused.
     """

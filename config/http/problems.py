@@ -34,6 +34,8 @@ class ProblemCode(StrEnum):
     SCRIPT_OUT_OF_MEMORY = "script-out-of-memory"
     REPLY_TOO_LARGE = "reply-too-large"
     BUSY = "busy"
+    UNAVAILABLE = "unavailable"
+    RUN_NOT_RECORDED = "run-not-recorded"
     SCRIPT_TIMED_OUT = "script-timed-out"
 
 
@@ -131,6 +133,16 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Busy",
         "No place to run the script came free in time. Nothing ran; try again.",
+    ),
+    ProblemCode.UNAVAILABLE: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Unavailable",
+        "Something that this needs does not answer at present. Try again.",
+    ),
+    ProblemCode.RUN_NOT_RECORDED: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Run not recorded",
+        "The script ran, but its run could not be stored, so its reply is withheld.",
     ),
     ProblemCode.SCRIPT_TIMED_OUT: (
         HTTPStatus.GATEWAY_TIMEOUT,

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 
 from config.http.problems import FieldError, Problem, ProblemCode, problem_response
+from config.http.unavailable import DATABASE_ERRORS, unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -15,6 +16,8 @@ def problem_exception_handler(error: Exception, context: dict[str, Any]) -> Http
     """Answers every exception of a REST view; what nobody expected is logged and masked."""
     request = context["request"]._request
     problem = as_problem(error)
+    if isinstance(error, DATABASE_ERRORS):
+        problem = unavailable(request, error)
     if problem is None:
         logger.error(
             "Unexpected error, request %s", getattr(request, "request_id", ""), exc_info=error

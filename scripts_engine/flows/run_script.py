@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from django.db import IntegrityError, OperationalError, close_old_connections, connection
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from config.http.redaction import REDACTED
+from config.http.unavailable import DATABASE_ERRORS
 from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
@@ -56,10 +58,15 @@ class FinishedRun(NamedTuple):
     outcome: Outcome
 
 
+class RunNotRecordedError(OperationalError):
+    """The script ran, but the database did not take its run."""
+
+
 def run_script(subject: Subject, event: Event) -> FinishedRun:
     """Runs the source with the event as its payload; the run is committed when this returns.
 
-    Raises ``SandboxBusy`` when no slot comes free in time: nothing ran, and there is no run.
+    Raises ``SandboxBusy`` when no slot comes free in time, and ``SandboxUnavailable``: nothing
+    ran, and there is no run. Raises ``RunNotRecordedError``.
     """
     run_id = uuid7()
     bind_contextvars(run=run_id)
@@ -77,7 +84,9 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     outcome = sandbox_pool().run(str(subject.script.organisation_id), job, host)
     _count(subject.trigger, outcome)
     recorder = Recorder(hidden=host.revealed_secrets)
-    return FinishedRun(_record(subject, event, run_id, outcome, recorder), outcome)
+    run = _run_of(subject, event, run_id, outcome, recorder)
+    _store(run)
+    return FinishedRun(run, outcome)
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
@@ -101,11 +110,11 @@ def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, byte
     return params | {"body": event.body}
 
 
-def _record(
+def _run_of(
     subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
 ) -> Run:
     reply, error = outcome.reply, outcome.error
-    return Run.objects.create(
+    return Run(
         id=run_id,
         organisation_id=subject.script.organisation_id,
         script=subject.script,
@@ -149,3 +158,24 @@ def _record(
         error_line=None if error is None else error.line,
         error_traceback="" if error is None else recorder.text(error.traceback),
     )
+
+
+def _store(run: Run) -> None:
+    """Once more where the connection was lost while the script ran; the id keeps it one run."""
+    try:
+        run.save(force_insert=True)
+    except DATABASE_ERRORS as error:
+        close_old_connections()
+        if connection.connection is not None:
+            raise RunNotRecordedError(f"run {run.pk}: {error}") from error
+        _store_again(run)
+
+
+def _store_again(run: Run) -> None:
+    try:
+        run.save(force_insert=True)
+    except IntegrityError:
+        # The first time was committed, only its answer was lost; else this raises.
+        Run.objects.only("id").get(pk=run.pk)
+    except DATABASE_ERRORS as error:
+        raise RunNotRecordedError(f"run {run.pk}: {error}") from error

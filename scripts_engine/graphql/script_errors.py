@@ -1,5 +1,6 @@
 """Refusals of this app's flows as GraphQL errors."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
@@ -7,7 +8,9 @@ from math import ceil
 from accounts.graphql.domain_errors import domain_errors
 from config.http.graphql_problem import GraphQLProblem
 from scripts_engine.errors import OrganisationInactiveError, SourceError
-from scripts_engine.sandbox.pool import SandboxBusy
+from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -27,4 +30,9 @@ def script_errors() -> Iterator[None]:
             "RATE_LIMITED",
             "No place to run the script came free in time. Nothing ran; try again.",
             retryAfter=max(1, ceil(busy.retry_after)),
+        ) from None
+    except SandboxUnavailable as error:
+        logger.error("No sandbox can be had: %s", error)  # noqa: TRY400  (no traceback storm)
+        raise GraphQLProblem(
+            "UNAVAILABLE", "Scripts cannot be run at present. Try again.", retryAfter=5
         ) from None

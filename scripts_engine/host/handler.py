@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accounts.models import Organisation
+from config.http.unavailable import DATABASE_ERRORS
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.host.secrets import SecretsCapability
 from scripts_engine.host.store import StoreCapability
@@ -43,6 +44,9 @@ class RunHost:
             return function(*args, deadline=deadline)
         except HostCallError:
             raise
+        except DATABASE_ERRORS as error:
+            logger.error("Host call %s: %s", name, " ".join(str(error).split()))  # noqa: TRY400
+            raise HostCallError(f"{name}: failed") from None
         except Exception:
             # Whatever a server, a database or a hostile argument brings about: the run goes on.
             logger.exception("Host call %s failed", name)

@@ -29,10 +29,13 @@ class SessionsQuery(graphene.ObjectType):
         after: str | None = None,
         user: str | None = None,
     ) -> Page:
-        rows = scoped(info, Session).of_own(caller_organisation(info)).with_owners()
-        if user is not None:
-            rows = rows.of_user(find(info, User, user))
-        return page_of(rows, first, after)
+        organisation = caller_organisation(info)
+        rows = scoped(info, Session).with_owners()
+        if user is None:
+            return page_of(rows.of_own(organisation), first, after)
+        member = find(info, User, user)
+        is_own = member.belongs_only_to(organisation)
+        return page_of(rows.of_user(member) if is_own else rows.none(), first, after)
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection, migrations, models
 from django.db.migrations.state import ProjectState
 
-from scripts_engine.concurrent_index import AddIndexOnline
+from accounts.concurrent_index import AddIndexOnline
 
 NAME = "run_tried_before"
 

@@ -1,0 +1,57 @@
+"""Requests that come while something does not answer that they need: 503, and one line."""
+
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from config.http.problems import Problem, ProblemCode, problem_response
+from config.http.request_id import request_id_of
+
+logger = logging.getLogger(__name__)
+
+# A database that is gone, full, locked or too slow; what is wrong with a statement is neither.
+DATABASE_ERRORS = (OperationalError, InterfaceError)
+RETRY_AFTER_SECONDS = 5
+
+
+def unavailable(
+    request: HttpRequest, error: BaseException, code: ProblemCode = ProblemCode.UNAVAILABLE
+) -> Problem:
+    """The problem that answers the request; what happened goes to the log without a traceback."""
+    logger.error(
+        "%s: %s %s, request %s: %s",
+        code,
+        request.method,
+        request.path,
+        request_id_of(request),
+        " ".join(str(error).split()) or type(error).__name__,
+    )
+    return Problem(code, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
+def is_admin_page(request: HttpRequest) -> bool:
+    return request.path.startswith("/admin/") and request.path != "/admin/graphql"
+
+
+class AnswersUnavailable:
+    """Middleware for views that do not answer database errors themselves."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, DATABASE_ERRORS):
+            return None
+        problem = unavailable(request, error)
+        if is_admin_page(request):
+            response = render(request, "503.html", status=HTTPStatus.SERVICE_UNAVAILABLE)
+            response["Retry-After"] = problem.headers["Retry-After"]
+            return response
+        return problem_response(request, problem)

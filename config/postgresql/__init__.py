@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend, made to outlast a database that goes away."""

@@ -1,0 +1,57 @@
+"""What is told from times when the clock is set back by hours."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import PinChallenge, PinFailures, User
+from tests.factories import make_pin
+
+LONG = timedelta(hours=3)
+
+
+@pytest.fixture
+def set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def now() -> datetime:
+        return datetime.now(tz=timezone.get_default_timezone()) - LONG
+
+    monkeypatch.setattr(timezone, "now", now)
+
+
+def accepts(user: User, pin: str) -> bool:
+    challenge = PinChallenge.objects.open_for(user.email)
+    assert challenge is not None
+    return not challenge.is_spent and challenge.has_code(pin)
+
+
+@pytest.fixture
+def expired_pin(alice: User) -> str:
+    pin = make_pin(alice)
+    for row in (PinChallenge.objects.get(), PinChallenge.objects.get().codes.get()):
+        row.expires_at = timezone.now() - timedelta(seconds=1)
+        row.save()
+    return pin
+
+
+def test_an_expired_code_does_not_come_to_life(
+    alice: User, expired_pin: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("set_back")
+
+    assert not accepts(alice, expired_pin)
+
+
+def test_a_new_code_is_good(alice: User, expired_pin: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("set_back")
+
+    assert accepts(alice, make_pin(alice))
+
+
+def test_a_days_failures_do_not_count_for_longer_than_two(alice: User) -> None:
+    make_pin(alice)
+    PinFailures.objects.update(failures_today=20, day_started_at=timezone.now() + timedelta(days=3))
+
+    assert not PinFailures.objects.get().is_stopped
+    assert PinFailures.objects.claim_try(alice.email)
+    assert PinFailures.objects.get().failures_today == 1

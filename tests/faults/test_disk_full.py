@@ -1,0 +1,72 @@
+"""SQLite's disk is full: a run that cannot be kept is an error, and space cures it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.node import Node, call_hook, new_hook
+from tests.sessions import call, machine_token
+
+PAYLOAD = b"x" * 200_000
+
+
+@contextmanager
+def small_disk(directory: Path) -> Iterator[Path]:
+    """Of 12 MiB, in memory."""
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "moonhook-test", str(directory)]
+    if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Takes all that is left; the file that holds it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 4096)
+        except OSError:
+            return ballast
+
+
+def test_what_cannot_be_recorded_is_not_answered_as_done(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        node = Node(disk / "data", DATABASE_URL=f"sqlite:///{disk}/data/moonhook.sqlite3")
+        node.manage("migrate", "-v0")
+        with node.running():
+            token = machine_token(node)
+            _, hook = new_hook(node, token, 'return "done"')
+            before = call_hook(node, hook, PAYLOAD)
+            ballast = fill(disk)
+            status, body, headers = call("POST", node.url + hook, PAYLOAD)
+            reading, _, _ = call(
+                "GET", f"{node.url}/session", None, {"Authorization": f"Bearer {token}"}
+            )
+            ballast.unlink()
+            after = call_hook(node, hook, PAYLOAD)
+            node.stop()
+        kept = node.manage("shell", "-v0", "-c", COUNT).split()
+
+    assert before is not None
+    assert before.status == 200
+    assert (status, json.loads(body)["code"]) == (503, "run-not-recorded")
+    assert headers["Retry-After"]
+    assert "disk is full" in node.output
+    assert "Traceback" not in node.output
+    assert reading == 200
+    assert after is not None
+    assert (after.status, after.body) == (200, b"done")
+    assert kept == ["2"]
+
+
+COUNT = "from scripts_engine.models import Run; print(Run.objects.count())"

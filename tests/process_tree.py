@@ -1,0 +1,38 @@
+"""A process and all that it has started, in /proc."""
+
+import os
+import signal
+from pathlib import Path
+
+
+def family_of(pid: int) -> list[int]:
+    """The process and all its descendants."""
+    running = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    pairs = [(child, parent_of(child)) for child in running]
+    family = [pid]
+    for parent in family:
+        family += [child for child, its_parent in pairs if its_parent == parent]
+    return family
+
+
+def parent_of(pid: int) -> int:
+    """0 for one that has just ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
