@@ -1,12 +1,15 @@
 """How gunicorn serves Moonhook. Everything here comes from config.settings."""
 
 import logging
+import os
 from typing import Any
 
 from django.conf import settings
 from gunicorn.glogging import Logger
 
 from config.http.redaction import redact
+from config.web.arbiter import MoonhookArbiter
+from config.web.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
 
 
@@ -31,6 +34,10 @@ def on_starting(server: Any) -> None:
     require_lockdown()
 
 
+def pre_fork(server: MoonhookArbiter, worker: MoonhookWorker) -> None:
+    server.place_worker(worker)
+
+
 def _redact_record(record: logging.LogRecord) -> bool:
     record.msg, record.args = redact(record.getMessage()), ()
     return True
@@ -38,13 +45,15 @@ def _redact_record(record: logging.LogRecord) -> bool:
 
 wsgi_app = "config.wsgi:application"
 bind = [f"{settings.BIND}:{settings.PORT}"]
-worker_class = "gthread"
+worker_class = MoonhookWorker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# With one shared socket, keep-alive connections of a burst end up with one worker.
-reuse_port = True
+max_requests = settings.WEB_MAX_REQUESTS
+max_requests_jitter = settings.WEB_MAX_REQUESTS // 10
 keepalive = 5
 timeout = 60
+# Heartbeats in memory: a disk that is slow for a minute is no reason to kill a worker.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 graceful_timeout = settings.GRACEFUL_TIMEOUT_SECONDS
 logger_class = RedactingLogger
 accesslog = "-"

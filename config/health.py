@@ -7,6 +7,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
+from config.draining import is_draining
 from config.http.methods import safe_methods_only
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_pool
@@ -27,7 +28,12 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @safe_methods_only
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and a sandbox can be had, else 503 with what is missing."""
+    """200 when the database answers and a sandbox can be had, else 503 with what is missing.
+
+    A process that is about to stop says so without asking anybody.
+    """
+    if is_draining():
+        return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
     checks = {"database": _database_answers(), "sandbox": _sandbox_is_ready()}
     is_ready = all(checks.values())
     return JsonResponse(

@@ -150,7 +150,9 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
+# Whoever names a directory has collected the files into it: an image, a package.
+ARE_STATIC_FILES_COLLECTED = env.str("STATIC_ROOT", default="") != ""
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default="") or DATA_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -296,7 +298,14 @@ SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
 WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
 # More threads than slots: a web worker full of scripts still answers /session.
 WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
+# A worker is replaced after so many requests, give or take a tenth; 0: never.
+WEB_MAX_REQUESTS = integer("WEB_MAX_REQUESTS", 50_000)
+CLIENT_TIMEOUT_SECONDS = integer("CLIENT_TIMEOUT", 30, minimum=1)
+# A stopping node serves on for so long, that balancers may notice; then it waits for its scripts.
+DRAIN_SECONDS = integer("DRAIN_SECONDS", 5 if IS_PRODUCTION else 0)
 GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
+# How long a start waits for the database, or for whoever migrates it.
+DATABASE_WAIT_SECONDS = integer("DATABASE_WAIT", 60)
 
 # --- Logging -----------------------------------------------------------------------------------
 

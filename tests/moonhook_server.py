@@ -22,7 +22,8 @@ START_SECONDS = 60
 class MoonhookServer:
     """A running `manage.py serve`; ``output`` collects what it prints."""
 
-    def __init__(self, data_dir: Path, **environment: str) -> None:
+    def __init__(self, data_dir: Path, *serve_arguments: str, **environment: str) -> None:
+        self._serve_arguments = serve_arguments
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -54,7 +55,7 @@ class MoonhookServer:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve"],
+            [sys.executable, "manage.py", "serve", *self._serve_arguments],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
