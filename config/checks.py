@@ -1,10 +1,9 @@
-"""What Moonhook knows about its own settings: ``manage.py check`` and ``check --deploy``."""
+"""What cannot be right: ``manage.py check``, and every start."""
 
 from typing import Any
 
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, register
 
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
 
@@ -31,18 +30,5 @@ def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list
             "A stopping server would not wait for the longest script.",
             hint=f"Raise GRACEFUL_TIMEOUT above {MAX_WALL_SECONDS:g} seconds.",
             id="moonhook.E002",
-        )
-    ]
-
-
-@register(Tags.security, deploy=True)
-def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.IS_PUBLIC_URL_HTTPS:
-        return []
-    return [
-        checks.Warning(
-            "PUBLIC_URL is plain http: secrets and sessions travel readable.",
-            hint="Put a proxy with TLS in front and set PUBLIC_URL to its https address.",
-            id="moonhook.W001",
         )
     ]

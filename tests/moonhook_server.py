@@ -22,8 +22,11 @@ START_SECONDS = 60
 class MoonhookServer:
     """A running `manage.py serve`; ``output`` collects what it prints."""
 
-    def __init__(self, data_dir: Path, *serve_arguments: str, **environment: str) -> None:
+    def __init__(
+        self, data_dir: Path, *serve_arguments: str, directory: Path = ROOT, **environment: str
+    ) -> None:
         self._serve_arguments = serve_arguments
+        self._directory = directory
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -56,7 +59,7 @@ class MoonhookServer:
     def start(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "manage.py", "serve", *self._serve_arguments],
-            cwd=ROOT,
+            cwd=self._directory,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

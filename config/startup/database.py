@@ -32,7 +32,7 @@ def _what_is_missing() -> str | None:
     try:
         connect_directly().close()
     except psycopg.OperationalError as error:
-        return f"The database at {_address()} does not answer: {_reason(error)}"
+        return f"the database at {_address()}: {_reason(error)}"
     return None
 
 

@@ -15,7 +15,7 @@ class WaitedTooLong(Exception):
 def wait_until_nothing_is_missing(
     what_is_missing: Callable[[], str | None], *, seconds: float, say: Say
 ) -> None:
-    """Asks again and again; says what is missing, once for each answer.
+    """Asks again and again; says what it waits for, once for each answer.
 
     Raises WaitedTooLong.
     """
@@ -23,9 +23,9 @@ def wait_until_nothing_is_missing(
     said = None
     while (missing := what_is_missing()) is not None:
         if time.monotonic() >= deadline:
-            raise WaitedTooLong(f"{missing}. Gave up after {seconds:g} seconds.")
+            raise WaitedTooLong(f"Gave up after {seconds:g} seconds of waiting for {missing}")
         if missing != said:
-            say(f"{missing}. Waiting.")
+            say(f"Waiting for {missing}")
             said = missing
         time.sleep(EVERY_SECONDS)
     if said is not None:

@@ -42,7 +42,7 @@ def _what_is_behind() -> str | None:
     if not pending:
         return None
     more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
-    return f"The database's schema is behind: {pending[0]}{more} (manage.py migrate)"
+    return f"manage.py migrate: the database's schema is behind by {pending[0]}{more}"
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _alone(seconds: float, say: Say) -> Iterator[None]:
 
         def who_is_ahead() -> str | None:
             taken = holder.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
-            return None if taken == (True,) else "Another node migrates the database"
+            return None if taken == (True,) else "another node, which migrates the database"
 
         wait_until_nothing_is_missing(who_is_ahead, seconds=seconds, say=say)
         yield

@@ -13,6 +13,8 @@ RUN_ID = "Moonhook-Run-Id"
 @dataclass
 class Load:
     url: str
+    host: str | None = None
+    """The Host header, where that is not what the address says."""
     runs: list[str] = field(default_factory=list)
     statuses: set[int] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
@@ -36,10 +38,11 @@ class Load:
 
     def _call_on(self, keeps_connection: bool) -> None:
         address = urlsplit(self.url)
+        headers = {"Host": self.host} if self.host else {}
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
         while not self.is_over.is_set():
             try:
-                connection.request("POST", address.path, b"{}")
+                connection.request("POST", address.path, b"{}", headers)
                 response = connection.getresponse()
                 response.read()
             except (OSError, http.client.HTTPException) as error:

@@ -24,7 +24,6 @@ def test_a_script_that_runs_is_answered_and_recorded(tmp_path: Path) -> None:
 
     assert was_running
     assert (status, body) == (200, b"slow")
-    assert headers["Connection"] == "close"
     assert exit_status == 0
     assert run_ids(server) == [headers["Moonhook-Run-Id"]]
 
