@@ -11,7 +11,7 @@ COPY . .
 # Static files are collected once, here. What settings ask for meanwhile is thrown away.
 RUN MOONHOOK_DATA_DIR=/tmp/build STATIC_ROOT=/app/static \
         /venv/bin/python manage.py collectstatic --noinput --verbosity 0 \
-    && /venv/bin/python -m compileall -q . \
+    && /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash . \
     && rm -rf /tmp/build
 
 
@@ -43,4 +43,4 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
     CMD ["/venv/bin/python", "-c", "import os, urllib.request; urllib.request.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/healthz', timeout=2)"]
 ENTRYPOINT ["/venv/bin/python", "manage.py"]
-CMD ["serve", "--no-migrate"]
+CMD ["serve", "web", "--no-migrate"]

@@ -1,5 +1,6 @@
 """Sockets that listen at the same address, among which the kernel spreads new connections."""
 
+import contextlib
 import ctypes
 import socket
 import struct
@@ -30,9 +31,11 @@ def listen(host: str, port: int, *, count: int, cfg: Any, log: Any) -> list[Any]
 def ignore_newcomers(listener: Any) -> None:
     """Who connects from now on finds nobody; who stands in the queue may still be accepted.
 
-    Without it, connections could still come in between the last look into the queue and the end
-    of the socket, and would be reset.
+    Without it, connections may still come in between the last look into the queue and the end
+    of the socket, and are reset. Some kernels let only root do this; then a balancer that heeds
+    /readyz has to be enough.
     """
     program = ctypes.create_string_buffer(_RETURN_NOTHING)
     filter_program = struct.pack("HL", 1, ctypes.addressof(program))
-    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)
+    with contextlib.suppress(PermissionError):
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)

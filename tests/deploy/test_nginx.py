@@ -52,7 +52,8 @@ class Nginx:
             for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
         return (
-            f"daemon off; worker_processes 1; user {getpass.getuser()} {group}; pid {self._directory / 'pid'};\n"
+            f"daemon off; worker_processes 1; user {getpass.getuser()} {group};\n"
+            f"pid {self._directory / 'pid'};\n"
             f"error_log {self._directory / 'error.log'};\n"
             f"events {{}}\nhttp {{\n{paths}\n{text}\n}}\n"
         )
