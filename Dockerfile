@@ -17,12 +17,12 @@ RUN MOONHOOK_DATA_DIR=/tmp/build STATIC_ROOT=/app/static \
 
 FROM python:3.13-slim-bookworm
 
-# The sandbox filters system calls with libseccomp. Docker's default profile allows what it needs:
-# seccomp(2), Landlock, pidfd_open and prlimit64.
+# The sandbox filters system calls with libseccomp; docs/deploy.md says what it needs besides.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libseccomp2 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /nonexistent --shell /usr/sbin/nologin moonhook \
+    && groupadd --system --gid 10001 moonhook \
+    && useradd --system --uid 10001 --gid moonhook --home-dir /nonexistent --shell /usr/sbin/nologin moonhook \
     && install -d -o moonhook -g moonhook -m 700 /data
 
 COPY --from=build /venv /venv

@@ -53,6 +53,11 @@ class MoonhookWorker(ThreadWorker):
                 self._neighbours.register(listener, selectors.EVENT_READ)
         super().init_process()
 
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        # Whoever asked, the successor is made at once and not when this one has gone.
+        self.lifecycle.retire()
+        super().handle_exit(sig, frame)
+
     def set_accept_enabled(self, enabled: bool) -> None:
         if enabled == self._accepting:
             return

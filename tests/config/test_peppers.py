@@ -75,3 +75,13 @@ def test_a_login_moves_its_key(acme_under_the_old_one: Organisation, settings: A
 
     moved = ApiKey.objects.get(pk=issued.api_key.pk)
     assert (old.pepper_version, moved.pepper_version) == (2, 3)
+
+
+def test_a_pepper_that_is_only_known_yet_opens_what_other_nodes_issue(
+    acme: Organisation, settings: Any
+) -> None:
+    settings.PEPPERS = {2: NEW, 1: OLD}
+    issued = factories.make_api_key(acme)
+    settings.PEPPERS = {1: OLD, 2: NEW}
+
+    assert factories.open_session(factories.api_key_login(issued))
