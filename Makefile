@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
 
-.PHONY: run test test-slow test-browser test-conformance lint format types migrations-check lock clean
+.PHONY: run test test-slow test-browser test-conformance lint format types migrations-check lock licences audit clean
 
 run: $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -44,9 +44,18 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashe
 lock: $(VENV)/.dev-installed
 	$(LOCK) pyproject.toml -o requirements/runtime.txt $(LOCK_ARGS)
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt $(LOCK_ARGS)
+	$(LOCK) --group audit -o requirements/audit.txt $(LOCK_ARGS)
+
+# After each lock: what is installed with Moonhook, and under which licence.
+licences: $(VENV)/.runtime-installed
+	$(BIN)/python requirements/licences.py > docs/licences.md
+
+# Known vulnerabilities of what is installed. Asks an index on the internet.
+audit: $(VENV)-audit/.installed
+	$(VENV)-audit/bin/python requirements/audit.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-audit
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -60,3 +69,8 @@ $(VENV)/.runtime-installed: requirements/runtime.txt | $(VENV)/bin/python
 $(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@ $(VENV)/.runtime-installed
+
+$(VENV)-audit/.installed: requirements/audit.txt
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@

@@ -11,7 +11,7 @@ class MoonhookConfig(AppConfig):
 
     def ready(self) -> None:
         # Imported for its registrations, which need the settings.
-        from config import checks  # noqa: F401, PLC0415
+        from config import checks, deploy_checks  # noqa: F401, PLC0415
         from config.logs.task_context import follow_tasks  # noqa: PLC0415
         from config.scrape.task_metrics import count_tasks  # noqa: PLC0415
 

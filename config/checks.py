@@ -1,10 +1,9 @@
-"""What Moonhook knows about its own settings: ``manage.py check`` and ``check --deploy``."""
+"""What cannot be right: ``manage.py check``, and every start."""
 
 from typing import Any
 
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, register
 
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
 
@@ -36,20 +35,6 @@ def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list
 
 
 @register()
-def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    pool = settings.DATABASES["default"]["OPTIONS"].get("pool")
-    if pool is None or pool["max_size"] >= settings.WEB_THREADS:
-        return []
-    return [
-        checks.Warning(
-            "There are fewer database connections than web threads: under load requests wait.",
-            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS.",
-            id="moonhook.W002",
-        )
-    ]
-
-
-@register()
 def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.TASK_LEASE_SECONDS > settings.TASK_TIMEOUT_SECONDS:
         return []
@@ -58,18 +43,5 @@ def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> lis
             "A task that is still running would be taken up by another worker.",
             hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
             id="moonhook.E003",
-        )
-    ]
-
-
-@register(Tags.security, deploy=True)
-def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.IS_PUBLIC_URL_HTTPS:
-        return []
-    return [
-        checks.Warning(
-            "PUBLIC_URL is plain http: secrets and sessions travel readable.",
-            hint="Put a proxy with TLS in front and set PUBLIC_URL to its https address.",
-            id="moonhook.W001",
         )
     ]

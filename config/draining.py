@@ -1,14 +1,18 @@
-"""Whether this process is about to stop: it still answers, but should be sent nothing new."""
+"""Whether this node is about to stop: it still answers, but should be sent nothing new.
 
-import threading
+One byte that processes share with those that they fork: the server's parent says it, every worker
+knows it.
+"""
 
-_draining = threading.Event()
+import mmap
+
+_flag = mmap.mmap(-1, 1)
 
 
 def start_draining() -> None:
-    """From now on /readyz says 503. Safe to call from a signal handler."""
-    _draining.set()
+    """From now on /readyz says 503."""
+    _flag[0] = 1
 
 
 def is_draining() -> bool:
-    return _draining.is_set()
+    return _flag[0] == 1

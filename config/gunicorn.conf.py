@@ -1,5 +1,6 @@
 """How gunicorn serves Moonhook. Everything here comes from config.settings."""
 
+import os
 from typing import Any
 
 from django.conf import settings
@@ -7,6 +8,8 @@ from django.conf import settings
 from config.logs.gunicorn_logger import GunicornLogger
 from config.metrics.catalogue import SANDBOX_SLOTS
 from config.scrape.files import announce, forget, forget_the_dead, show_all
+from config.web.arbiter import MoonhookArbiter
+from config.web.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
 
 
@@ -14,6 +17,10 @@ def on_starting(server: Any) -> None:
     """However gunicorn is started, production does not run scripts without the lockdown."""
     require_lockdown()
     forget_the_dead()
+
+
+def pre_fork(server: MoonhookArbiter, worker: MoonhookWorker) -> None:
+    server.place_worker(worker)
 
 
 def post_worker_init(worker: Any) -> None:
@@ -28,13 +35,15 @@ def child_exit(server: Any, worker: Any) -> None:
 
 wsgi_app = "config.wsgi:application"
 bind = [f"{settings.BIND}:{settings.PORT}"]
-worker_class = "gthread"
+worker_class = MoonhookWorker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# With one shared socket, keep-alive connections of a burst end up with one worker.
-reuse_port = True
+max_requests = settings.WEB_MAX_REQUESTS
+max_requests_jitter = settings.WEB_MAX_REQUESTS // 10
 keepalive = 5
 timeout = 60
+# Heartbeats in memory: a disk that is slow for a minute is no reason to kill a worker.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 graceful_timeout = settings.GRACEFUL_TIMEOUT_SECONDS
 logger_class = GunicornLogger
 # A socket in the home directory that can stop the server: nobody asked for it.

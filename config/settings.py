@@ -156,7 +156,9 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
+# Whoever names a directory has collected the files into it: an image, a package.
+ARE_STATIC_FILES_COLLECTED = env.str("STATIC_ROOT", default="") != ""
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default="") or DATA_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -194,7 +196,7 @@ DATABASES = {
 _database = DATABASES["default"]
 # PostgreSQL: how long a statement may take, and how long a request waits for a connection.
 DATABASE_TIMEOUT_SECONDS = integer("DATABASE_TIMEOUT", 10, minimum=1)
-DATABASE_WAIT_SECONDS = 5
+DATABASE_CONNECT_SECONDS = 5
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["CONN_MAX_AGE"] = None
     _database["OPTIONS"] = {
@@ -208,16 +210,16 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
     _database["ENGINE"] = "config.postgresql"
     # Beside what the address asks for: sslmode, …
     _database["OPTIONS"] = _database.get("OPTIONS", {}) | {
-        "connect_timeout": DATABASE_WAIT_SECONDS,
+        "connect_timeout": DATABASE_CONNECT_SECONDS,
         "options": f"-c statement_timeout={DATABASE_TIMEOUT_SECONDS}s"
         " -c idle_in_transaction_session_timeout=60s",
         "pool": {
             "min_size": 1,
             "max_size": integer("DATABASE_POOL_SIZE", 20, minimum=1),
-            "timeout": DATABASE_WAIT_SECONDS,
+            "timeout": DATABASE_CONNECT_SECONDS,
             # Tried again for no longer than somebody waits: then the next request tries anew,
             # not a schedule whose pauses have grown.
-            "reconnect_timeout": DATABASE_WAIT_SECONDS,
+            "reconnect_timeout": DATABASE_CONNECT_SECONDS,
         },
     }
 else:
@@ -325,7 +327,14 @@ WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
 WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
 # How long /readyz waits for an answer of what it asks.
 READINESS_TIMEOUT_SECONDS = 2
+# A worker is replaced after so many requests, give or take a tenth; 0: never.
+WEB_MAX_REQUESTS = integer("WEB_MAX_REQUESTS", 50_000)
+CLIENT_TIMEOUT_SECONDS = integer("CLIENT_TIMEOUT", 30, minimum=1)
+# A stopping node serves on for so long, that balancers may notice; then it waits for its scripts.
+DRAIN_SECONDS = integer("DRAIN_SECONDS", 5 if IS_PRODUCTION else 0)
 GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
+# How long a start waits for the database, or for whoever migrates it.
+DATABASE_WAIT_SECONDS = integer("DATABASE_WAIT", 60)
 
 # --- Logging -----------------------------------------------------------------------------------
 

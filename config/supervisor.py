@@ -21,6 +21,8 @@ POLL_SECONDS = 0.2
 class Service(NamedTuple):
     name: str
     command: Sequence[str]
+    reload_signal: signal.Signals | None = None
+    """What it is sent when the supervisor is sent SIGHUP."""
 
 
 class Supervisor:
@@ -43,6 +45,7 @@ class Supervisor:
         """The exit status: 0 after a signal, 1 when a service ended by itself."""
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, self._ask_to_stop)
+        signal.signal(signal.SIGHUP, self._reload)
         for service in self._services:
             self._processes[service.name] = self._start(service)
         ended = self._wait_for_an_end()
@@ -55,6 +58,12 @@ class Supervisor:
 
     def _ask_to_stop(self, signal_number: int, frame: FrameType | None) -> None:
         self._stop_asked = True
+
+    def _reload(self, signal_number: int, frame: FrameType | None) -> None:
+        for service in self._services:
+            process = self._processes.get(service.name)
+            if process is not None and service.reload_signal is not None:
+                process.send_signal(service.reload_signal)
 
     def _start(self, service: Service) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

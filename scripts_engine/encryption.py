@@ -32,7 +32,7 @@ def encrypt(plaintext: bytes, context: str) -> bytes:
 
 def decrypt(ciphertext: bytes, context: str) -> bytes:
     """Raises ``DecryptionError``."""
-    version = int.from_bytes(ciphertext[:_VERSION_BYTES], "big")
+    version = key_version(ciphertext)
     if version not in settings.PEPPERS:
         raise DecryptionError(f"pepper {version} is not there")
     nonce, sealed = (
@@ -43,6 +43,11 @@ def decrypt(ciphertext: bytes, context: str) -> bytes:
         return AESGCM(_key(settings.PEPPERS[version])).decrypt(nonce, sealed, context.encode())
     except (InvalidTag, ValueError):
         raise DecryptionError("the ciphertext does not belong here") from None
+
+
+def key_version(ciphertext: bytes) -> int:
+    """The version of the pepper that it needs."""
+    return int.from_bytes(ciphertext[:_VERSION_BYTES], "big")
 
 
 @cache

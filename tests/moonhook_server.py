@@ -25,7 +25,11 @@ class MoonhookServer:
     command = ("manage.py", "serve")
     ready_path = "/readyz"
 
-    def __init__(self, data_dir: Path, **environment: str) -> None:
+    def __init__(
+        self, data_dir: Path, *serve_arguments: str, directory: Path = ROOT, **environment: str
+    ) -> None:
+        self._serve_arguments = serve_arguments
+        self._directory = directory
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -57,8 +61,8 @@ class MoonhookServer:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *self.command],
-            cwd=ROOT,
+            [sys.executable, *self.command, *self._serve_arguments],
+            cwd=self._directory,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -114,7 +118,7 @@ class MoonhookServer:
 class WebServer(MoonhookServer):
     """The web server by itself: nothing has made or migrated its database."""
 
-    command = ("-m", "gunicorn", "-c", "config/gunicorn.conf.py")
+    command = ("-m", "config.web", "-c", "config/gunicorn.conf.py")
     ready_path = "/healthz"
 
     def __init__(self, data_dir: Path, **environment: str) -> None:

@@ -1,6 +1,7 @@
-"""What ``make run`` calls."""
+"""What ``make run`` calls, and what images and units call with the names of services."""
 
 import os
+import signal
 import socket
 import sys
 from argparse import ArgumentParser
@@ -12,9 +13,13 @@ from django.conf import settings
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
 from config.demo import PAYLOAD, Demo, create_demo_once
 from config.scrape.files import start_empty
+from config.startup.database import wait_for_database
+from config.startup.patience import WaitedTooLong
+from config.startup.schema import migrate, wait_for_schema
 from config.supervisor import Service, Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.layers import Layer
@@ -23,45 +28,71 @@ from scripts_engine.sandbox_pool import sandbox_pool
 logger = structlog.get_logger(__name__)
 
 
+def _python(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]
+
+
+SERVICES = {
+    "web": Service(
+        "web server",
+        _python("-m", "config.web", "-c", "config/gunicorn.conf.py"),
+        reload_signal=signal.SIGHUP,
+    ),
+    "worker": Service(
+        "background worker",
+        _python("manage.py", "db_worker", "--interval", "0.5", "--no-startup-delay"),
+    ),
+    "upkeep": Service("upkeep", _python("manage.py", "upkeep")),
+}
+
+
 class Command(BaseCommand):
     requires_system_checks = ()
-    help = "Prepares the database and serves: gunicorn and the background worker together."
+    help = "Prepares the database and serves: all services together, or those that are named."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
+            "services",
+            nargs="*",
+            metavar="service",
+            help=f"{', '.join(SERVICES)}; all of them when none is named",
+        )
+        parser.add_argument(
             "--no-demo", action="store_true", help="make no demo organisation on the first start"
+        )
+        parser.add_argument(
+            "--no-migrate",
+            action="store_true",
+            help="leave the database's schema to others, and wait for them",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Whatever is made from here on is nobody else's to read: database, secrets, outbox.
         os.umask(0o077)
-        self._require_free_port()
+        names = _names(options["services"])
+        if "web" in names:
+            self._require_free_port()
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         self._check_system()
-        missing_layers = require_lockdown()
-        call_command("migrate", interactive=False, verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
-        wants_demo = not settings.IS_PRODUCTION and not options["no_demo"]
+        missing_layers = require_lockdown() if "web" in names else ()
+        self._prepare_database(is_migrated_here=not options["no_migrate"])
+        if "web" in names:
+            self._prepare_static_files()
+        wants_demo = "web" in names and not settings.IS_PRODUCTION and not options["no_demo"]
         demo = create_demo_once() if wants_demo else None
         sandbox_pool().close()
-        start_empty()
+        _let_go_of_the_database()
+        if "web" in names:
+            start_empty()
         if settings.IS_LOG_JSON:
-            self._log_start(missing_layers)
+            self._log_start(names, missing_layers)
         if demo is not None or not settings.IS_LOG_JSON:
-            self._greet(demo, missing_layers)
+            self._greet(names, demo, missing_layers)
         sys.exit(
             Supervisor(
-                [
-                    Service(
-                        "web server", _python("-m", "gunicorn", "-c", "config/gunicorn.conf.py")
-                    ),
-                    Service(
-                        "background worker", _python("manage.py", "db_worker", *_WORKER_OPTIONS)
-                    ),
-                    Service("upkeep", _python("manage.py", "upkeep")),
-                ],
+                [SERVICES[name] for name in names],
                 directory=settings.BASE_DIR,
-                grace_seconds=settings.GRACEFUL_TIMEOUT_SECONDS,
+                grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
             ).run()
         )
 
@@ -72,6 +103,26 @@ class Command(BaseCommand):
             self.check(display_num_errors=True)
         for message in messages:
             logger.warning(message.msg, check=message.id, hint=message.hint)
+
+    def _prepare_database(self, *, is_migrated_here: bool) -> None:
+        seconds = settings.DATABASE_WAIT_SECONDS
+        try:
+            wait_for_database(seconds=seconds, say=self._say)
+            if is_migrated_here:
+                migrate(seconds=seconds, say=self._say)
+            else:
+                wait_for_schema(seconds=seconds, say=self._say)
+        except WaitedTooLong as error:
+            raise CommandError(str(error)) from None
+
+    def _prepare_static_files(self) -> None:
+        if not settings.ARE_STATIC_FILES_COLLECTED:
+            call_command("collectstatic", interactive=False, verbosity=0)
+        elif not (settings.STATIC_ROOT / "staticfiles.json").is_file():
+            raise CommandError(
+                f"STATIC_ROOT is set, but {settings.STATIC_ROOT} holds no collected files. "
+                "Run manage.py collectstatic, or leave STATIC_ROOT unset."
+            )
 
     def _require_free_port(self) -> None:
         """Web workers share their port, and would share it with another server unnoticed."""
@@ -87,13 +138,21 @@ class Command(BaseCommand):
                 "Set PORT or BIND to another address."
             ) from None
 
-    def _log_start(self, missing_layers: Sequence[Layer]) -> None:
-        logger.info("Serving", admin=f"{settings.PUBLIC_URL}/admin/")
+    def _say(self, line: str) -> None:
+        self.stderr.write(f"moonhook: {line}")
+        self.stderr.flush()
+
+    def _log_start(self, names: Sequence[str], missing_layers: Sequence[Layer]) -> None:
+        logger.info("Serving", services=list(names), admin=f"{settings.PUBLIC_URL}/admin/")
         for layer in missing_layers:
             logger.warning("Sandbox layer not active", layer=layer.name, detail=layer.detail)
 
-    def _greet(self, demo: Demo | None, missing_layers: Sequence[Layer]) -> None:
-        lines = ["", "Moonhook", f"  admin     {settings.PUBLIC_URL}/admin/"]
+    def _greet(
+        self, names: Sequence[str], demo: Demo | None, missing_layers: Sequence[Layer]
+    ) -> None:
+        lines = ["", f"Moonhook: {', '.join(names)}"]
+        if "web" in names:
+            lines += [f"  admin     {settings.PUBLIC_URL}/admin/"]
         if demo is not None:
             lines += [
                 f"  e-mail    {demo.email}",
@@ -115,8 +174,18 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-_WORKER_OPTIONS = ("--interval", "0.5", "--no-startup-delay")
+def _names(asked_for: Sequence[str]) -> list[str]:
+    """In the order in which they are started. Raises CommandError."""
+    if unknown := set(asked_for) - set(SERVICES):
+        raise CommandError(
+            f"There is no service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}."
+        )
+    return [name for name in SERVICES if name in asked_for or not asked_for]
 
 
-def _python(*arguments: str) -> list[str]:
-    return [sys.executable, *arguments]
+def _let_go_of_the_database() -> None:
+    """The parent of the services needs it no more, nor the threads of its pool."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if connection.vendor == "postgresql":
+            connection.close_pool()  # type: ignore[attr-defined]

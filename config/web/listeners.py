@@ -1,0 +1,41 @@
+"""Sockets that listen at the same address, among which the kernel spreads new connections."""
+
+import contextlib
+import ctypes
+import socket
+import struct
+from typing import Any
+
+from gunicorn.sock import create_sockets
+
+# Not in the socket module: asm-generic/socket.h, linux/filter.h.
+_SO_ATTACH_FILTER = 26
+_RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
+
+
+def listen(host: str, port: int, *, count: int, cfg: Any, log: Any) -> list[Any]:
+    """So many of gunicorn's sockets. Raises OSError."""
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    descriptors = []
+    for _ in range(count):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(address)
+        listener.listen(cfg.backlog)
+        descriptors.append(listener.detach())
+    listeners: list[Any] = create_sockets(cfg, log, descriptors)
+    return listeners
+
+
+def ignore_newcomers(listener: Any) -> None:
+    """Who connects from now on finds nobody; who stands in the queue may still be accepted.
+
+    Without it, connections may still come in between the last look into the queue and the end
+    of the socket, and are reset. Some kernels let only root do this; then a balancer that heeds
+    /readyz has to be enough.
+    """
+    program = ctypes.create_string_buffer(_RETURN_NOTHING)
+    filter_program = struct.pack("HL", 1, ctypes.addressof(program))
+    with contextlib.suppress(PermissionError):
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)

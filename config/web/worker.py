@@ -1,0 +1,177 @@
+"""A web worker."""
+
+import errno
+import selectors
+import socket
+import sys
+import time
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from django.db import close_old_connections
+from gunicorn import util
+from gunicorn.workers.gthread import ThreadWorker
+
+from config.draining import is_draining
+from config.web.client_deadline import ClientTooSlow, Connection
+from config.web.lifecycle import Lifecycle
+
+# How long a connection waits at most at the socket of a worker that takes none.
+NEIGHBOURS_EVERY_SECONDS = 0.2
+LINGER_SECONDS = 2.0
+_DISCARDED_BYTES = 64 * 1024
+_LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
+
+
+class MoonhookWorker(ThreadWorker):
+    """gunicorn's threaded worker at a socket of its own, who helps out at those of the others.
+
+    A connection costs no thread before its first byte is there, and a thread waits for the rest
+    no longer than ``CLIENT_TIMEOUT``.
+    """
+
+    place = 0
+    is_told_to_stop = False
+    max_requests: int
+    _accepting: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lifecycle = Lifecycle()
+        # gunicorn would stop at this number at once, and be replaced afterwards.
+        self._retires_after, self.max_requests = self.max_requests, sys.maxsize
+        self._looks_next_at = 0.0
+        # In the order in which they are given up.
+        self._lingering: dict[Connection, None] = {}
+
+    def init_process(self) -> None:
+        self._neighbours = selectors.DefaultSelector()
+        for place, listener in enumerate(self.sockets):
+            listener.setblocking(False)
+            if place != self.place:
+                self._neighbours.register(listener, selectors.EVENT_READ)
+        super().init_process()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        # Whoever asked, the successor is made at once and not when this one has gone.
+        self.lifecycle.retire()
+        super().handle_exit(sig, frame)
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        if enabled == self._accepting:
+            return
+        own = self.sockets[self.place]
+        if enabled:
+            self.poller.register(own, selectors.EVENT_READ, self.accept)
+            self.lifecycle.become_ready()
+        else:
+            self.poller.unregister(own)
+            if is_draining():
+                self._take_leave()
+        self._accepting = enabled
+
+    def accept(self, listener: Any) -> None:
+        """Takes one connection; a thread gets it when there is something to read."""
+        try:
+            client_sock, client_address = listener.accept()
+        except OSError as error:
+            if error.errno in _LEFT_OR_NOT_YET:
+                return
+            raise
+        self.nr_conns += 1
+        connection = Connection(
+            self.cfg, client_sock, client_address, listener.getsockname(), linger=self._linger
+        )
+        connection.set_timeout()
+        self.pending_conns.append(connection)
+        self.poller.register(
+            client_sock,
+            selectors.EVENT_READ,
+            partial(self.on_pending_socket_readable, connection),
+        )
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        super().wait_for_and_dispatch_events(min(timeout, NEIGHBOURS_EVERY_SECONDS))
+        if is_draining():
+            # Each reply says that the connection ends with it.
+            self.max_keepalived = 0
+        if self.nr >= self._retires_after and not self.lifecycle.is_retiring:
+            self.log.info("Asking to be replaced after %d requests", self.nr)
+            self.lifecycle.retire()
+        if self.alive and self._accepting and time.monotonic() >= self._looks_next_at:
+            self._help_neighbours()
+
+    def handle(self, conn: Connection) -> Any:
+        try:
+            return super().handle(conn)
+        except ClientTooSlow:
+            self.log.info("A client was too slow: its request was given up")
+            close_old_connections()
+            status = HTTPStatus.REQUEST_TIMEOUT
+            try:
+                util.write_error(conn.sock, status, status.phrase, "")
+            except OSError:
+                self.log.debug("It has left")
+            return False
+
+    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        try:
+            return bool(super()._keepalive_after(conn, keepalive))
+        except ClientTooSlow:
+            # It has its answer already, and goes on sending what nobody wants.
+            return False
+
+    def _linger(self, connection: Connection) -> None:
+        """Closes it when its client has: what is sent to a closed one would take the reply away.
+
+        gunicorn waits for that itself, and for two seconds serves nobody else.
+        """
+        client = connection.sock
+        try:
+            client.shutdown(socket.SHUT_WR)
+        except OSError:
+            client.close()
+            return
+        self.nr_conns += 1
+        client.setblocking(False)
+        connection.timeout = time.monotonic() + LINGER_SECONDS
+        self._lingering[connection] = None
+        self.poller.register(client, selectors.EVENT_READ, partial(self._hear_out, connection))
+
+    def _hear_out(self, connection: Connection, client: Any) -> None:
+        try:
+            has_ended = not client.recv(_DISCARDED_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            has_ended = True
+        if has_ended:
+            self._let_go(connection)
+
+    def _let_go(self, connection: Connection) -> None:
+        del self._lingering[connection]
+        self.poller.unregister(connection.sock)
+        self.nr_conns -= 1
+        connection.close()
+
+    def murder_pending(self) -> None:
+        super().murder_pending()
+        now = time.monotonic()
+        while self._lingering and (first := next(iter(self._lingering))).timeout <= now:
+            self._let_go(first)
+
+    def _help_neighbours(self) -> None:
+        """Takes whoever still waits where another worker should have looked long ago."""
+        self._looks_next_at = time.monotonic() + NEIGHBOURS_EVERY_SECONDS
+        for key, _ in self._neighbours.select(0):
+            self.accept(key.fileobj)
+
+    def _take_leave(self) -> None:
+        """The node stops: whoever has been let in is answered, by one worker or another."""
+        for listener in self.sockets:
+            accepted = -1
+            while accepted < self.nr_conns:
+                accepted = self.nr_conns
+                self.accept(listener)
+            listener.close()

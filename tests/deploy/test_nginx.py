@@ -1,0 +1,173 @@
+"""deploy/nginx.conf as a real nginx runs it, in front of two nodes with one database."""
+
+import getpass
+import grp
+import http.client
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.eventually import eventually
+from tests.life_cycle.hooks import hook_of, run_ids
+from tests.life_cycle.load import Load
+from tests.moonhook_server import MoonhookServer
+from tests.servers import free_port
+from tests.sessions import call
+
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+CONFIGURATION = Path(__file__).resolve().parent.parent.parent / "deploy" / "nginx.conf"
+HOST = "hooks.example.com"
+
+
+class Nginx:
+    def __init__(self, directory: Path, node_ports: list[int]) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = directory / "access.log"
+        self._directory = directory
+        self._configuration = directory / "nginx.conf"
+        self._configuration.write_text(self._on_loopback(CONFIGURATION.read_text(), node_ports))
+
+    def _on_loopback(self, text: str, node_ports: list[int]) -> str:
+        """The same without TLS, at free ports, and with every file in a directory of its own."""
+        text = text.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{self.port};")
+        text = re.sub(r"\n\s*ssl_\w+ .*", "", text)
+        text = text.replace("/var/log/nginx/moonhook.log", str(self.log))
+        for name, port in zip(("8001", "8002"), node_ports, strict=True):
+            text = text.replace(f"127.0.0.1:{name}", f"127.0.0.1:{port}")
+        # Behind TLS it would be https.
+        text = text.replace("X-Forwarded-Proto $scheme", "X-Forwarded-Proto https")
+        group = grp.getgrgid(os.getgid()).gr_name
+        paths = "\n".join(
+            f"{kind}_temp_path {self._directory / kind};"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        return (
+            f"daemon off; worker_processes 1; user {getpass.getuser()} {group};\n"
+            f"pid {self._directory / 'pid'};\n"
+            f"error_log {self._directory / 'error.log'};\n"
+            f"events {{}}\nhttp {{\n{paths}\n{text}\n}}\n"
+        )
+
+    @contextmanager
+    def running(self) -> Iterator["Nginx"]:
+        command = [str(NGINX), "-p", str(self._directory), "-c", str(self._configuration)]
+        subprocess.run([*command, "-t"], check=True, capture_output=True)
+        process = subprocess.Popen(command)
+        try:
+            eventually(self._listens)
+            yield self
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+    def _listens(self) -> bool:
+        try:
+            call("GET", f"{self.url}/healthz", None, {"Host": HOST})
+        except ConnectionError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MoonhookServer]]:
+    """Two nodes with one data directory, as production has them behind a proxy."""
+    data = tmp_path_factory.mktemp("data")
+    environment = {
+        "PUBLIC_URL": f"https://{HOST}",
+        "ALLOWED_HOSTS": f"{HOST},127.0.0.1",
+        "TRUSTED_PROXY_COUNT": "1",
+        "DRAIN_SECONDS": "2",
+    }
+    first = MoonhookServer(data, "web", **environment)
+    second = MoonhookServer(data, "web", "--no-migrate", **environment)
+    with first.running(), second.running():
+        yield [first, second]
+
+
+@pytest.fixture(scope="module")
+def nginx(nodes: list[MoonhookServer], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    directory = tmp_path_factory.mktemp("nginx")
+    with Nginx(directory, [node.port for node in nodes]).running() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def hook_path(nodes: list[MoonhookServer]) -> str:
+    return hook_of(nodes[0]).removeprefix(f"https://{HOST}")
+
+
+def test_calls_go_through(nginx: Nginx, hook_path: str) -> None:
+    status, body, headers = call("POST", f"{nginx.url}{hook_path}", b"{}", {"Host": HOST})
+
+    assert (status, body) == (200, b"quick")
+    assert headers["Strict-Transport-Security"]
+
+
+def test_what_is_for_the_inside_stays_there(nginx: Nginx, nodes: list[MoonhookServer]) -> None:
+    inside = call("GET", f"{nodes[0].url}/readyz")[0]
+    outside = [
+        call("GET", f"{nginx.url}{path}", None, {"Host": HOST})[0]
+        for path in ("/readyz", "/metrics")
+    ]
+
+    assert inside == 200
+    assert outside == [404, 404]
+
+
+def test_no_call_token_is_in_the_log(nginx: Nginx, hook_path: str) -> None:
+    call("POST", f"{nginx.url}{hook_path}", b"{}", {"Host": HOST})
+    token = hook_path.rpartition("/")[2]
+    eventually(lambda: "/hook/" in nginx.log.read_text())
+
+    assert token not in nginx.log.read_text()
+    assert "/[redacted]" in nginx.log.read_text()
+
+
+def test_a_body_above_the_limit_is_refused_in_moonhooks_words(nginx: Nginx, hook_path: str) -> None:
+    body = b"x" * (1024 * 1024 + 1)
+    status, answer, _ = call("POST", f"{nginx.url}{hook_path}", body, {"Host": HOST})
+
+    assert status == 413
+    assert b"urn:moonhook:problem:body-too-large" in answer
+
+
+def test_a_client_that_trickles_does_not_reach_a_node(nginx: Nginx, hook_path: str) -> None:
+    slow = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=30)
+    slow.putrequest("POST", hook_path, skip_host=True)
+    slow.putheader("Host", HOST)
+    slow.putheader("Content-Length", "10")
+    slow.endheaders(b"12345")
+    time.sleep(1)
+    status = call("POST", f"{nginx.url}{hook_path}", b"{}", {"Host": HOST})[0]
+    slow.send(b"67890")
+    answer = slow.getresponse()
+
+    assert status == answer.status == 200
+    slow.close()
+
+
+def test_a_node_is_restarted_and_no_call_is_lost(
+    nginx: Nginx, nodes: list[MoonhookServer], hook_path: str
+) -> None:
+    before = set(run_ids(nodes[0]))
+    with Load(f"{nginx.url}{hook_path}", host=HOST).running() as load:
+        nodes[1].process.send_signal(signal.SIGTERM)
+        exit_status = nodes[1].process.wait(60)
+        nodes[1].start()
+        nodes[1].wait_until_ready()
+        time.sleep(1)
+
+    assert exit_status == 0
+    assert load.failures == []
+    assert load.statuses == {200}
+    assert set(run_ids(nodes[0])) - before == set(load.runs)

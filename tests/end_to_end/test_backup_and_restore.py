@@ -1,0 +1,106 @@
+"""docs/operate.md, "Backup and restore", step by step: what was there is there again."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.moonhook_server import MoonhookServer
+from tests.postgresql import empty_database, execute, needs_postgresql, url_of
+from tests.sessions import call, graphql, machine_token
+
+SECRETS = {"SECRET_KEY": "k" * 60, "MOONHOOK_PEPPERS": "1:" + "ab" * 32}
+SOURCE = 'return { secrets.get("SHOP_KEY") }'
+CREATE = 'mutation($s: String!) { createScript(name: "Order", source: $s) { id } }'
+ISSUE = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
+SET = 'mutation { setSecret(name: "SHOP_KEY", value: "hush") { name } }'
+RUNS = "{ runs { totalCount nodes { id } } }"
+
+
+@dataclass
+class Traces:
+    """What somebody holds who used the platform before the disaster."""
+
+    token: str
+    hook_path: str
+    run_id: str
+
+
+def use(server: MoonhookServer) -> Traces:
+    """An organisation with a session, a secret, a script, a hook and a run."""
+    admin, token = f"{server.url}/admin/graphql", machine_token(server)
+    graphql(admin, SET, token)
+    script = graphql(admin, CREATE, token, s=SOURCE)["createScript"]["id"]
+    url = graphql(admin, ISSUE, token, id=script)["createHook"]["hook"]["url"]
+    status, body, headers = call("POST", url)
+    assert (status, json.loads(body)) == (200, ["hush"])
+    return Traces(token, urlsplit(url).path, headers["Moonhook-Run-Id"])
+
+
+def assert_all_is_there(server: MoonhookServer, traces: Traces) -> None:
+    bearer = {"Authorization": f"Bearer {traces.token}"}
+    session = call("GET", f"{server.url}/session", None, bearer)
+    hook_call = call("POST", f"{server.url}{traces.hook_path}")
+    runs = graphql(f"{server.url}/admin/graphql", RUNS, traces.token)["runs"]
+
+    assert session[0] == 200
+    assert json.loads(session[1])["organisation"]["name"] == "Acme"
+    assert (hook_call[0], json.loads(hook_call[1])) == (200, ["hush"])
+    assert runs["totalCount"] == 2
+    assert {run["id"] for run in runs["nodes"]} == {
+        traces.run_id,
+        hook_call[2]["Moonhook-Run-Id"],
+    }
+
+
+@needs_postgresql
+@pytest.mark.skipif(shutil.which("pg_dump") is None, reason="pg_dump is not installed")
+def test_a_postgresql_database_is_dumped_and_restored(tmp_path: Path) -> None:
+    dump = tmp_path / "moonhook.dump"
+    with empty_database() as name:
+        environment = SECRETS | {"DATABASE_URL": url_of(name)}
+        first = MoonhookServer(tmp_path / "first", "web", **environment)
+        with first.running():
+            traces = use(first)
+            dump_command = ["pg_dump", "--format=custom", f"--file={dump}", url_of(name)]
+            subprocess.run(dump_command, check=True)
+        execute(f'DROP DATABASE "{name}"')
+        execute(f'CREATE DATABASE "{name}"')
+        restore = ["pg_restore", "--exit-on-error", f"--dbname={url_of(name)}", str(dump)]
+        subprocess.run(restore, check=True)
+        second = MoonhookServer(tmp_path / "second", "web", "--no-migrate", **environment)
+        with second.running():
+            assert_all_is_there(second, traces)
+
+
+def test_a_sqlite_database_is_copied_and_put_back(tmp_path: Path) -> None:
+    backup = tmp_path / "backup.sqlite3"
+    first = MoonhookServer(tmp_path / "first", "web", **SECRETS)
+    with first.running():
+        traces = use(first)
+        with sqlite3.connect(tmp_path / "first" / "moonhook.sqlite3") as connection:
+            connection.execute("VACUUM INTO ?", [str(backup)])
+    (tmp_path / "second").mkdir()
+    shutil.copy(backup, tmp_path / "second" / "moonhook.sqlite3")
+    second = MoonhookServer(tmp_path / "second", "web", "--no-migrate", **SECRETS)
+    with second.running():
+        assert_all_is_there(second, traces)
+
+
+def test_without_its_peppers_a_backup_opens_for_nobody(tmp_path: Path) -> None:
+    first = MoonhookServer(tmp_path, "web", **SECRETS)
+    with first.running():
+        traces = use(first)
+    second = MoonhookServer(tmp_path, "web", **SECRETS | {"MOONHOOK_PEPPERS": "1:" + "cd" * 32})
+    with second.running():
+        bearer = {"Authorization": f"Bearer {traces.token}"}
+        session = call("GET", f"{second.url}/session", None, bearer)[0]
+        hook_call = call("POST", f"{second.url}{traces.hook_path}")[0]
+
+    assert session == 401
+    assert hook_call in {401, 404}

@@ -1,0 +1,139 @@
+"""A node starts before its database answers, with others, and as part of a whole."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.eventually import eventually
+from tests.life_cycle.relay import relay
+from tests.moonhook_server import ROOT, MoonhookServer
+from tests.postgresql import URL, empty_database, needs_postgresql, url_of
+from tests.servers import free_port
+from tests.sessions import call
+
+NO_LOGIN = "moonhook:very-secret"
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_database_that_never_answers_is_a_failed_start(tmp_path: Path) -> None:
+    port = free_port()
+    server = MoonhookServer(
+        tmp_path,
+        DATABASE_URL=f"postgres://{NO_LOGIN}@127.0.0.1:{port}/moonhook",
+        DATABASE_WAIT="1",
+    )
+    server.start()
+    status = server.process.wait(timeout=60)
+    address = f"the database at 127.0.0.1:{port}: connection refused"
+    eventually(lambda: "Gave up" in server.output)
+
+    assert status == 1
+    assert server.output.count(f"Waiting for {address}") == 1
+    assert f"Gave up after 1 seconds of waiting for {address}" in server.output
+    assert "very-secret" not in server.output
+    assert "Traceback" not in server.output
+
+
+@needs_postgresql
+def test_a_start_goes_on_when_the_database_answers(tmp_path: Path) -> None:
+    port = free_port()
+    target = urlsplit(URL)
+    with empty_database() as name:
+        server = MoonhookServer(tmp_path, "upkeep", DATABASE_URL=url_of(name, port=port))
+        server.start()
+        eventually(lambda: "Waiting for the database" in server.output)
+        with relay(port, (target.hostname or "127.0.0.1", target.port or 5432)):
+            eventually(lambda: "Moonhook: upkeep" in server.output)
+            status = server.stop()
+
+    assert status == 0
+    assert "Going on." in server.output
+
+
+@needs_postgresql
+def test_of_several_nodes_that_start_at_once_one_migrates(tmp_path: Path) -> None:
+    with empty_database() as name:
+        servers = [
+            MoonhookServer(tmp_path / str(number), "upkeep", DATABASE_URL=url_of(name))
+            for number in range(3)
+        ]
+        for server in servers:
+            server.start()
+        for server in servers:
+            eventually(lambda server=server: "Moonhook: upkeep" in server.output)
+        statuses = [server.stop() for server in servers]
+
+    assert statuses == [0, 0, 0]
+    assert [server.output for server in servers if "Error" in server.output] == []
+
+
+def test_who_may_not_migrate_waits_for_who_does(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate")
+    server.start()
+    eventually(lambda: "Waiting for manage.py migrate: the database's schema" in server.output)
+    server.manage("migrate", "--verbosity", "0")
+    eventually(lambda: "Moonhook: upkeep" in server.output)
+
+    assert server.stop() == 0
+
+
+def test_a_schema_that_stays_behind_is_a_failed_start(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate", DATABASE_WAIT="1")
+    server.start()
+
+    assert server.process.wait(timeout=60) == 1
+    eventually(lambda: "Gave up after 1 seconds of waiting for manage.py migrate" in server.output)
+
+
+def test_a_service_that_is_not_there_is_a_failed_start(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "wbe")
+    server.start()
+
+    assert server.process.wait(timeout=60) == 1
+    eventually(lambda: "There is no service wbe; there are web, worker, upkeep." in server.output)
+
+
+def test_static_files_that_were_not_collected_are_a_failed_start(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web", STATIC_ROOT=str(tmp_path / "nothing"))
+    server.start()
+
+    assert server.process.wait(timeout=60) == 1
+    eventually(lambda: "holds no collected files" in server.output)
+
+
+def test_a_copy_that_is_not_written_to_serves_as_an_image_does(tmp_path: Path) -> None:
+    code, data = tmp_path / "app", tmp_path / "data"
+    copy_as_the_image_does(code)
+    build = {"MOONHOOK_DATA_DIR": str(tmp_path / "build"), "STATIC_ROOT": str(code / "static")}
+    collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
+    subprocess.run(collect, cwd=code, env=build | NO_BYTECODE, check=True)
+    compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash"]
+    subprocess.run([*compile_all, "."], cwd=code, check=True)
+    before = files_of(code)
+    server = MoonhookServer(
+        data, "web", directory=code, STATIC_ROOT=str(code / "static"), **NO_BYTECODE
+    )
+    with server.running():
+        page = call("GET", f"{server.url}/admin/login/")[1].decode()
+        style = re.search(r'href="(/static/[^"]+\.css)"', page)
+        assert style is not None
+        status = call("GET", server.url + style[1])[0]
+        made = {path.name for path in data.iterdir()}
+
+    assert status == 200
+    assert "static" not in made
+    assert files_of(code) == before
+
+
+def copy_as_the_image_does(target: Path) -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    names = [each.removeprefix("**/") for each in ignored]
+    shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*names))
+
+
+def files_of(directory: Path) -> set[tuple[str, int]]:
+    """Every file, and when it was changed."""
+    return {(str(path), path.stat().st_mtime_ns) for path in directory.rglob("*")}

@@ -1,0 +1,65 @@
+"""A node is asked to stop: it says so, serves on, ends what runs, and goes."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.life_cycle.hooks import TAKES_3_SECONDS, hook_of, run_ids
+from tests.life_cycle.load import Load
+from tests.moonhook_server import MoonhookServer
+from tests.sessions import call
+
+
+def test_a_script_that_runs_is_answered_and_recorded(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web")
+    with server.running(), ThreadPoolExecutor() as executor:
+        hook = hook_of(server, TAKES_3_SECONDS)
+        slow_call = executor.submit(call, "POST", hook)
+        time.sleep(1.5)
+        was_running = not slow_call.done()
+        exit_status = server.stop()
+        status, body, headers = slow_call.result()
+
+    assert was_running
+    assert (status, body) == (200, b"slow")
+    assert exit_status == 0
+    assert run_ids(server) == [headers["Moonhook-Run-Id"]]
+
+
+def test_a_draining_node_is_not_ready_but_serves_on(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web", DRAIN_SECONDS="6")
+    with server.running():
+        hook = hook_of(server)
+        ready_before = call("GET", f"{server.url}/readyz")[0]
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(2)
+        readiness = call("GET", f"{server.url}/readyz")
+        liveness = call("GET", f"{server.url}/healthz")
+        hook_call = call("POST", hook)
+        exit_status = server.process.wait(60)
+
+    assert ready_before == 200
+    assert readiness[:2] == (503, b'{"status": "draining"}')
+    assert liveness[0] == 200
+    assert hook_call[:2] == (200, b"quick")
+    assert hook_call[2]["Connection"] == "close"
+    assert exit_status == 0
+    assert run_ids(server) == [hook_call[2]["Moonhook-Run-Id"]]
+
+
+def test_whoever_was_let_in_before_the_end_is_answered(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web", DRAIN_SECONDS="1")
+    with server.running():
+        load = Load(hook_of(server))
+        stop = threading.Timer(2, server.process.send_signal, [signal.SIGTERM])
+        with load.running(callers=8):
+            stop.start()
+            exit_status = server.process.wait(60)
+
+    refused = [each for each in load.failures if each.startswith("ConnectionRefused")]
+    assert exit_status == 0
+    assert load.failures == refused
+    assert load.statuses == {200}
+    assert set(run_ids(server)) == set(load.runs)
