@@ -22,6 +22,7 @@ NEIGHBOURS_EVERY_SECONDS = 0.2
 LINGER_SECONDS = 2.0
 _DISCARDED_BYTES = 64 * 1024
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
+_NO_ROOM = (errno.EMFILE, errno.ENFILE)
 
 
 class MoonhookWorker(ThreadWorker):
@@ -67,7 +68,7 @@ class MoonhookWorker(ThreadWorker):
             self.lifecycle.become_ready()
         else:
             self.poller.unregister(own)
-            if is_draining():
+            if is_draining() and not self.alive:
                 self._take_leave()
         self._accepting = enabled
 
@@ -76,7 +77,7 @@ class MoonhookWorker(ThreadWorker):
         try:
             client_sock, client_address = listener.accept()
         except OSError as error:
-            if error.errno in _LEFT_OR_NOT_YET:
+            if error.errno in _LEFT_OR_NOT_YET + _NO_ROOM:
                 return
             raise
         self.nr_conns += 1
