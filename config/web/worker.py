@@ -166,13 +166,16 @@ class MoonhookWorker(ThreadWorker):
         """Takes whoever still waits where another worker should have looked long ago."""
         self._looks_next_at = time.monotonic() + NEIGHBOURS_EVERY_SECONDS
         for key, _ in self._neighbours.select(0):
-            self.accept(key.fileobj)
+            self._accept_all(key.fileobj)
 
     def _take_leave(self) -> None:
         """The node stops: whoever has been let in is answered, by one worker or another."""
         for listener in self.sockets:
-            accepted = -1
-            while accepted < self.nr_conns:
-                accepted = self.nr_conns
-                self.accept(listener)
+            self._accept_all(listener)
             listener.close()
+
+    def _accept_all(self, listener: Any) -> None:
+        before = -1
+        while before < self.nr_conns < self.worker_connections:
+            before = self.nr_conns
+            self.accept(listener)
