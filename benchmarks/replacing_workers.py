@@ -17,12 +17,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.life_cycle.processes import children_of
 from tests.servers import free_port
 
+ROOT = Path(__file__).resolve().parents[1]
 EVENTS = 5
 CALLERS = 8
 PLAIN = """\
