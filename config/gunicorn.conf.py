@@ -38,6 +38,8 @@ bind = [f"{settings.BIND}:{settings.PORT}"]
 worker_class = MoonhookWorker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
+# With sandboxes, database and log well below the 1,024 files that a process commonly may open.
+worker_connections = 500
 max_requests = settings.WEB_MAX_REQUESTS
 max_requests_jitter = settings.WEB_MAX_REQUESTS // 10
 keepalive = 5

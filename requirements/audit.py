@@ -1,4 +1,4 @@
-"""`make audit`: known vulnerabilities of the locked dependencies, by the first index to answer.
+"""`make audit`: known vulnerabilities of the locked dependencies, from an index that answers.
 
 Exit status: 0 none known, 1 some found, 2 no index could be reached and nothing was checked.
 """

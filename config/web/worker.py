@@ -22,6 +22,7 @@ NEIGHBOURS_EVERY_SECONDS = 0.2
 LINGER_SECONDS = 2.0
 _DISCARDED_BYTES = 64 * 1024
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
+_NO_ROOM = (errno.EMFILE, errno.ENFILE)
 
 
 class MoonhookWorker(ThreadWorker):
@@ -67,7 +68,7 @@ class MoonhookWorker(ThreadWorker):
             self.lifecycle.become_ready()
         else:
             self.poller.unregister(own)
-            if is_draining():
+            if is_draining() and not self.alive:
                 self._take_leave()
         self._accepting = enabled
 
@@ -76,7 +77,7 @@ class MoonhookWorker(ThreadWorker):
         try:
             client_sock, client_address = listener.accept()
         except OSError as error:
-            if error.errno in _LEFT_OR_NOT_YET:
+            if error.errno in _LEFT_OR_NOT_YET + _NO_ROOM:
                 return
             raise
         self.nr_conns += 1
@@ -165,13 +166,16 @@ class MoonhookWorker(ThreadWorker):
         """Takes whoever still waits where another worker should have looked long ago."""
         self._looks_next_at = time.monotonic() + NEIGHBOURS_EVERY_SECONDS
         for key, _ in self._neighbours.select(0):
-            self.accept(key.fileobj)
+            self._accept_all(key.fileobj)
 
     def _take_leave(self) -> None:
         """The node stops: whoever has been let in is answered, by one worker or another."""
         for listener in self.sockets:
-            accepted = -1
-            while accepted < self.nr_conns:
-                accepted = self.nr_conns
-                self.accept(listener)
+            self._accept_all(listener)
             listener.close()
+
+    def _accept_all(self, listener: Any) -> None:
+        before = -1
+        while before < self.nr_conns < self.worker_connections:
+            before = self.nr_conns
+            self.accept(listener)

@@ -106,6 +106,20 @@ def test_connections_that_say_nothing_cost_no_thread(moonhook: MoonhookServer) -
     assert seconds < 2
 
 
+def test_more_silent_connections_than_there_is_room_for_are_let_go(
+    moonhook: MoonhookServer,
+) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connect(moonhook)) for _ in range(600)]
+        began = time.monotonic()
+        status = call("GET", f"{moonhook.url}/healthz")[0]
+        seconds = time.monotonic() - began
+
+    assert len(silent) == 600
+    assert status == 200
+    assert seconds < 25
+
+
 def test_clients_that_keep_what_has_ended_hold_nobody_up(moonhook: MoonhookServer) -> None:
     ask = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     with ExitStack() as stack:
