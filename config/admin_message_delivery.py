@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import is_superuser
-from accounts.admin.user_test_message import try_to_send
+from accounts.admin.sending_test_messages import try_to_send
 from accounts.email_address import validate_typed_email
 from accounts.flows.send_test_message import MessageOutcome
 from accounts.phone_number import canonical_phone, validate_phone

@@ -1,5 +1,6 @@
 """Open sessions: looked at and ended here."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
 from config.http.origin import origin_of
-from sessions_api.flows.end_session import end_session
+from sessions_api.flows.end_session import end_sessions
 from sessions_api.models import Session
 
 END_ALL = "sessions_api_session_end_all"
@@ -115,7 +116,7 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         session = self.get_or_404(request, object_id)
         if not is_confirmed(request):
             return ask(self, request, _END, [session])
-        self._end(request, session)
+        self._end(request, [session])
         return redirect(next_address(request, list_of(Session)))
 
     def get_urls(self) -> list[URLPattern]:
@@ -131,8 +132,7 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         sessions = list(Session.objects.of_user(user).with_owners())
         if not is_confirmed(request):
             return ask(self, request, _END_ALL, sessions)
-        for session in sessions:
-            self._end(request, session)
+        self._end(request, sessions)
         return redirect(page_of(user))
 
     @admin.action(description="End selected sessions", permissions=["end"])
@@ -141,16 +141,18 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
     ) -> HttpResponse | None:
         if not is_confirmed(request):
             return ask(self, request, _END, queryset)
-        for session in queryset:
-            self._end(request, session)
+        self._end(request, queryset)
         return None
 
-    def _end(self, request: HttpRequest, session: Session) -> None:
-        self.log_deletions(request, [session])
-        end_session(session, origin=origin_of(request), by=person(request))
-        self.message_user(
-            request, f"A session of {self.owner(session)} has ended.", messages.SUCCESS
+    def _end(self, request: HttpRequest, sessions: Iterable[Session]) -> None:
+        ended = end_sessions(sessions, origin=origin_of(request), by=person(request))
+        self.log_deletions(request, ended)
+        have_ended = (
+            f"A session of {self.owner(ended[0])} has ended."
+            if len(ended) == 1
+            else f"{len(ended)} sessions have ended."
         )
+        self.message_user(request, have_ended, messages.SUCCESS)
 
 
 def _end_button(session: Session, back_to: str) -> SafeString:

@@ -1,10 +1,12 @@
 """API keys: issued here, with the secret shown once; revoked, never changed."""
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.forms.widgets import Script
@@ -30,7 +32,7 @@ from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.revoke_api_key import revoke_api_keys
 from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from accounts.networks import canonical_networks
@@ -168,7 +170,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
             labels.append(label(f"Expires in {timeuntil(api_key.expires_at)}", WARNING))
         if api_key.is_unused:
             labels.append(label("Unused for 90 days", WARNING))
-        until = _previous_until(api_key)
+        until = api_key.previous_good_until
         if until is not None:
             labels.append(label(f"Previous secret good until {until:%Y-%m-%d %H:%M}", INFO))
         joined = format_html_join("", "{}", ((one,) for one in labels))
@@ -190,7 +192,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
             **(extra_context or {}),
             "is_good": api_key.revoked_at is None and not api_key.is_expired,
             "commands": first_query_of(api_key),
-            "previous_until": _previous_until(api_key),
+            "previous_until": api_key.previous_good_until,
             "rotate": action_of(api_key, "rotate"),
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -226,7 +228,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
                 "api_key": issued.api_key,
                 "secret": issued.secret,
                 "commands": first_query_of(issued.api_key, issued.secret),
-                "previous_until": _previous_until(issued.api_key),
+                "previous_until": issued.api_key.previous_good_until,
                 "done": page_of(issued.api_key),
             },
         )
@@ -258,7 +260,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
         api_key = self.get_or_404(request, object_id)
         if not is_confirmed(request):
             return ask(self, request, _REVOKE, [api_key])
-        self._revoke(request, api_key)
+        self._revoke(request, [api_key])
         return redirect(next_address(request, page_of(api_key)))
 
     @admin.action(description="Revoke selected API keys", permissions=["revoke"])
@@ -267,20 +269,19 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
     ) -> HttpResponse | None:
         if not is_confirmed(request):
             return ask(self, request, _REVOKE, queryset)
-        for api_key in queryset:
-            self._revoke(request, api_key)
+        self._revoke(request, queryset)
         return None
 
-    def _revoke(self, request: HttpRequest, api_key: ApiKey) -> None:
-        revoke_api_key(api_key, origin=origin_of(request), by=person(request))
-        self.log_change(request, api_key, "Revoked.")
-        self.message_user(request, f"{api_key} is revoked.", messages.SUCCESS)
-
-
-def _previous_until(api_key: ApiKey) -> datetime | None:
-    """Until when the secret before the last rotation is good, if it still is."""
-    until = api_key.previous_valid_until
-    return until if until is not None and until > timezone.now() else None
+    def _revoke(self, request: HttpRequest, api_keys: Iterable[ApiKey]) -> None:
+        by = person(request)
+        revoked = revoke_api_keys(api_keys, origin=origin_of(request), by=by)
+        LogEntry.objects.log_actions(by.pk, revoked, CHANGE, "Revoked.")
+        are_revoked = (
+            f"{revoked[0]} is revoked."
+            if len(revoked) == 1
+            else f"{len(revoked)} API keys are revoked."
+        )
+        self.message_user(request, are_revoked, messages.SUCCESS)
 
 
 @panel_of(Organisation)

@@ -1,9 +1,11 @@
 """Devices: what people logged in on by PIN. Revoked here, never made or changed."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -18,7 +20,7 @@ from accounts.admin.panels import Link, Panel, panel_of
 from accounts.admin.reach import own_users, person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.flows.revoke_device import revoke_device
+from accounts.flows.revoke_device import revoke_devices
 from accounts.models import DeviceToken, User
 from config.http.origin import origin_of
 
@@ -85,7 +87,7 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
         device_token = self.get_or_404(request, object_id)
         if not is_confirmed(request):
             return ask(self, request, _REVOKE, [device_token])
-        self._revoke(request, device_token)
+        self._revoke(request, [device_token])
         return redirect(next_address(request, page_of(device_token)))
 
     def get_urls(self) -> list[URLPattern]:
@@ -101,8 +103,7 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
         live = list(_live_devices(user))
         if not is_confirmed(request):
             return ask(self, request, _REVOKE_ALL, live)
-        for device_token in live:
-            self._revoke(request, device_token)
+        self._revoke(request, live)
         return redirect(page_of(user))
 
     @admin.action(description="Revoke selected devices", permissions=["revoke"])
@@ -111,14 +112,19 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
     ) -> HttpResponse | None:
         if not is_confirmed(request):
             return ask(self, request, _REVOKE, queryset)
-        for device_token in queryset:
-            self._revoke(request, device_token)
+        self._revoke(request, queryset)
         return None
 
-    def _revoke(self, request: HttpRequest, device_token: DeviceToken) -> None:
-        revoke_device(device_token, origin=origin_of(request), by=person(request))
-        self.log_change(request, device_token, "Revoked.")
-        self.message_user(request, f"{device_token} is revoked.", messages.SUCCESS)
+    def _revoke(self, request: HttpRequest, device_tokens: Iterable[DeviceToken]) -> None:
+        by = person(request)
+        revoked = revoke_devices(device_tokens, origin=origin_of(request), by=by)
+        LogEntry.objects.log_actions(by.pk, revoked, CHANGE, "Revoked.")
+        are_revoked = (
+            f"{revoked[0]} is revoked."
+            if len(revoked) == 1
+            else f"{len(revoked)} devices are revoked."
+        )
+        self.message_user(request, are_revoked, messages.SUCCESS)
 
 
 def _live_devices(user: User) -> QuerySet[DeviceToken]:

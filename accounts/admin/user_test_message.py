@@ -9,12 +9,10 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from accounts.admin.decorators import action
 from accounts.admin.links import page_of
-from accounts.admin.reach import person
-from accounts.errors import RateLimitedError
-from accounts.flows.send_test_message import MessageOutcome, send_test_message
+from accounts.admin.sending_test_messages import try_to_send
+from accounts.flows.send_test_message import MessageOutcome
 from accounts.models import User
 from accounts.pin_delivery.channels import Channel
-from config.http.origin import origin_of
 
 
 class ChannelForm(forms.Form):
@@ -61,17 +59,3 @@ def _send(request: HttpRequest, user: User, form: forms.Form) -> MessageOutcome 
     channel = Channel(form.cleaned_data["channel"])
     to = user.delivery_email if channel is Channel.EMAIL else user.phone
     return try_to_send(request, channel, to, form, about=user)
-
-
-def try_to_send(
-    request: HttpRequest, channel: Channel, to: str, form: forms.Form, about: User | None = None
-) -> MessageOutcome | None:
-    """What came of it; ``None``, and an error on the form, for who has sent too many."""
-    try:
-        return send_test_message(
-            channel, to, origin=origin_of(request), by=person(request), about=about
-        )
-    except RateLimitedError as limited:
-        minutes = -(-limited.retry_after_seconds // 60)
-        form.add_error(None, f"You have sent many test messages. Wait {minutes} min for the next.")
-        return None

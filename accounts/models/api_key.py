@@ -1,5 +1,5 @@
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models
@@ -103,6 +103,12 @@ class ApiKey(models.Model):
         is_good = self.revoked_at is None and not self.is_expired
         return is_good and since <= timezone.now() - UNUSED_AFTER
 
+    @property
+    def previous_good_until(self) -> datetime | None:
+        """Until when the secret before the last rotation is good, if it still is."""
+        until = self.previous_valid_until
+        return until if until is not None and until > timezone.now() else None
+
     def allows(self, client_address: str) -> bool:
         return is_within(client_address, self.allowed_networks)
 
@@ -114,7 +120,6 @@ class ApiKey(models.Model):
 
     @property
     def _previous(self) -> credentials.Digest | None:
-        until = self.previous_valid_until
-        if until is None or self.previous_pepper_version is None or until <= timezone.now():
+        if self.previous_good_until is None or self.previous_pepper_version is None:
             return None
         return credentials.Digest(self.previous_digest, self.previous_pepper_version)

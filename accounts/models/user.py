@@ -25,6 +25,14 @@ class UserQuerySet(models.QuerySet["User"]):
             ~models.Exists(elsewhere), is_superuser=False, home=organisation
         )
 
+    def sole_organisation_ids(self) -> dict[uuid.UUID, uuid.UUID]:
+        """The set form of ``User.sole_organisation``, by user; without who has none or several."""
+        memberships = User.organisations.through._default_manager.filter(user__in=self)
+        found: dict[uuid.UUID, list[uuid.UUID]] = {}
+        for user_id, organisation_id in memberships.values_list("user", "organisation"):
+            found.setdefault(user_id, []).append(organisation_id)
+        return {user_id: ids[0] for user_id, ids in found.items() if len(ids) == 1}
+
 
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
     """Finds users by their canonical e-mail."""

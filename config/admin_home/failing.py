@@ -5,6 +5,7 @@ from datetime import datetime
 
 from accounts.admin.links import list_of, page_of
 from config.admin_home.ago import ago
+from scripts_engine.admin.run_filters import NOT_SUCCEEDED
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import NEWEST_FAILURES, FailingScript, failing_scripts
@@ -52,7 +53,9 @@ def _row(one: FailingScript, *, with_organisation: bool) -> Row:
         script_url=page_of(script),
         organisation=script.organisation.name if with_organisation else "",
         failures=one.failures,
-        failures_url=list_of(Run, within="24h", script__id__exact=script.pk),
+        failures_url=list_of(
+            Run, within="24h", status__exact=NOT_SUCCEEDED, script__id__exact=script.pk
+        ),
         error=_error(run),
         status=run.status,
         run_url=page_of(run),

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from accounts.admin.links import list_of
 from config.admin_home.chart import OPTIONS, stacked_bars
+from scripts_engine.admin.run_filters import NOT_SUCCEEDED
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import Durations, Hour, durations_of, runs_by_hour
@@ -31,6 +32,7 @@ class HourRow:
 class Outcomes:
     total: int
     all_runs: str
+    bad_runs: str
     outcomes: list[Outcome]
     durations: Durations | None
     hours: list[HourRow]
@@ -48,8 +50,8 @@ class Outcomes:
     @property
     def in_words(self) -> str:
         """What the chart shows, for who cannot see it."""
-        parts = ", ".join(f"{outcome.count} {outcome.title.lower()}" for outcome in self.outcomes)
-        return f"Runs of the last 24 hours by hour and outcome: {self.total} in all, {parts}."
+        parts = ", ".join(f"{outcome.count:,} {outcome.title.lower()}" for outcome in self.outcomes)
+        return f"Runs of the last 24 hours by hour and outcome: {self.total:,} in all, {parts}."
 
 
 def outcomes(runs: RunQuerySet, since: datetime, until: datetime) -> Outcomes:
@@ -58,6 +60,7 @@ def outcomes(runs: RunQuerySet, since: datetime, until: datetime) -> Outcomes:
     return Outcomes(
         total=sum(outcome.count for outcome in shown),
         all_runs=list_of(Run, within="24h"),
+        bad_runs=list_of(Run, within="24h", status__exact=NOT_SUCCEEDED),
         outcomes=shown,
         durations=durations_of(runs, since, until),
         hours=[HourRow(hour.since, [hour.counts[s.value] for s in RunStatus]) for hour in hours],

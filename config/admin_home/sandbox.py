@@ -1,5 +1,6 @@
 """Whether scripts can run here; the page never waits long for it."""
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -11,8 +12,13 @@ from scripts_engine.sandbox.pool import PoolStats, SandboxUnavailable
 from scripts_engine.sandbox_health import Health, sandbox_health
 from scripts_engine.sandbox_pool import sandbox_pool
 
+logger = logging.getLogger(__name__)
+
 _WAIT_SECONDS = 0.5
-_health = Bounded(sandbox_health, seconds=_WAIT_SECONDS)
+# What came too late for one page is good for the next: else a sandbox that takes longer to start,
+# or to fail, would always be said to be slow.
+_KEEP_SECONDS = 60.0
+_health = Bounded(sandbox_health, seconds=_WAIT_SECONDS, keep_seconds=_KEEP_SECONDS)
 _layers = Bounded(cache(active_layers), seconds=_WAIT_SECONDS)
 
 
@@ -50,18 +56,25 @@ class Sandbox:
 
 def sandbox(is_operator: bool) -> Sandbox:
     """How busy the others are, and what the machine lacks, is for superusers."""
-    told = _told()
-    return (
-        Sandbox(*told, _known_layers(), sandbox_pool().stats()) if is_operator else Sandbox(*told)
-    )
+    try:
+        pool = sandbox_pool().stats()
+        told = _told(pool)
+        return Sandbox(*told, _known_layers(), pool) if is_operator else Sandbox(*told)
+    except Exception:
+        logger.exception("The sandbox could not be asked how it is.")
+        return Sandbox(*_DOWN)
 
 
-def _told() -> _Told:
+def _told(pool: PoolStats) -> _Told:
+    """A full pool is not asked: the answer would come after the wait for a slot."""
+    if pool.busy >= pool.slots:
+        return _TOLD[Health.BUSY]
     try:
         return _TOLD[_health()]
     except NoAnswer:
         return _SLOW
     except SandboxUnavailable:
+        logger.warning("No sandbox can be had.", exc_info=True)
         return _DOWN
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from django.utils.safestring import SafeString
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from scripts_engine.admin import json_tree
 
@@ -22,8 +23,20 @@ class Body:
     text: str
     is_binary: bool = False
     is_cut: bool = False
+    has_nul: bool = False
+    """Shown as U+2400, as HTML has no NUL."""
     tree: SafeString | None = None
     indented: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the text is what the bytes say, all of it."""
+        return not (self.is_binary or self.is_cut or self.has_nul)
+
+    @property
+    def html(self) -> SafeString:
+        """The text for HTML, where a bare CR would be read as LF."""
+        return mark_safe(escape(self.text).replace("\r", "&#13;"))  # noqa: S308
 
 
 def body_of(content: bytes | memoryview) -> Body:
@@ -34,17 +47,20 @@ def body_of(content: bytes | memoryview) -> Body:
         shown = _hex(data[:SHOWN_HEX_BYTES])
         return Body(len(data), shown, is_binary=True, is_cut=len(data) > SHOWN_HEX_BYTES)
     if len(text) > SHOWN_TEXT:
-        return Body(len(data), _visible(text[:SHOWN_TEXT]), is_cut=True)
+        text, has_nul = _visible(text[:SHOWN_TEXT])
+        return Body(len(data), text, is_cut=True, has_nul=has_nul)
     value = json_tree.parse(text)
     if value is None:
-        return Body(len(data), _visible(text))
+        text, has_nul = _visible(text)
+        return Body(len(data), text, has_nul=has_nul)
     tree = json_tree.tree(value)
     indented = "" if tree else json_tree.indented(text)[:SHOWN_TEXT]
     return Body(len(data), text, tree=tree, indented=indented)
 
 
-def _visible(text: str) -> str:
-    return text.replace("\0", "\N{SYMBOL FOR NULL}")
+def _visible(text: str) -> tuple[str, bool]:
+    """The text to show, and whether it had a NUL."""
+    return text.replace("\0", "\N{SYMBOL FOR NULL}"), "\0" in text
 
 
 def _hex(data: bytes) -> str:

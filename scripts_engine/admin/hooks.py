@@ -1,6 +1,5 @@
 """Hooks: issued here, with the call token shown once; rotated, switched, deleted."""
 
-from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -8,7 +7,6 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
@@ -115,7 +113,7 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
 
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
-        until = _previous_until(hook)
+        until = hook.previous_good_until
         return "Worth nothing" if until is None else f"Good until {until:%Y-%m-%d %H:%M} UTC"
 
     def change_view(
@@ -132,7 +130,7 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
             "hook_id": str(hook.pk),
             "script": hook.script,
             "is_callable": hook.is_callable,
-            "previous_until": _previous_until(hook),
+            "previous_until": hook.previous_good_until,
             "rotate": action_of(hook, "rotate"),
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -181,15 +179,9 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
                 "hook_id": str(issued.hook.pk),
                 "call_token": issued.call_token,
                 "calls": calls_of(issued.hook, issued.call_token),
-                "previous_until": _previous_until(issued.hook),
+                "previous_until": issued.hook.previous_good_until,
                 "done": page_of(issued.hook),
                 "script": issued.hook.script,
                 "script_page": page_of(issued.hook.script),
             },
         )
-
-
-def _previous_until(hook: Hook) -> datetime | None:
-    """Until when the token before the last rotation is good, if it still is."""
-    until = hook.previous_valid_until
-    return until if until is not None and until > timezone.now() else None

@@ -1,5 +1,6 @@
 """How the list of runs is narrowed, so that an index finds what is left."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,11 +16,24 @@ _WITHIN = {
     "24h": ("Last 24 hours", timedelta(hours=24)),
     "7d": ("Last 7 days", timedelta(days=7)),
 }
+NOT_SUCCEEDED = "not-succeeded"
 
 
 class OutcomeFilter(ChoicesDropdownFilter):
+    """An outcome, or any of the bad ones."""
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        shown = [self.all_option, (NOT_SUCCEEDED, "Did not succeed"), *RunStatus.choices]
+        name = self.lookup_kwarg
+        form = self.form_class(
+            label=f"By {self.title}", name=name, choices=shown, data={name: self.value()}
+        )
+        yield {"form": form}
+
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
         status = self.value()
+        if status == NOT_SUCCEEDED:
+            return queryset.not_succeeded()
         if status in RunStatus.values:
             return queryset.ended_as(status)
         return super().queryset(request, queryset)

@@ -4,7 +4,7 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin.links import page_of
-from accounts.admin.reach import administered_organisations, person
+from accounts.admin.reach import administered_organisations, is_administrator, person
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.ids import parse_uuid
 from config.http.client_address import client_address
@@ -114,6 +114,8 @@ class TryItPages(TenantModelAdmin):
 
 def alive_view(request: HttpRequest) -> JsonResponse:
     """Whether the login still holds: asked before a form is sent that would be lost with it."""
+    if not is_administrator(request):
+        raise PermissionDenied
     return JsonResponse({})
 
 

@@ -1,4 +1,5 @@
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
@@ -116,6 +117,12 @@ class Hook(models.Model):
     def is_callable(self) -> bool:
         """Whether a call runs something now; any other answers as if there were no hook."""
         return self.is_enabled and self.script.is_enabled and self.organisation.is_active
+
+    @property
+    def previous_good_until(self) -> datetime | None:
+        """Until when the token before the last rotation is good, if it still is."""
+        until = self.previous_valid_until
+        return until if until is not None and until > timezone.now() else None
 
     @property
     def secure_url(self) -> str:

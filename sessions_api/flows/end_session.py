@@ -1,4 +1,9 @@
-from accounts.audit import record
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db import transaction
+
+from accounts.audit import Ended, record_ends
 from accounts.models import AuthEventKind, User
 from config.http.origin import NOWHERE, Origin
 from sessions_api.models import Session
@@ -9,13 +14,37 @@ def end_session(session: Session, *, origin: Origin = NOWHERE, by: User | None =
 
     The audit names who did it: its owner, or the administrator ``by``.
     """
-    deleted, _ = Session.objects.filter(pk=session.pk).delete()
-    if deleted:
-        record(
-            AuthEventKind.SESSION_ENDED,
-            origin,
-            user=by or session.user,
-            email="" if session.user is None else session.user.email,
-            organisation=session.organisation,
-            credential=session.pk,
+    end_sessions([session], origin=origin, by=by)
+
+
+def end_sessions(
+    sessions: Iterable[Session], *, origin: Origin = NOWHERE, by: User | None = None
+) -> list[Session]:
+    """Likewise, in as many queries for many as for one.
+
+    Answers those that it ended: not those that were gone already.
+    """
+    asked = [session.pk for session in sessions]
+    with transaction.atomic():
+        there = list(
+            Session.objects.select_for_update(of=("self",))
+            .with_owners()
+            .filter(pk__in=asked)
+            .order_by("pk")
         )
+        Session.objects.filter(pk__in=[session.pk for session in there]).delete()
+    owners = User.objects.filter(pk__in={session.user.pk for session in there if session.user})
+    organisation_ids = owners.sole_organisation_ids()
+    record_ends(
+        AuthEventKind.SESSION_ENDED,
+        origin,
+        [_ended(session, organisation_ids, by) for session in there],
+    )
+    return there
+
+
+def _ended(session: Session, organisation_ids: dict[UUID, UUID], by: User | None) -> Ended:
+    api_key, owner = session.api_key, session.user
+    if owner is not None:
+        return Ended(session.pk, organisation_ids.get(owner.pk), owner.email, by or owner)
+    return Ended(session.pk, None if api_key is None else api_key.organisation_id, by=by)

@@ -125,6 +125,25 @@ def test_the_list_revokes_after_asking(as_bob: Client, acme_key: IssuedApiKey) -
     assert ApiKey.objects.get().revoked_at is not None
 
 
+def test_many_keys_are_revoked_with_one_message_and_an_event_each(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    keys = [factories.make_api_key(acme, name).api_key for name in ("tills", "shop")]
+    ids = [str(api_key.pk) for api_key in keys]
+
+    response = as_bob.post(
+        list_of(ApiKey), {"action": "revoke_selected", "_selected_action": ids, **CONFIRMED}
+    )
+
+    (message,) = as_bob.get(response["Location"]).context["messages"]
+    events = AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED)
+    assert str(message) == "2 API keys are revoked."
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
+    assert {(event.credential, event.user, event.organisation) for event in events} == {
+        (api_key.key, bob, acme) for api_key in keys
+    }
+
+
 @pytest.mark.parametrize("address", ["//evil.example/", "https://evil.example/", "javascript:1"])
 def test_the_way_back_leads_to_no_other_site(
     as_bob: Client, acme_key: IssuedApiKey, address: str

@@ -1,6 +1,8 @@
 import json
+from collections.abc import Iterator
 from datetime import timedelta
-from threading import Event
+from importlib import import_module
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
@@ -10,17 +12,28 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from accounts.audit import record
 from accounts.flows.issue_api_key import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from config.http.origin import NOWHERE
 from scripts_engine.models import Hook, Run, Script
+from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
 from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of
 
 HOME = reverse("admin:index")
+# By its name: the package has a function of the same name.
+sandbox = import_module("config.admin_home.sandbox")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an answer that came too late for one test would stand on the page of the next."""
+    monkeypatch.setattr(sandbox._health, "_attempt", None)
 
 
 def past_run(hook: Hook, status: str = "succeeded", hours: float = 0, **fields: Any) -> Run:
@@ -151,6 +164,37 @@ def test_a_failing_script_shows_its_last_error(as_bob: Client, acme_hook: Hook) 
     assert "2 failures" in text
 
 
+def test_the_failures_of_a_script_lead_to_them(as_bob: Client, acme_hook: Hook) -> None:
+    failed, succeeded = past_run(acme_hook, "failed"), past_run(acme_hook)
+    (row,) = home_of(as_bob).runs.failing.rows
+
+    listed = text_of(as_bob.get(row.failures_url))
+
+    assert page_of(failed) in listed
+    assert page_of(succeeded) not in listed
+
+
+def test_what_did_not_succeed_leads_to_it(as_bob: Client, acme_hook: Hook) -> None:
+    slow, succeeded = past_run(acme_hook, "timed-out"), past_run(acme_hook)
+    address = home_of(as_bob).runs.outcomes.bad_runs
+
+    listed = text_of(as_bob.get(address))
+
+    assert f'<a href="{escape(address)}">1</a>' in text_of(as_bob.get(HOME))
+    assert page_of(slow) in listed
+    assert page_of(succeeded) not in listed
+
+
+def test_large_numbers_are_grouped(as_bob: Client, acme_hook: Hook) -> None:
+    at = timezone.now() - timedelta(hours=1)
+    Run.objects.bulk_create(factories.past_run(acme_hook, at) for _ in range(1234))
+
+    text = text_of(as_bob.get(HOME))
+
+    assert ">1,234</a>" in text
+    assert "1,234 in all, 1,234 succeeded" in text
+
+
 def test_a_run_that_said_nothing_shows_how_it_ended(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook, "out-of-memory")
 
@@ -253,12 +297,85 @@ def test_a_sandbox_that_does_not_answer_holds_nothing_up(
     monkeypatch.setattr(SandboxPool, "check_syntax", lambda *arguments: is_over.wait(30))
 
     started = monotonic()
-    sandbox = home_of(as_bob).sandbox
+    told = home_of(as_bob).sandbox
     taken_seconds = monotonic() - started
     is_over.set()
 
-    assert sandbox.title == "Slow"
-    assert taken_seconds < 10
+    assert told.title == "Slow"
+    assert taken_seconds < 3
+
+
+def test_what_the_sandbox_answered_too_late_stands_on_the_next_page(
+    as_bob: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_answer, has_answered = Event(), Event()
+
+    def refuse_at_last(*arguments: object) -> None:
+        may_answer.wait(30)
+        has_answered.set()
+        raise SandboxUnavailable("gone")
+
+    monkeypatch.setattr(SandboxPool, "check_syntax", refuse_at_last)
+    first = home_of(as_bob).sandbox
+    may_answer.set()
+    has_answered.wait(30)
+    monkeypatch.setattr(SandboxPool, "check_syntax", lambda *arguments: None)
+
+    assert first.title == "Slow"
+    assert home_of(as_bob).sandbox.title == "Down"
+    assert home_of(as_bob).sandbox.title == "Healthy"
+
+
+class Standstill:
+    """Holds the run that calls it, until it is let go."""
+
+    def __init__(self) -> None:
+        self.is_entered, self.is_over = Event(), Event()
+
+    def __call__(self, name: str, args: list[Any], *, deadline: float) -> None:
+        self.is_entered.set()
+        self.is_over.wait(30)
+
+
+@pytest.fixture
+def full_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[SandboxPool]:
+    """This process's pool, with a script in its only slot."""
+    pool, standstill = SandboxPool(size=1), Standstill()
+    monkeypatch.setattr(sandbox, "sandbox_pool", lambda: pool)
+    job = Job(source=b"store.get('a')", chunk_name="slow", limits=Limits())
+    script = Thread(target=pool.run, args=("acme", job, standstill))
+    script.start()
+    assert standstill.is_entered.wait(30)
+    yield pool
+    standstill.is_over.set()
+    script.join()
+    pool.close()
+
+
+def test_a_sandbox_without_a_free_slot_says_that_it_is_busy(
+    as_bob: Client, as_root: Client, full_pool: SandboxPool
+) -> None:
+    of_bob, of_root = home_of(as_bob).sandbox, home_of(as_root).sandbox
+
+    assert (of_bob.title, of_root.title) == ("Busy", "Busy")
+    assert "1 of 1 slots" in text_of(as_root.get(HOME))
+
+
+def test_a_sandbox_that_breaks_is_down_and_logged_once(
+    as_bob: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def break_down(*arguments: object) -> None:
+        raise OSError("no more file descriptors")
+
+    monkeypatch.setattr(SandboxPool, "check_syntax", break_down)
+
+    response = as_bob.get(HOME)
+
+    assert response.status_code == 200
+    assert response.context["home"].sandbox.title == "Down"
+    (told,) = [record for record in caplog.records if record.exc_info]
+    assert "no more file descriptors" in caplog.text
+    assert told.levelname == "ERROR"
 
 
 def test_many_runs_take_no_more_queries(as_bob: Client, acme: Organisation) -> None:

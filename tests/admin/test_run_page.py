@@ -57,6 +57,40 @@ def test_a_json_payload_is_a_tree_and_raw(as_bob: Client, acme_hook: Hook) -> No
     assert 'data-copy="request-text"' in text
 
 
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"\nafter an empty line", b">\n\nafter an empty line</pre>"),
+        (b"one\r\ntwo\r", b">\none&#13;\ntwo&#13;</pre>"),
+        (b"&#13;\r<", b">\n&amp;#13;&#13;&lt;</pre>"),
+    ],
+)
+def test_what_html_would_change_is_written_so_that_it_stays(
+    as_bob: Client, acme_hook: Hook, body: bytes, shown: bytes
+) -> None:
+    content = as_bob.get(page_of(run_of(acme_hook, body=body))).content
+
+    assert b'id="request-text"' + shown in content
+    assert b'data-copy="request-text"' in content
+
+
+@pytest.mark.parametrize("body", [b"a\0b", b"\xff", b"a" * 100_001])
+def test_what_cannot_be_shown_as_it_is_is_not_offered_to_copy(
+    as_bob: Client, acme_hook: Hook, body: bytes
+) -> None:
+    text = text_of(as_bob.get(page_of(run_of(acme_hook, body=body))))
+
+    assert 'id="request-text"' in text
+    assert 'data-copy="request-text"' not in text
+
+
+def test_a_nul_is_said_to_be_shown_by_its_sign(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(page_of(run_of(acme_hook, body=b"a\0b"))))
+
+    assert "each NUL shown as \N{SYMBOL FOR NULL}" in text
+    assert "a\N{SYMBOL FOR NULL}b</pre>" in text
+
+
 def test_half_a_surrogate_pair_does_not_break_the_page(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook, body=rb'{"a": "\ud800"}')
 

@@ -130,6 +130,20 @@ def test_the_filters_narrow_the_list(as_bob: Client, acme: Organisation) -> None
     assert (page_of(succeeded) in by_trigger, page_of(failed) in by_trigger) == (False, False)
 
 
+def test_the_list_can_be_narrowed_to_what_did_not_succeed(as_bob: Client, acme_hook: Hook) -> None:
+    now = timezone.now()
+    succeeded = factories.make_past_run(acme_hook, now)
+    failed = factories.make_past_run(acme_hook, now, "failed")
+    slow = factories.make_past_run(acme_hook, now, "timed-out")
+
+    text = text_of(as_bob.get(list_of(Run), {"status__exact": "not-succeeded"}))
+
+    assert '<option value="not-succeeded" selected>Did not succeed</option>' in text
+    assert page_of(failed) in text
+    assert page_of(slow) in text
+    assert page_of(succeeded) not in text
+
+
 def test_the_list_can_be_narrowed_to_a_time(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook)
     before = run.started_at - timedelta(seconds=1)
@@ -237,6 +251,11 @@ def test_filters_combine(as_bob: Client, acme_hook: Hook) -> None:
     ("narrowed", "index"),
     [
         ({"status__exact": "failed"}, "run_not_succeeded"),
+        ({"status__exact": "not-succeeded"}, "run_not_succeeded"),
+        (
+            {"status__exact": "not-succeeded", "script__id__exact": "{script}"},
+            "run_not_succeeded_script",
+        ),
         ({"status__exact": "failed", "script__id__exact": "{script}"}, "run_not_succeeded"),
         ({"status__exact": "failed", "hook__id__exact": "{hook}"}, "run_not_succeeded"),
         ({"trigger__exact": "admin"}, "run_not_by_hook"),

@@ -1,11 +1,16 @@
+from typing import Any
+
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.admin.devices import REVOKE_ALL
+from accounts.flows.check_pin import IssuedDeviceToken
 from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.models import AuthEvent, AuthEventKind, DeviceToken, User
+from accounts.models import AuthEvent, AuthEventKind, DeviceToken, Organisation, User
 from sessions_api.admin import END_ALL
 from sessions_api.models import Session
 from tests import factories
@@ -157,6 +162,128 @@ def test_the_audit_names_the_administrator_who_ended_it(
     events = AuthEvent.objects.filter(kind__in=ends)
     assert {(event.user, event.email) for event in events} == {(bob, alice.email)}
     assert events.count() == 2
+
+
+def devices_of(user: User, number: int) -> list[IssuedDeviceToken]:
+    return [factories.make_device_token(user) for _ in range(number)]
+
+
+def open_sessions(devices: list[IssuedDeviceToken]) -> None:
+    for issued in devices:
+        factories.open_session(factories.device_login(issued))
+
+
+def said(client: Client, response: Any) -> list[str]:
+    """The messages on the page that the answer leads to."""
+    page = client.get(response["Location"])
+    return [str(message) for message in page.context["messages"]]
+
+
+def ends_on_record() -> list[tuple[str, str, str | None, str, str]]:
+    """Kind, credential, who did it, whose it was, and at which organisation."""
+    ends = (AuthEventKind.SESSION_ENDED, AuthEventKind.DEVICE_REVOKED)
+    events = AuthEvent.objects.filter(kind__in=ends).order_by("credential")
+    return [
+        (event.kind, event.credential, event.user_id, event.email, event.organisation_id)
+        for event in events
+    ]
+
+
+def test_many_devices_are_revoked_with_one_message_and_an_event_each(
+    as_bob: Client, bob: User, alice: User, acme: Organisation
+) -> None:
+    ids = sorted(str(issued.device_token.pk) for issued in devices_of(alice, 3))
+
+    response = as_bob.post(all_of(alice, REVOKE_ALL), CONFIRMED)
+
+    assert said(as_bob, response) == ["3 devices are revoked."]
+    assert ends_on_record() == [
+        ("device.revoked", device_id, bob.pk, alice.email, acme.pk) for device_id in ids
+    ]
+    assert [entry.change_message for entry in LogEntry.objects.all()] == ["Revoked."] * 3
+
+
+def test_many_sessions_end_with_one_message_and_an_event_each(
+    as_bob: Client, bob: User, alice: User, acme: Organisation
+) -> None:
+    factories.open_session(factories.device_login(factories.make_device_token(alice)))
+    factories.open_session(factories.device_login(factories.make_device_token(alice)))
+    ids = sorted(str(session.pk) for session in Session.objects.all())
+
+    response = as_bob.post(all_of(alice, END_ALL), CONFIRMED)
+
+    assert said(as_bob, response) == ["2 sessions have ended."]
+    assert ends_on_record() == [
+        ("session.ended", session_id, bob.pk, alice.email, acme.pk) for session_id in ids
+    ]
+    assert [entry.is_deletion() for entry in LogEntry.objects.all()] == [True, True]
+
+
+def test_sessions_of_keys_and_people_end_together(
+    as_root: Client, root: User, alice: User, dora: User, acme: Organisation, acme_token: str
+) -> None:
+    factories.open_session(factories.device_login(factories.make_device_token(alice)))
+    factories.open_session(factories.device_login(factories.make_device_token(dora)))
+    by_key = Session.objects.get(device_token=None)
+
+    response = as_root.post(
+        list_of(Session), action_on(by_key, "end_selected", select_across="1", index="0")
+    )
+
+    assert said(as_root, response) == ["3 sessions have ended."]
+    assert {(by, email, of) for _, _, by, email, of in ends_on_record()} == {
+        (root.pk, root.email, acme.pk),
+        (root.pk, alice.email, acme.pk),
+        (root.pk, dora.email, None),
+    }
+
+
+def test_what_is_revoked_already_is_not_revoked_again(as_bob: Client, alice: User) -> None:
+    device = factories.make_device_token(alice).device_token
+    as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
+
+    response = as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
+
+    assert said(as_bob, response)[-1] == "0 devices are revoked."
+    assert AuthEvent.objects.filter(kind=AuthEventKind.DEVICE_REVOKED).count() == 1
+
+
+def queries_of(client: Client, address: str, form: dict[str, Any]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.post(address, form).status_code == 302
+    return len(captured)
+
+
+@pytest.mark.parametrize("what", [END_ALL, REVOKE_ALL])
+def test_all_of_many_take_no_more_queries(as_bob: Client, alice: User, what: str) -> None:
+    open_sessions(devices_of(alice, 2))
+    few = queries_of(as_bob, all_of(alice, what), CONFIRMED)
+    open_sessions(devices_of(alice, 9))
+
+    many = queries_of(as_bob, all_of(alice, what), CONFIRMED)
+
+    assert many <= few
+
+
+@pytest.mark.parametrize(
+    ("model", "action"), [(Session, "end_selected"), (DeviceToken, "revoke_selected")]
+)
+def test_many_selected_take_no_more_queries(
+    as_bob: Client, alice: User, model: type[Any], action: str
+) -> None:
+    open_sessions(devices_of(alice, 2))
+    few = queries_of(as_bob, list_of(model), selected(model, action))
+    open_sessions(devices_of(alice, 9))
+
+    many = queries_of(as_bob, list_of(model), selected(model, action))
+
+    assert many <= few
+
+
+def selected(model: type[Any], action: str) -> dict[str, Any]:
+    """All that there are."""
+    ids = [str(row.pk) for row in model.objects.all()]
+    return {"action": action, "_selected_action": ids, **CONFIRMED}
 
 
 def test_neither_is_added_by_hand(as_root: Client) -> None:

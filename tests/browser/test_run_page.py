@@ -87,6 +87,34 @@ def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
     assert_nothing_went_wrong(desk)
 
 
+EXACT = "\n\r\n a\tb \r&#13;<b>&amp;\n\n"
+
+
+def test_the_clipboard_has_the_very_bytes(desk: Desk, bob: User, hook: Hook) -> None:
+    run = run_of(hook, body=EXACT.encode())
+    desk.log_in(bob)
+    page = desk.open(page_of(run))
+
+    page.get_by_role("button", name="Copy request body").click()
+    expect(page.get_by_role("button", name="Copy request body")).to_have_text("Copied")
+
+    assert clipboard(page).encode() == EXACT.encode()
+    assert_nothing_went_wrong(desk)
+
+
+def test_so_it_has_where_pages_have_no_clipboard(desk: Desk, bob: User, hook: Hook) -> None:
+    run = run_of(hook, body=EXACT.encode())
+    desk.log_in(bob)
+    page = desk.open(page_of(run))
+    page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
+
+    page.get_by_role("button", name="Copy request body").click()
+    expect(page.get_by_role("button", name="Copy request body")).to_have_text("Copied")
+
+    assert clipboard(page).encode() == EXACT.encode()
+    assert_nothing_went_wrong(desk)
+
+
 def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> None:
     desk.log_in(bob)
     page = desk.open(page_of(run))

@@ -14,7 +14,14 @@ const copyText = async (text) => {
         field.className = "sr-only";
         document.body.append(field);
         field.select();
+        const asItIs = (event) => {
+            // A text area has lost the carriage returns.
+            event.clipboardData.setData("text/plain", text);
+            event.preventDefault();
+        };
+        document.addEventListener("copy", asItIs, { once: true });
         document.execCommand("copy");
+        document.removeEventListener("copy", asItIs);
         field.remove();
     }
 };

@@ -1,0 +1,25 @@
+"""Sending a test message from a page of the admin, and saying there what came of it."""
+
+from django import forms
+from django.http import HttpRequest
+
+from accounts.admin.reach import person
+from accounts.errors import RateLimitedError
+from accounts.flows.send_test_message import MessageOutcome, send_test_message
+from accounts.models import User
+from accounts.pin_delivery.channels import Channel
+from config.http.origin import origin_of
+
+
+def try_to_send(
+    request: HttpRequest, channel: Channel, to: str, form: forms.Form, about: User | None = None
+) -> MessageOutcome | None:
+    """What came of it; ``None``, and an error on the form, for who has sent too many."""
+    try:
+        return send_test_message(
+            channel, to, origin=origin_of(request), by=person(request), about=about
+        )
+    except RateLimitedError as limited:
+        minutes = -(-limited.retry_after_seconds // 60)
+        form.add_error(None, f"You have sent many test messages. Wait {minutes} min for the next.")
+        return None
