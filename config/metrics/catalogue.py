@@ -79,7 +79,7 @@ PIN_CHECKS = Counter(
 
 DELIVERIES = Counter(
     "moonhook_deliveries_total",
-    "Messages handed to a channel.",
+    "Messages handed to a channel, each attempt.",
     ["channel", "result"],
     known=list(product(("email", "sms"), ("sent", "failed"))),
 )
