@@ -10,13 +10,14 @@ from unfold.admin import ModelAdmin
 
 from accounts.admin.decorators import display
 from accounts.admin.empty_state import EmptyState
-from accounts.admin.reach import is_superuser, person
+from accounts.admin.reach import person
+from accounts.admin.superusers_only import SuperusersOnly
 from accounts.flows.reopen_admin_login import reopen_admin_login
 from config.http.origin import origin_of
 
 
 @admin.register(AccessFailureLog)
-class LoginFailureAdmin(ModelAdmin):
+class LoginFailureAdmin(SuperusersOnly, ModelAdmin):
     empty_state = EmptyState(
         "Wrong passwords at this admin's door stand here for an hour. There was none."
     )
@@ -37,18 +38,3 @@ class LoginFailureAdmin(ModelAdmin):
         for email in sorted(set(queryset.values_list("username", flat=True))):
             reopen_admin_login(email, origin=origin_of(request), by=person(request))
             self.message_user(request, f"{email} may log in again.", messages.SUCCESS)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return is_superuser(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return is_superuser(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

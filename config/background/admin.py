@@ -21,6 +21,7 @@ from accounts.admin.decorators import action, display
 from accounts.admin.labels import DANGER, INFO, PLAIN, SUCCESS, WARNING
 from accounts.admin.links import page_of
 from accounts.admin.reach import is_superuser
+from accounts.admin.superusers_only import SuperusersOnly
 from accounts.errors import RateLimitedError
 from config.background.names import NAMES, name_of
 from config.background.queue_again import queue_again
@@ -70,7 +71,7 @@ admin.site.unregister(DBTaskResult)
 
 
 @admin.register(DBTaskResult)
-class BackgroundTaskAdmin(ModelAdmin):
+class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
     list_display = (
         "task_in_words",
         "state",
@@ -199,18 +200,3 @@ class BackgroundTaskAdmin(ModelAdmin):
         row = None if object_id is None else self.get_object(request, object_id)
         has_failed = row is not None and row.status == TaskResultStatus.FAILED
         return is_superuser(request) and has_failed
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return is_superuser(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return is_superuser(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

@@ -11,26 +11,9 @@ import pytest
 
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
+from tests.process_tree import command_of, family_of
 
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
-
-
-def children_of(pid: int) -> list[int]:
-    """The process and all its descendants."""
-    running = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    pairs = [(child, parent_of(child)) for child in running]
-    family = [pid]
-    for parent in family:
-        family += [child for child, its_parent in pairs if its_parent == parent]
-    return family
-
-
-def parent_of(pid: int) -> int:
-    """0 for one that has just ended."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    except FileNotFoundError:
-        return 0
 
 
 def is_alive(pid: int) -> bool:
@@ -39,10 +22,6 @@ def is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
 
 
 def test_the_demo_answers_and_a_second_start_finds_its_data(tmp_path: Path) -> None:
@@ -68,7 +47,7 @@ def test_a_signal_stops_everything(tmp_path: Path, signal_number: int) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
         urlopen(Request(server.printed(r"curl (http\S+)"), PAYLOAD), timeout=30)
-        family = children_of(server.process.pid)
+        family = family_of(server.process.pid)
         status = server.stop(signal_number)
 
     assert status == 0
@@ -80,7 +59,7 @@ def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
         urlopen(Request(server.printed(r"curl (http\S+)"), PAYLOAD), timeout=30)
-        family = children_of(server.process.pid)
+        family = family_of(server.process.pid)
         os.kill(server.process.pid, signal.SIGKILL)
         eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
@@ -89,11 +68,11 @@ def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_when_a_service_dies_everything_stops_and_says_so(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
-        family = children_of(server.process.pid)
+        family = family_of(server.process.pid)
         [victim] = [
             pid
             for pid in family
-            if service in command_of(pid) and pid in direct_children_of(server.process.pid)
+            if service in command_of(pid) and pid in direct_family_of(server.process.pid)
         ]
         os.kill(victim, signal.SIGKILL)
         status = server.process.wait(timeout=60)
@@ -103,7 +82,7 @@ def test_when_a_service_dies_everything_stops_and_says_so(tmp_path: Path, servic
     eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
 
-def direct_children_of(pid: int) -> set[int]:
+def direct_family_of(pid: int) -> set[int]:
     return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
