@@ -9,6 +9,7 @@ from django.db import OperationalError, connection, connections
 from config.postgresql import schema
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL"),
 ]

@@ -23,7 +23,7 @@ from tests.servers import free_port
 from tests.sessions import call
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(NGINX is None, reason="nginx is not installed")]
 CONFIGURATION = Path(__file__).resolve().parent.parent.parent / "deploy" / "nginx.conf"
 HOST = "hooks.example.com"
 

@@ -14,6 +14,8 @@ from tests.moonhook_server import MoonhookServer
 from tests.postgresql import empty_database, execute, needs_postgresql, url_of
 from tests.sessions import call, graphql, machine_token
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {"SECRET_KEY": "k" * 60, "MOONHOOK_PEPPERS": "1:" + "ab" * 32}
 SOURCE = 'return { secrets.get("SHOP_KEY") }'
 CREATE = 'mutation($s: String!) { createScript(name: "Order", source: $s) { id } }'

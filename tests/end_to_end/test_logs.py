@@ -15,6 +15,8 @@ from tests.moonhook_server import MoonhookServer
 from tests.servers import MailServer, SmsGateway
 from tests.sessions import call, graphql, machine_token, open_session
 
+pytestmark = pytest.mark.slow
+
 PEPPER = "ab" * 32
 SECRET_KEY = "signing-" * 8
 SCRIPT = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'

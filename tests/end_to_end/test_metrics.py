@@ -13,6 +13,8 @@ from tests.eventually import eventually
 from tests.moonhook_server import ROOT, MoonhookServer, WebServer
 from tests.sessions import call, graphql, machine_token
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-for-prometheus"
 SCRIPT = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
 HOOK = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"

@@ -10,6 +10,8 @@ import pytest
 from tests.node import Node, call_hook, new_hook
 from tests.sessions import call, graphql, machine_token
 
+pytestmark = pytest.mark.slow
+
 SEND = 'mutation { sendPinCode(email: "alice@example.com", sendVia: Email) }'
 TWO_HOURS_BACK = "-7200"
 

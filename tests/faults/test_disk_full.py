@@ -12,6 +12,8 @@ import pytest
 from tests.node import Node, call_hook, new_hook
 from tests.sessions import call, machine_token
 
+pytestmark = pytest.mark.slow
+
 PAYLOAD = b"x" * 200_000
 
 

@@ -14,6 +14,8 @@ from tests.node import Node, Worker
 from tests.servers import free_port
 from tests.sessions import call, graphql, machine_token
 
+pytestmark = pytest.mark.slow
+
 SEND = "mutation($email: String!) { sendPinCode(email: $email, sendVia: Both) }"
 TASKS = """from django_tasks_db.models import DBTaskResult
 print(DBTaskResult.objects.exclude(started_at=None).count())"""

@@ -14,6 +14,8 @@ from accounts.rate_limits.limiter import hit
 from tests.eventually import eventually
 from tests.private_servers import PrivateRedis, private_redis
 
+pytestmark = pytest.mark.slow
+
 REST_SECONDS = 1
 
 

@@ -17,6 +17,8 @@ from tests.node import Answer, Node, call_hook, new_hook
 from tests.process_tree import command_of, family_of, parent_of
 from tests.sessions import machine_token
 
+pytestmark = pytest.mark.slow
+
 CALLS = 200
 SHORT = "local n = 0 for i = 1, 200000 do n = n + i end return 'done'"
 SLOW = "local ends = os.time() + 2 while os.time() < ends do end return 'slow'"

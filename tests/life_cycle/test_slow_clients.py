@@ -13,6 +13,8 @@ from tests.life_cycle.hooks import hook_of, run_ids
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call
 
+pytestmark = pytest.mark.slow
+
 CLIENT_TIMEOUT_SECONDS = 3
 
 

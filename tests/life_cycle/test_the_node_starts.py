@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.eventually import eventually
 from tests.life_cycle.relay import relay
 from tests.moonhook_server import ROOT, MoonhookServer
 from tests.postgresql import URL, empty_database, needs_postgresql, url_of
 from tests.servers import free_port
 from tests.sessions import call
+
+pytestmark = pytest.mark.slow
 
 NO_LOGIN = "moonhook:very-secret"
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}

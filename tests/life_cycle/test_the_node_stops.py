@@ -6,10 +6,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.life_cycle.hooks import TAKES_3_SECONDS, hook_of, run_ids
 from tests.life_cycle.load import Load
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_script_that_runs_is_answered_and_recorded(tmp_path: Path) -> None:

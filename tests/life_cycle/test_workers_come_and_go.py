@@ -16,6 +16,8 @@ from tests.life_cycle.processes import open_files, wait_for_replacement, web_wor
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call
 
+pytestmark = pytest.mark.slow
+
 KEPT_CONNECTIONS = 40
 
 

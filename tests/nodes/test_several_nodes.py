@@ -18,6 +18,8 @@ from tests.node import Answer, Node, Worker, call_hook, new_hook
 from tests.servers import MailServer
 from tests.sessions import call, graphql, open_session
 
+pytestmark = pytest.mark.slow
+
 CHECK = """mutation($email: String!, $pin: String!, $device: String!) {
     checkPinCode(email: $email, pin: $pin, device: $device) { result } }"""
 SEND = "mutation($email: String!) { sendPinCode(email: $email, sendVia: Email) }"
