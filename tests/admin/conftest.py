@@ -21,6 +21,12 @@ def _plain_static_files(settings: Any) -> None:
     }
 
 
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings: Any) -> None:
+    """Nearly every test here makes a superuser; a hash that is good takes a third of a second."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 def _make_staff(user: User) -> User:
     user.is_staff = True
     user.save()
