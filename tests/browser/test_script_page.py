@@ -15,6 +15,7 @@ from tests.browser.editor import focus_source, source_on, write_source
 pytestmark = pytest.mark.browser
 
 BROKEN = "local a = 1\nlocal = 2\nreturn a\n"
+SETTLED_MS = 1_000
 ORDER = '{"id": 9007199254740993, "items": []}'
 
 
@@ -200,6 +201,9 @@ def test_our_names_are_completed(page: Page) -> None:
     write_source(page, "")
     page.keyboard.type("store.in")
     expect(page.locator(".ace_autocomplete")).to_contain_text("store.increment")
+
+    # The list is drawn once more when typing has stopped, and forgets what was chosen.
+    page.wait_for_timeout(SETTLED_MS)
 
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
