@@ -115,7 +115,8 @@ def walk(server: MoonhookServer, gateway: SmsGateway) -> Logged:
     session = open_session(server, **login)
     call("POST", f"{server.url}/session", json.dumps(login | {"password": token}).encode())
     call("GET", f"{server.url}/session/{session['token']}")
-    eventually(lambda: server.output.count('"Task succeeded"') == 2)
+    # The code over each of both channels, after the choice of them; and the notice.
+    eventually(lambda: server.output.count('"Task succeeded"') == 4)
     return Logged(
         output="",
         pin=pin,
