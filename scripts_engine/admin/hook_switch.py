@@ -69,7 +69,9 @@ class SwitchableHooks(TenantModelAdmin):
         self, request: HttpRequest, hooks: QuerySet[Hook] | list[Hook], *, is_enabled: bool
     ) -> None:
         done = "Enabled" if is_enabled else "Disabled"
-        for hook in hooks:
+        rows = list(hooks)
+        for hook in rows:
             update_hook(hook, is_enabled=is_enabled)
             self.log_change(request, hook, f"{done}.")
-            self.message_user(request, f"{done} {hook}.", messages.SUCCESS)
+        what = str(rows[0]) if len(rows) == 1 else f"{len(rows)} hooks"
+        self.message_user(request, f"{done} {what}.", messages.SUCCESS)
