@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
 
-.PHONY: run test test-slow test-browser test-conformance lint format types migrations-check lock licences audit clean
+.PHONY: run test test-slow test-browser test-conformance bench lint format types migrations-check lock licences audit clean
 
 run: $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -23,6 +23,12 @@ test-conformance: $(VENV)/.dev-installed
 # Accessibility is judged by axe-core, an npm package: cd tests/browser && npm ci
 test-browser: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
+
+# Beside others that do the same; benchmarks/README.md says what it needs and measures.
+NODE_RED := benchmarks/comparison/node_red
+bench: $(VENV)-bench/.installed
+	@-command -v npm >/dev/null && $(MAKE) --no-print-directory $(NODE_RED)/node_modules/.package-lock.json
+	@$(VENV)-bench/bin/python -m benchmarks.comparison $(BENCH_ARGS)
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
@@ -45,6 +51,7 @@ lock: $(VENV)/.dev-installed
 	$(LOCK) pyproject.toml -o requirements/runtime.txt $(LOCK_ARGS)
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt $(LOCK_ARGS)
 	$(LOCK) --group audit -o requirements/audit.txt $(LOCK_ARGS)
+	$(LOCK) pyproject.toml --group bench -c requirements/runtime.txt -o requirements/bench.txt $(LOCK_ARGS)
 
 # After each lock: what is installed with Moonhook, and under which licence.
 licences: $(VENV)/.runtime-installed
@@ -55,7 +62,7 @@ audit: $(VENV)-audit/.installed
 	$(VENV)-audit/bin/python requirements/audit.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -73,4 +80,13 @@ $(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
 $(VENV)-audit/.installed: requirements/audit.txt
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(VENV)-bench/.installed: requirements/bench.txt
+	$(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(NODE_RED)/node_modules/.package-lock.json: $(NODE_RED)/package-lock.json
+	cd $(NODE_RED) && npm ci --silent --no-fund --no-audit
 	@touch $@

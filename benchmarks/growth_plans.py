@@ -36,8 +36,8 @@ from accounts.rate_limits.limiter import hit  # noqa: E402
 from config import upkeep  # noqa: E402
 from hooks.authentication import hook_of_basic_auth, hook_of_url  # noqa: E402
 from scripts_engine.event import Event  # noqa: E402
-from scripts_engine.flows.run_script import Subject, run_script  # noqa: E402
-from scripts_engine.models import Hook, Script, Trigger  # noqa: E402
+from scripts_engine.flows.run_script import run_script  # noqa: E402
+from scripts_engine.models import Hook, Script  # noqa: E402
 from tests import factories  # noqa: E402
 
 SLOW_MS = 20.0
@@ -148,7 +148,6 @@ def entries() -> dict[str, Callable[[], object]]:
     user = User.objects.get(email="user10@example.com")
     device = factories.make_device_token(user)
     busy_hook = Hook.objects.get(name="Hook 10")
-    version = script.current_version
     week_ago = (timezone.now() - timedelta(days=7)).isoformat()
     bearer = f"Bearer {token}"
     client = Client(SERVER_NAME="127.0.0.1")
@@ -168,7 +167,7 @@ def entries() -> dict[str, Callable[[], object]]:
 
     def run_insert() -> None:
         event = Event(method="POST", query="", headers=(), body=b"{}", client_address="127.0.0.1")
-        run_script(Subject(script, version, script.source, Trigger.HOOK, hook), event)
+        run_script(factories.subject_of(hook), event)
 
     def open_at_the_cap() -> None:
         factories.open_session(factories.api_key_login(key))

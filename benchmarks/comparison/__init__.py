@@ -1,0 +1,1 @@
+"""Moonhook beside its floor and what one would pick instead: `make bench`."""

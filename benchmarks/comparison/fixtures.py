@@ -1,0 +1,95 @@
+"""`python -m benchmarks.comparison.fixtures`: something to call, made as Moonhook makes it.
+
+Prints addresses and secrets as JSON; runs in the environment of the server that is to be called.
+"""
+
+import argparse
+import json
+import uuid
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+
+from accounts import credentials  # noqa: E402
+from accounts.flows.check_pin import check_pin  # noqa: E402
+from accounts.flows.create_organisation import create_organisation  # noqa: E402
+from accounts.flows.create_user import create_user  # noqa: E402
+from accounts.flows.issue_api_key import issue_api_key  # noqa: E402
+from accounts.flows.make_code import make_code  # noqa: E402
+from accounts.models import Organisation, User  # noqa: E402
+from benchmarks.comparison.order import SOURCE  # noqa: E402
+from config.http.origin import NOWHERE  # noqa: E402
+from scripts_engine.flows.author import NOBODY  # noqa: E402
+from scripts_engine.flows.create_script import create_script  # noqa: E402
+from scripts_engine.flows.issue_hook import issue_hook  # noqa: E402
+
+
+def make_hook(organisation: Organisation) -> tuple[str, str]:
+    """Its address, and one with a token that is well-formed but wrong."""
+    script = create_script(organisation, name="Order total", source=SOURCE, author=NOBODY)
+    hook, call_token = issue_hook(script, name="orders")
+    wrong_token = credentials.generate_secret(credentials.SecretKind.CALL_TOKEN)
+    return hook.url_with(call_token), hook.url_with(wrong_token)
+
+
+def api_key_login(organisation: Organisation) -> dict[str, str]:
+    issued = issue_api_key(organisation, name="warehouse")
+    return {
+        "credential": "ApiKey",
+        "uid": issued.api_key.key,
+        "password": issued.secret,
+        "email": "warehouse@example.com",
+    }
+
+
+def device_login(user: User) -> dict[str, str]:
+    pin = make_code(user.email, user)
+    issued = check_pin(
+        email=user.email, pin=pin, device=uuid.uuid4(), label="phone", origin=NOWHERE
+    )
+    assert issued is not None
+    return {
+        "credential": "Token",
+        "uid": str(issued.device_token.pk),
+        "password": issued.token,
+        "email": user.email,
+    }
+
+
+def await_pin(organisation: Organisation, number: int) -> str:
+    """The address of a user to whom a code has been sent."""
+    user = create_user(organisation, email=f"user{number}@example.com")
+    make_code(user.email, user)
+    return user.email
+
+
+def make(*, tenants: int, users: int) -> dict[str, Any]:
+    organisations = [create_organisation(f"Organisation {number + 1}") for number in range(tenants)]
+    hooks = [make_hook(organisation) for organisation in organisations]
+    home = organisations[0]
+    alice = create_user(home, email="alice@example.com", name="Alice")
+    return {
+        "workers": settings.WEB_WORKERS,
+        "threads": settings.WEB_THREADS,
+        "hooks": [url for url, _ in hooks],
+        "wrong_hook": hooks[0][1],
+        "api_key_logins": [api_key_login(home), api_key_login(home)],
+        "device_login": device_login(alice),
+        "emails_with_code": [await_pin(home, number) for number in range(users)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tenants", type=int, default=1)
+    parser.add_argument("--users", type=int, default=0)
+    arguments = parser.parse_args()
+    print(json.dumps(make(tenants=arguments.tenants, users=arguments.users)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The least that could answer, under the server that Moonhook has."""

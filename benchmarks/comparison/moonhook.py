@@ -1,0 +1,90 @@
+"""Moonhook as its users start it, with something to call."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.comparison.requests import Request
+from benchmarks.comparison.servers import ROOT, Server, Size, free_port, serving
+
+GENERATIONS = ("parent", "web server", "web workers", "fork servers", "sandboxes")
+
+
+@dataclass(frozen=True)
+class Fixtures:
+    """Something to call; ``fixtures.py`` makes it. A hook for each organisation."""
+
+    workers: int
+    threads: int
+    hooks: list[str]
+    wrong_hook: str
+    api_key_logins: list[dict[str, str]]
+    device_login: dict[str, str]
+    emails_with_code: list[str]
+
+    @property
+    def size(self) -> Size:
+        return Size(self.workers, self.threads)
+
+
+@dataclass(frozen=True)
+class Moonhook:
+    server: Server
+    environment: dict[str, str]
+
+    def make_fixtures(self, *, tenants: int = 1, users: int = 0) -> Fixtures:
+        module = "benchmarks.comparison.fixtures"
+        return Fixtures(**self.printed_by(module, "--tenants", tenants, "--users", users))
+
+    def printed_by(self, module: str, *arguments: object) -> Any:
+        """The JSON that a module of the benchmark prints in this one's environment."""
+        finished = subprocess.run(
+            [sys.executable, "-m", module, *map(str, arguments)],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        return json.loads(finished.stdout)
+
+    def open_session(self, login: dict[str, str]) -> str:
+        """The bearer token of a new session."""
+        _, _, body = Request.posting(f"{self.server.url}/session", login).send()
+        token: str = json.loads(body)["token"]
+        return token
+
+
+@contextmanager
+def moonhook(
+    name: str, directory: Path, *, database_url: str = "", **environment: str
+) -> Iterator[Moonhook]:
+    """`manage.py serve web` with its defaults, its log in a file; SQLite without an address."""
+    port = free_port()
+    data_dir = Path(tempfile.mkdtemp(prefix="moonhook-", dir=directory))
+    variables = dict(os.environ)
+    variables.pop("DATABASE_URL", None)
+    variables |= {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "MOONHOOK_DATA_DIR": str(data_dir),
+        "PORT": str(port),
+        "LOG_FORMAT": "json",
+        **({"DATABASE_URL": database_url} if database_url else {}),
+        **environment,
+    }
+    with serving(
+        name,
+        [sys.executable, "manage.py", "serve", "web", "--no-demo"],
+        port=port,
+        log=data_dir / "server.log",
+        environment=variables,
+        generations=GENERATIONS,
+    ) as server:
+        yield Moonhook(server, variables)

@@ -1,0 +1,31 @@
+"""Databases of the benchmark's own on a PostgreSQL server."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+
+CONNECT_SECONDS = 2
+
+
+def is_reachable(server_url: str) -> bool:
+    try:
+        psycopg.connect(server_url, connect_timeout=CONNECT_SECONDS).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+@contextmanager
+def empty_database(server_url: str) -> Iterator[str]:
+    """Its address; it is dropped at the end."""
+    name = f"bench_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as server:
+        server.execute(f'CREATE DATABASE "{name}"'.encode())
+    try:
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as server:
+            server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())

@@ -1,0 +1,127 @@
+"""What a webhook call spends its time on: `python benchmarks/hook_anatomy.py [CALLS]`.
+
+The application is called in this process, without a web server, on SQLite; then the stages of a
+call one by one; running and recording holds two of them. Processor time of this process in µs,
+the least of several rounds: what the sandbox's process uses is not in it. A stage alone finds its
+caches warm, so that the sum is less than the whole.
+"""
+
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import django
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+DIRECTORY = tempfile.TemporaryDirectory(prefix="moonhook-bench-")
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "config.settings",
+    "DATABASE_URL": f"sqlite:///{DIRECTORY.name}/moonhook.sqlite3",
+    "MOONHOOK_DATA_DIR": DIRECTORY.name,
+    "LOG_LEVEL": "ERROR",
+    "ALLOWED_HOSTS": "127.0.0.1",
+}
+django.setup()
+
+from django.core.handlers.wsgi import WSGIRequest  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.urls import resolve  # noqa: E402
+from uuid_utils.compat import uuid7  # noqa: E402
+
+from benchmarks.comparison.order import ORDER, SOURCE  # noqa: E402
+from config.wsgi import application  # noqa: E402
+from hooks.authentication import hook_of_url  # noqa: E402
+from hooks.events import event_of  # noqa: E402
+from hooks.replies import protected, reply_of  # noqa: E402
+from scripts_engine.flows.record_run import record_run  # noqa: E402
+from scripts_engine.flows.run_script import run_script  # noqa: E402
+from scripts_engine.models import Run  # noqa: E402
+from scripts_engine.sandbox.job import Job  # noqa: E402
+from scripts_engine.sandbox_pool import sandbox_pool  # noqa: E402
+from tests import factories  # noqa: E402
+
+CALLS = 2_000
+ROUNDS = 5
+BODY = json.dumps(ORDER).encode()
+
+
+def microseconds(action: Callable[[], object], calls: int) -> float:
+    for _ in range(calls // 10):
+        action()
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for _ in range(calls // ROUNDS):
+            action()
+        rounds.append((time.process_time() - began) / (calls // ROUNDS) * 1e6)
+    return min(rounds)
+
+
+def environ(path: str) -> dict[str, Any]:
+    return {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": path,
+        "RAW_URI": path,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": "8000",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": "127.0.0.1:8000",
+        "REMOTE_ADDR": "127.0.0.1",
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(BODY)),
+        "wsgi.input": io.BytesIO(BODY),
+        "wsgi.errors": sys.stderr,
+        "wsgi.url_scheme": "http",
+    }
+
+
+def stages() -> dict[str, Callable[[], object]]:
+    acme = factories.make_organisation("Acme")
+    issued = factories.make_hook(factories.make_script(acme, SOURCE))
+    address = (str(acme.pk), str(issued.hook.script_id), issued.call_token)
+    path = "/hook/" + "/".join(address)
+    request = WSGIRequest(environ(path))
+    event = event_of(request)
+    subject = factories.subject_of(issued.hook)
+    finished = run_script(subject, event)
+    job = Job(source=SOURCE.encode(), chunk_name="order", params={"body": BODY})
+    row = Run.objects.filter(pk=finished.run_id).values().get()
+
+    def whole() -> None:
+        statuses: list[str] = []
+        reply = application(environ(path), lambda status, headers: statuses.append(status))
+        b"".join(reply)
+        reply.close()
+        assert statuses == ["200 OK"]
+
+    return {
+        "the whole call": whole,
+        "finding the view": lambda: resolve(path),
+        "request to event": lambda: event_of(WSGIRequest(environ(path))),
+        "authenticating: the SELECT": lambda: hook_of_url(*address),
+        "the sandbox, this side": lambda: sandbox_pool().run(str(acme.pk), job),
+        "the run's INSERT, committed": lambda: record_run({**row, "id": uuid7()}),
+        "running and recording": lambda: run_script(subject, event),
+        "outcome to reply": lambda: protected(reply_of(request, finished)),
+    }
+
+
+def main() -> None:
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else CALLS
+    with DIRECTORY:
+        call_command("migrate", verbosity=0)
+        for name, action in stages().items():
+            sys.stdout.write(f"{microseconds(action, calls):6.0f}  {name}\n")
+            sys.stdout.flush()
+        sandbox_pool().close()
+
+
+if __name__ == "__main__":
+    main()
