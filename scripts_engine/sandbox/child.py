@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from scripts_engine.sandbox import protocol
@@ -14,9 +15,10 @@ from scripts_engine.sandbox.outcome import OutcomeKind
 from scripts_engine.sandbox.protocol import FrameReader, ProtocolError, Tag
 from scripts_engine.sandbox.runtime import LuaError, LuaMemoryError, LuaState, Prelude
 
-RECEIVE_BYTES = 256 * 1024
 # Above a script's limit: what the prelude and lupa may need when the script has used its own.
 MEMORY_RESERVE_BYTES = 256 * 1024
+# Until a run says what it may use.
+LUA_MEMORY_BYTES = Limits().lua_memory_bytes
 
 
 class ParentGone(Exception):
@@ -33,7 +35,7 @@ class Child:
         self._channel = channel
         self._reader = FrameReader()
         self._prelude = prelude
-        self._operations = Operations(log_area, self._call_host)
+        self._operations = Operations(log_area, self._call_host, prelude.later)
         self._serve = self._operations.serve
         self._state = self._new_state()
 
@@ -43,7 +45,7 @@ class Child:
         self._state = self._new_state()
 
     def send(self, *message: Any) -> None:
-        self._channel.sendall(protocol.encode(list(message)))
+        self._channel.sendall(protocol.encode(message))
 
     def serve_forever(self) -> NoReturn:
         """Raises ParentGone at the end."""
@@ -66,13 +68,13 @@ class Child:
         chunk_name: bytes,
         params: dict[bytes, bytes],
         headers: list[list[bytes]],
-        limits: list[Any],
+        limits: list[int],
         is_traced: bool,
-    ) -> list[Any]:
+    ) -> Sequence[Any]:
         self._operations.start_run(params, headers)
         try:
             self._state.limit_memory(limits[0] + MEMORY_RESERVE_BYTES)
-            return _as_list(self._state.run(source, chunk_name, is_traced, *limits))
+            return _as_sequence(self._state.run(source, chunk_name, is_traced, *limits))
         except (LuaMemoryError, MemoryError):
             return [OutcomeKind.OUT_OF_MEMORY]
         except LuaError as error:
@@ -80,9 +82,9 @@ class Child:
         finally:
             self._operations.end_run()
 
-    def _check(self, source: bytes, chunk_name: bytes) -> list[Any]:
+    def _check(self, source: bytes, chunk_name: bytes) -> Sequence[Any]:
         try:
-            return _as_list(self._state.check_syntax(source, chunk_name))
+            return _as_sequence(self._state.check_syntax(source, chunk_name))
         except (LuaMemoryError, MemoryError):
             return ["not enough memory to compile", None, ""]
         except LuaError as error:
@@ -100,16 +102,14 @@ class Child:
 
     def _receive(self) -> list[Any]:
         while (message := self._reader.next_frame()) is None:
-            data = self._channel.recv(RECEIVE_BYTES)
-            if not data:
+            if not self._reader.receive_from(self._channel):
                 raise ParentGone
-            self._reader.feed(data)
         return message
 
     def _new_state(self) -> LuaState:
-        return LuaState(self._prelude, self._serve, Limits().lua_memory_bytes)
+        return LuaState(self._prelude, self._serve, LUA_MEMORY_BYTES)
 
 
-def _as_list(returned: Any) -> list[Any]:
+def _as_sequence(returned: Any) -> Sequence[Any]:
     """What a Lua function returned: lupa gives several values as a tuple, one as itself."""
-    return list(returned) if isinstance(returned, tuple) else [returned]
+    return returned if isinstance(returned, tuple) else (returned,)

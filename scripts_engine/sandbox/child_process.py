@@ -14,8 +14,6 @@ from typing import Any
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.protocol import FrameReader
 
-RECEIVE_BYTES = 256 * 1024
-
 
 class ChildDied(Exception):
     """The process ended before it answered."""
@@ -33,6 +31,7 @@ class ChildProcess:
         self.tenant = ""
         self.runs = 0
         self.cpu_seconds = 0.0
+        self._armed_cpu_seconds: int | None = None
         self.log_area = LogArea(log_file)
         os.close(log_file)
         self._channel = channel
@@ -46,17 +45,20 @@ class ChildProcess:
     def arm_cpu(self, seconds: int) -> None:
         """Let the process use so much more CPU time; then the kernel ends it with SIGXCPU.
 
-        The kernel counts whole seconds: the run gets up to one more.
+        The kernel counts whole seconds: the run gets up to one more. They are those of the whole
+        process, which cannot change its limits: while the sum is the same, it stands already.
         """
         soft = math.ceil(self.cpu_seconds + seconds)
-        resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+        if soft != self._armed_cpu_seconds:
+            resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+            self._armed_cpu_seconds = soft
 
     def send(self, frame: bytes, deadline: float) -> None:
         """Raises ChildDied, DeadlinePassed."""
-        rest = memoryview(frame)
-        while rest:
+        sent = 0
+        while sent < len(frame):
             try:
-                rest = rest[self._channel.send(rest) :]
+                sent += self._channel.send(memoryview(frame)[sent:] if sent else frame)
             except BlockingIOError:
                 self._wait_until_writable(deadline)
             except OSError as error:
@@ -70,15 +72,14 @@ class ChildProcess:
             if remaining <= 0 or not self._events.poll(int(remaining * 1000) + 1):
                 raise DeadlinePassed
             try:
-                data = self._channel.recv(RECEIVE_BYTES)
+                count = self._reader.receive_from(self._channel)
             except BlockingIOError:
                 # Only the pidfd can have woken us.
                 raise ChildDied from None
             except OSError as error:
                 raise ChildDied from error
-            if not data:
+            if not count:
                 raise ChildDied
-            self._reader.feed(data)
         return message
 
     def kill(self) -> None:

@@ -12,6 +12,9 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.outcome import HostCall
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
 
+# More than any process has, and less than the kernel takes.
+MAX_CPU_SECONDS = 1e9
+
 
 class Conversation:
     """Starts the clock of the run when it is made."""
@@ -49,7 +52,9 @@ class Conversation:
         if not fields or not isinstance(fields[0], float):
             raise ProtocolError("an answer without its CPU time")
         total = fields[0]
-        self.cpu_seconds = max(0.0, total - self._child.cpu_seconds)
+        if not self._child.cpu_seconds <= total <= MAX_CPU_SECONDS:
+            raise ProtocolError("an answer with an impossible CPU time")
+        self.cpu_seconds = total - self._child.cpu_seconds
         self._child.cpu_seconds = total
         return fields[1:]
 

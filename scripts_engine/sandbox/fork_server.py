@@ -137,7 +137,7 @@ def _keep_only(channel: socket.socket) -> socket.socket:
 def _warm_up(prelude: Prelude) -> None:
     """Run once what every child will run, so that its pages are shared and its imports done."""
     log_file = create_area_file()
-    operations = Operations(LogArea(log_file), lambda _name, _arguments: None)
+    operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
     os.close(log_file)
     state = LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'

@@ -42,7 +42,7 @@ class Limits:
         if not 0 <= self.reply_bytes <= MAX_REPLY_BYTES:
             raise ValueError(f"reply_bytes must be at most {MAX_REPLY_BYTES}")
 
-    def as_run_arguments(self) -> tuple[int | bytes, ...]:
+    def as_run_arguments(self) -> tuple[int, ...]:
         """What `run` of the prelude takes, the memory limit first."""
         return (
             self.lua_memory_bytes,
@@ -50,8 +50,6 @@ class Limits:
             self.json_depth,
             self.log_bytes,
             self.log_lines,
-            figure_in_words(self.log_bytes).encode(),
-            f"{self.log_lines:,}".encode(),
         )
 
 

@@ -43,7 +43,7 @@ class LogArea:
 
     def clear(self) -> None:
         self._end = _HEAD.size
-        self._memory[: _HEAD.size] = bytes(_HEAD.size)
+        _HEAD.pack_into(self._memory, 0, 0, 0)
 
     def append(self, at: float, level: int, text: bytes) -> None:
         """Add a line. One that does not fit is dropped: the limits stop a script long before."""

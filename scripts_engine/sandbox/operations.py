@@ -12,9 +12,10 @@ import hashlib
 import hmac
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from scripts_engine.sandbox.limits import figure_in_words
 from scripts_engine.sandbox.log_area import LogArea
 
 Answer = bytes | bool | float | None | tuple[Literal[False], bytes]
@@ -27,15 +28,20 @@ HostCaller = Callable[[bytes, bytes], Answer]
 class Operations:
     """The Python functions of one child, and what the run of the moment makes them see."""
 
-    def __init__(self, log_area: LogArea, call_host: HostCaller) -> None:
+    def __init__(
+        self, log_area: LogArea, call_host: HostCaller, chunks: Mapping[bytes, bytes]
+    ) -> None:
+        """`chunks` are those that the prelude loads when it needs them."""
         self._log_area = log_area
         self._params: dict[bytes, bytes] = {}
         self._headers: dict[bytes, bytes] = {}
         self._kept: bytes | None = None
         self._table: dict[bytes, Callable[..., Answer]] = {
+            b"chunk": chunks.__getitem__,
             b"param": self._param,
             b"header": self._header,
             b"log": self._log,
+            b"log.cut": self._log_cut,
             b"line": log_area.set_current_line,
             b"call": call_host,
             b"kept": self._take_kept,
@@ -93,6 +99,10 @@ class Operations:
 
     def _log(self, level: int, text: bytes) -> None:
         self._log_area.append(time.time(), level, text)
+
+    def _log_cut(self, level: int, unit: bytes, limit: int) -> None:
+        figure = figure_in_words(limit) if unit == b"bytes" else f"{limit:,} lines"
+        self._log(level, f"the log is cut here: over {figure}".encode())
 
 
 def _sha256(data: bytes) -> bytes:

@@ -112,7 +112,7 @@ class SandboxPool:
             Tag.RUN,
             job.source,
             _chunk_name(job.chunk_name),
-            {name.encode(): value for name, value in job.params.items()},
+            dict(job.params),
             job.headers,
             job.limits.as_run_arguments(),
             job.trace_lines,

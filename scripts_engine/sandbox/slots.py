@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from scripts_engine.sandbox.observer import BusyReason, PoolObserver
 
@@ -19,10 +15,36 @@ class NoSlot(Exception):
         self.reason = reason
 
 
-@dataclass(eq=False, slots=True)
 class _Waiter:
-    tenant: str
-    granted: threading.Event = field(default_factory=threading.Event)
+    __slots__ = ("is_granted", "tenant", "turn")
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.is_granted = False
+        # Taken until it is granted: an event would make three locks.
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def grant(self) -> None:
+        self.is_granted = True
+        self.turn.release()
+
+
+class _Hold:
+    """A context manager of its own: one made of a generator costs three times as much."""
+
+    __slots__ = ("_slots", "_tenant", "_wait_seconds")
+
+    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
+        self._slots = slots
+        self._tenant = tenant
+        self._wait_seconds = wait_seconds
+
+    def __enter__(self) -> None:
+        self._slots.acquire(self._tenant, self._wait_seconds)
+
+    def __exit__(self, *_exception: object) -> None:
+        self._slots.release(self._tenant)
 
 
 class FairSlots:
@@ -36,7 +58,7 @@ class FairSlots:
         self.tenant_share = tenant_share
         self._observer = observer or PoolObserver()
         self._lock = threading.Lock()
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, int] = {}
         self._busy = 0
         self._waiters: list[_Waiter] = []
 
@@ -48,52 +70,49 @@ class FairSlots:
     def waiting(self) -> int:
         return len(self._waiters)
 
-    @contextmanager
-    def hold(self, tenant: str, wait_seconds: float) -> Iterator[None]:
-        """Hold a slot. Raises NoSlot."""
-        self._acquire(tenant, wait_seconds)
-        try:
-            yield
-        finally:
-            self._release(tenant)
+    def hold(self, tenant: str, wait_seconds: float) -> _Hold:
+        """Hold a slot, `with` this. Raises NoSlot."""
+        return _Hold(self, tenant, wait_seconds)
 
-    def _acquire(self, tenant: str, wait_seconds: float) -> None:
+    def acquire(self, tenant: str, wait_seconds: float) -> None:
         with self._lock:
             if self._may_enter(tenant):
                 self._enter(tenant)
                 return
             waiter = _Waiter(tenant)
             self._waiters.append(waiter)
-        if waiter.granted.wait(wait_seconds):
+        if waiter.turn.acquire(timeout=wait_seconds):
             return
         with self._lock:
             # It may have been granted in the meantime.
-            if waiter.granted.is_set():
+            if waiter.is_granted:
                 return
             self._waiters.remove(waiter)
-            is_at_share = self._held[tenant] >= self.tenant_share
+            is_at_share = self._held.get(tenant, 0) >= self.tenant_share
         raise NoSlot(BusyReason.TENANT_SHARE if is_at_share else BusyReason.ALL_SLOTS)
 
-    def _release(self, tenant: str) -> None:
+    def release(self, tenant: str) -> None:
         with self._lock:
             self._count(-1)
-            self._held[tenant] -= 1
-            if not self._held[tenant]:
-                del self._held[tenant]
+            held = self._held.pop(tenant) - 1
+            if held:
+                self._held[tenant] = held
+            if not self._waiters:
+                return
             for waiter in list(self._waiters):
                 if self._busy >= self.size:
                     return
                 if self._may_enter(waiter.tenant):
                     self._waiters.remove(waiter)
                     self._enter(waiter.tenant)
-                    waiter.granted.set()
+                    waiter.grant()
 
     def _may_enter(self, tenant: str) -> bool:
-        return self._busy < self.size and self._held[tenant] < self.tenant_share
+        return self._busy < self.size and self._held.get(tenant, 0) < self.tenant_share
 
     def _enter(self, tenant: str) -> None:
         self._count(1)
-        self._held[tenant] += 1
+        self._held[tenant] = self._held.get(tenant, 0) + 1
 
     def _count(self, change: int) -> None:
         self._busy += change

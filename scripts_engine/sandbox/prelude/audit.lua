@@ -22,7 +22,7 @@ local function walk(value, path, seen, names)
 end
 
 -- One line for everything that a script can reach by name or by metatable: "string.rep function".
-function private.list_names()
+function private.functions.list_names()
   local names, seen = {}, {}
   walk(_G, "", seen, names)
   walk(debug.getmetatable(""), "<string>.<metatable>.", seen, names)

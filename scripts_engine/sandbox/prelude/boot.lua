@@ -1,11 +1,16 @@
--- Loads the other chunks, each with the private table that scripts never see.
--- Called with the one Python function of the state, the number of chunks to load now, and name
--- and code of all of them. Those that few scripts use are loaded when they are first called.
-local python_function, eager = ...
+-- Comes first: the way to Python, and to the chunks that are loaded when they are first needed.
+local private, python_function = ...
 -- Nothing of the prelude is garbage yet.
 collectgarbage("stop")
-local error, load, pcall, select, type = error, load, pcall, select, type
-local collectgarbage = collectgarbage
+local collectgarbage, error, load, pcall, type = collectgarbage, error, load, pcall, type
+
+private.debug = debug
+private.load = load
+private.memory_bytes = math.huge
+
+-- What chunks loaded later define, by full name.
+local functions = {}
+private.functions = functions
 
 -- An exception of Python arrives as an error that holds the exception object, and from such an
 -- object a script could climb to the interpreter. It ends here.
@@ -19,16 +24,6 @@ local function without_exception(ok, ...)
   end
   error("internal error of the sandbox", 0)
 end
-
--- What chunks loaded later define, by full name.
-local functions = {}
-local chunks = {}
-local private = {
-  debug = debug,
-  load = load,
-  functions = functions,
-  memory_bytes = math.huge,
-}
 
 local NOT_ENOUGH_MEMORY = "not enough memory"
 
@@ -52,7 +47,7 @@ end
 -- Lua must not run out of memory while it takes a value from Python: the error would jump over
 -- Python's frames and leave the process hanging. So a script is out of memory a little before
 -- Lua is, and Python keeps what is longer than the room until the garbage is gone.
-function private.call_python(operation, ...)
+local function call_python(operation, ...)
   local answer, problem = ask(operation, ...)
   if problem ~= NOT_ENOUGH_MEMORY then
     return answer, problem
@@ -65,6 +60,8 @@ function private.call_python(operation, ...)
   return answer, problem
 end
 
+private.call_python = call_python
+
 -- What is loaded later finds Lua's own functions in here: a script may replace the global ones.
 local originals = {
   _G = _G,
@@ -76,6 +73,7 @@ local originals = {
   rawget = rawget,
   rawlen = rawlen,
   select = select,
+  setmetatable = setmetatable,
   string = {
     byte = string.byte,
     char = string.char,
@@ -89,43 +87,30 @@ local originals = {
     sub = string.sub,
     unpack = string.unpack,
   },
-  table = { concat = table.concat, sort = table.sort },
+  table = { concat = table.concat, sort = table.sort, unpack = table.unpack },
   tonumber = tonumber,
+  tostring = tostring,
   type = type,
 }
+private.originals = originals
 
-local function load_chunk(name, environment)
-  load(chunks[name], nil, "b", environment or originals)(private)
+local function load_chunk(name)
+  load(call_python("chunk", name), nil, "b", originals)(private)
 end
 
 private.load_chunk = load_chunk
 
--- Stands in for a function of a chunk that is loaded later; its frame leaves no trace.
-function private.later(chunk_name, function_name)
-  return function(...)
-    local target = functions[function_name]
-    if not target then
-      load_chunk(chunk_name)
-      target = functions[function_name]
+-- Makes functions that stand in for those of a chunk that is loaded later; their frames leave no
+-- trace.
+function private.later(chunk_name)
+  return function(function_name)
+    return function(...)
+      local target = functions[function_name]
+      if not target then
+        load_chunk(chunk_name)
+        target = functions[function_name]
+      end
+      return target(...)
     end
-    return target(...)
   end
-end
-
-for index = 3, select("#", ...), 2 do
-  local name, code = select(index, ...)
-  chunks[name] = code
-  if index < 3 + 2 * eager then
-    load_chunk(name, _G)
-  end
-end
-
--- The one without addresses.
-originals.tostring = tostring
-
-collectgarbage("restart")
-
-return private.run, private.check_syntax, function()
-  load_chunk("audit")
-  return private.list_names()
 end

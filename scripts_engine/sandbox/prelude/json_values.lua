@@ -10,18 +10,18 @@ private.array_mark, private.object_mark = array_mark, object_mark
 -- How deep arrays and objects may be nested, read or written.
 private.json_depth = 128
 
+local function refuse()
+  error("attempt to index null", 2)
+end
+
 null = setmetatable({}, {
   __name = "null",
   __metatable = false,
   __tostring = function()
     return "null"
   end,
-  __index = function()
-    error("attempt to index null", 2)
-  end,
-  __newindex = function()
-    error("attempt to index null", 2)
-  end,
+  __index = refuse,
+  __newindex = refuse,
 })
 
 function array(items)

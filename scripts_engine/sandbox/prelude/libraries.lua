@@ -1,21 +1,49 @@
 -- The functions that are loaded when first called, under the names that scripts know.
 local private = ...
-local later, next = private.later, next
+local later = private.later
+local bytes_function, host_function = later("bytes"), later("host")
+local time_function, url_function = later("time"), later("url")
 
-local function library(name, chunk_name, function_names)
-  local functions = {}
-  for _, function_name in next, function_names do
-    functions[function_name] = later(chunk_name, name .. "." .. function_name)
-  end
-  _G[name] = functions
-end
+base64 = {
+  encode = bytes_function("base64.encode"),
+  decode = bytes_function("base64.decode"),
+  urlencode = bytes_function("base64.urlencode"),
+  urldecode = bytes_function("base64.urldecode"),
+}
+crypto = {
+  sha256 = bytes_function("crypto.sha256"),
+  hmac_sha256 = bytes_function("crypto.hmac_sha256"),
+  hmac_sha1 = bytes_function("crypto.hmac_sha1"),
+  equals = bytes_function("crypto.equals"),
+  random_hex = bytes_function("crypto.random_hex"),
+}
+hex = {
+  encode = bytes_function("hex.encode"),
+  decode = bytes_function("hex.decode"),
+}
+http = {
+  request = host_function("http.request"),
+  get = host_function("http.get"),
+  post = host_function("http.post"),
+}
+secrets = { get = host_function("secrets.get") }
+store = {
+  get = host_function("store.get"),
+  set = host_function("store.set"),
+  delete = host_function("store.delete"),
+  increment = host_function("store.increment"),
+}
+time = {
+  now = time_function("time.now"),
+  format = time_function("time.format"),
+  parse = time_function("time.parse"),
+}
+url = {
+  encode = url_function("url.encode"),
+  decode = url_function("url.decode"),
+  parse_query = url_function("url.parse_query"),
+}
+uuid = { v4 = bytes_function("uuid.v4") }
 
-library("base64", "bytes", { "encode", "decode", "urlencode", "urldecode" })
-library("crypto", "bytes", { "sha256", "hmac_sha256", "hmac_sha1", "equals", "random_hex" })
-library("hex", "bytes", { "encode", "decode" })
-library("http", "host", { "request", "get", "post" })
-library("secrets", "host", { "get" })
-library("store", "host", { "get", "set", "delete", "increment" })
-library("time", "time", { "now", "format", "parse" })
-library("url", "url", { "encode", "decode", "parse_query" })
-library("uuid", "bytes", { "v4" })
+Reply = later("reply")("Reply")
+private.list_names = later("audit")("list_names")

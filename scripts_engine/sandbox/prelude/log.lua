@@ -4,64 +4,56 @@ local call_python = private.call_python
 local concat, pack, sub, tostring = table.concat, table.pack, string.sub, tostring
 
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
-local bytes_left, lines_left, notice_bytes, notice_lines
+local max_bytes, max_lines, bytes_left, lines_left
 local is_cut = false
 
-function private.start_log(max_bytes, max_lines, bytes_in_words, lines_in_words)
-  bytes_left, lines_left = max_bytes, max_lines
-  notice_bytes = "the log is cut here: over " .. bytes_in_words
-  notice_lines = "the log is cut here: over " .. lines_in_words .. " lines"
+function private.start_log(most_bytes, most_lines)
+  max_bytes, max_lines = most_bytes, most_lines
+  bytes_left, lines_left = most_bytes, most_lines
 end
 
-local function cut(notice)
+-- `unit` and `limit` name what was reached.
+local function cut(unit, limit)
   is_cut = true
-  call_python("log", WARN, notice)
+  call_python("log.cut", WARN, unit, limit)
 end
 
 local function write(level, text)
   if is_cut then
     return
   elseif lines_left == 0 then
-    return cut(notice_lines)
+    return cut("lines", max_lines)
   end
   local has_room = #text <= bytes_left
   call_python("log", level, has_room and text or sub(text, 1, bytes_left))
   if not has_room then
-    return cut(notice_bytes)
+    return cut("bytes", max_bytes)
   end
   bytes_left = bytes_left - #text
   lines_left = lines_left - 1
 end
 
-private.write_log = write
-private.WARN = WARN
-
-local function write_all(level, ...)
-  if is_cut then
-    return
-  end
-  local texts = pack(...)
-  for index = 1, texts.n do
-    texts[index] = tostring(texts[index])
-  end
-  write(level, concat(texts, "\t"))
+function private.warn(text)
+  write(WARN, text)
 end
 
-function print(...)
-  write_all(INFO, ...)
+local function writer(level)
+  return function(...)
+    if is_cut then
+      return
+    end
+    local texts = pack(...)
+    for index = 1, texts.n do
+      texts[index] = tostring(texts[index])
+    end
+    write(level, concat(texts, "\t"))
+  end
 end
 
+print = writer(INFO)
 log = {
-  debug = function(...)
-    write_all(DEBUG, ...)
-  end,
-  info = function(...)
-    write_all(INFO, ...)
-  end,
-  warn = function(...)
-    write_all(WARN, ...)
-  end,
-  error = function(...)
-    write_all(ERROR, ...)
-  end,
+  debug = writer(DEBUG),
+  info = writer(INFO),
+  warn = writer(WARN),
+  error = writer(ERROR),
 }

@@ -5,7 +5,7 @@ local call_python, expect, later = private.call_python, private.expect, private.
 -- A body is asked for often and must not be copied each time.
 local known = {}
 local query_values
-local parse_query = later("url", "url.parse_query")
+local parse_query = later("url")("url.parse_query")
 
 local function get(name)
   local value = known[name]

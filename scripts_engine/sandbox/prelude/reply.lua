@@ -1,14 +1,13 @@
--- Reply, and what is made of the values that a script returns.
+-- Reply, and what becomes of one that a script returns.
 local private = ...
-local debug_getmetatable, expect = private.debug.getmetatable, private.expect
-local try_to_json, write_log, WARN = private.try_to_json, private.write_log, private.WARN
+local body_of, expect, warn = private.body_of, private.expect, private.warn
 local find, format, lower, sort = string.find, string.format, string.lower, table.sort
-local error, math_type, next, rawequal, rawget = error, math.type, next, rawequal, rawget
-local select, setmetatable, tostring, type, unpack =
-  select, setmetatable, tostring, type, table.unpack
+local error, math_type, next, rawget = error, math.type, next, rawget
+local setmetatable, tostring, type, unpack = setmetatable, tostring, type, table.unpack
 
 local MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 * 1024
 local reply_mark = { __name = "Reply", __metatable = false }
+private.reply_mark = reply_mark
 local fields = { status = true, headers = true, body = true }
 
 -- They are the platform's or the connection's.
@@ -73,7 +72,7 @@ local function find_problem(reply)
   end
 end
 
-function Reply(given)
+function private.functions.Reply(given)
   expect("table", given, "Reply")
   local reply = {}
   for key, value in next, given do
@@ -89,35 +88,12 @@ function Reply(given)
   return setmetatable(reply, reply_mark)
 end
 
-local max_body_bytes
-
-function private.limit_reply(bytes)
-  max_body_bytes = bytes
-end
-
--- Returns the bytes and their default content type. Nothing when they are too large.
-local function body_of(value)
-  if value == nil then
-    return "", nil
-  elseif type(value) == "string" then
-    if #value > max_body_bytes then
-      return nil
-    end
-    return value, "text/plain; charset=utf-8"
-  end
-  local text, problem = try_to_json(value, max_body_bytes, false)
-  if problem then
-    error("the result cannot be sent: " .. problem, 0)
-  end
-  return text, "application/json"
-end
-
 local function answer(status, headers, body, content_type)
   local names = {}
   for name in next, headers do
     local key = lower(name)
     if forbidden[key] then
-      write_log(WARN, format("the header %s was dropped: a script may not set it", name))
+      warn(format("the header %s was dropped: a script may not set it", name))
     else
       names[#names + 1] = name
       if key == "content-type" then
@@ -127,7 +103,7 @@ local function answer(status, headers, body, content_type)
   end
   if without_body[status] then
     if body ~= "" then
-      write_log(WARN, format("the body was dropped: status %d has none", status))
+      warn(format("the body was dropped: status %d has none", status))
     end
     body, content_type = "", nil
   end
@@ -144,26 +120,16 @@ local function answer(status, headers, body, content_type)
   return "succeeded", status, body, unpack(flat)
 end
 
--- From what the script returned to the fields of an outcome.
-function private.finish(...)
-  local value, message = ...
-  if value == nil and select("#", ...) > 1 and message ~= nil then
-    return "failed", tostring(message), nil, ""
+-- From a Reply that the script returned to the fields of an outcome.
+function private.finish_reply(reply)
+  -- Its fields may have been changed since.
+  local problem = find_problem(reply)
+  if problem then
+    error("Reply: " .. problem, 0)
   end
-  local status, headers = 200, {}
-  if type(value) == "table" and rawequal(debug_getmetatable(value), reply_mark) then
-    -- Its fields may have been changed since.
-    local problem = find_problem(value)
-    if problem then
-      error("Reply: " .. problem, 0)
-    end
-    status = rawget(value, "status") or status
-    headers = rawget(value, "headers") or headers
-    value = rawget(value, "body")
-  end
-  local body, content_type = body_of(value)
+  local body, content_type = body_of(rawget(reply, "body"))
   if not body then
     return "reply-too-large"
   end
-  return answer(status, headers, body, content_type)
+  return answer(rawget(reply, "status") or 200, rawget(reply, "headers") or {}, body, content_type)
 end

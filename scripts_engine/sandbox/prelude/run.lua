@@ -1,87 +1,72 @@
 -- Runs a script and turns whatever happens into plain values for Python.
 local private = ...
-local debug, finish, load = private.debug, private.finish, private.load
-local find, gmatch, gsub, match, sub =
-  string.find, string.gmatch, string.gsub, string.match, string.sub
-local concat, getinfo, traceback = table.concat, debug.getinfo, debug.traceback
-local pcall, tonumber, tostring, type, xpcall = pcall, tonumber, tostring, type, xpcall
-local try_to_json = private.try_to_json
+local debug, load = private.debug, private.load
+local finish, limit_reply = private.finish, private.limit_reply
+local load_chunk, start_log = private.load_chunk, private.start_log
+local getinfo, traceback = debug.getinfo, debug.traceback
+local collectgarbage, xpcall = collectgarbage, xpcall
 
-local MAX_MESSAGE_BYTES = 4096
+-- Most scripts end before they have made so much.
+local KILOBYTES_BEFORE_COLLECTING = 256
 
--- Lua's own messages begin with the name of the chunk, cut to what it prints of one.
-local chunk_source, message_prefix
+-- Nearly all of what Lua has above the limit of the script: MEMORY_RESERVE_BYTES in child.py.
+local BYTES_OF_RESERVE = 240 * 1024
 
-local function name_chunk(chunk_name)
-  chunk_source = "=" .. chunk_name
-  message_prefix = sub(chunk_name, 1, 59) .. ":"
+local function start_collecting()
+  collectgarbage("restart")
+  -- A negative step puts off the first one.
+  collectgarbage("step", -KILOBYTES_BEFORE_COLLECTING)
 end
 
-local function line_of_message(message)
-  if type(message) == "string" and sub(message, 1, #message_prefix) == message_prefix then
-    return tonumber((match(message, "^%d+", #message_prefix + 1)))
-  end
-end
+local script, chunk_source
+-- Where it failed: the line, and the stack as Lua prints it.
+local line, stack
 
-local function line_of_stack()
+local function on_error(raised)
+  stack = traceback("", 1)
   local level = 2
   local info = getinfo(level, "Sl")
   while info do
     if info.source == chunk_source and info.currentline > 0 then
-      return info.currentline
+      line = info.currentline
+      break
     end
     level = level + 1
     info = getinfo(level, "Sl")
   end
+  return raised
 end
 
--- The frames of the platform ("?" without a line, and what calls the script) mean nothing to
--- the reader.
-local function script_traceback()
-  local kept = {}
-  for line in gmatch(traceback("", 2), "[^\n]+") do
-    if not find(line, "^\t%?: ") and not find(line, "^\t%(%.%.%.tail") then
-      kept[#kept + 1] = line
-    end
-  end
-  if find(kept[#kept], "in function 'xpcall'", 1, true) then
-    kept[#kept] = nil
-  end
-  kept[#kept] = gsub(kept[#kept], "in upvalue '%?'$", "in main chunk")
-  return concat(kept, "\n")
+local function run_script()
+  return finish(script())
 end
 
-local function message_of(problem)
-  if type(problem) == "table" then
-    local ok, text = pcall(tostring, problem)
-    if ok and text ~= "table" then
-      return text
-    end
-    return try_to_json(problem, MAX_MESSAGE_BYTES, false) or "an error object"
-  end
-  return tostring(problem)
-end
-
-local function finish_failed(problem, line, stack)
+local function fail(chunk_name, problem)
   if problem == "not enough memory" then
     return "out-of-memory"
   end
-  return "failed", sub(message_of(problem), 1, MAX_MESSAGE_BYTES), line, stack
+  -- A script that has used up its own may still be told why it failed.
+  private.memory_bytes = private.memory_bytes + BYTES_OF_RESERVE
+  load_chunk("failure")
+  return "failed", private.describe_failure(problem, chunk_name, line, stack)
 end
 
-local function compile(source, chunk_name)
-  name_chunk(chunk_name)
-  local chunk, problem = load(source, chunk_source, "t")
-  if chunk then
-    return chunk
+local function conclude(chunk_name, ok, ...)
+  if ok then
+    return ...
   end
-  return nil, problem, line_of_message(problem)
+  return fail(chunk_name, ...)
 end
 
 -- Returns nil when the source compiles, else the message, its line and no traceback.
 function private.check_syntax(source, chunk_name)
-  local _, problem, line = compile(source, chunk_name)
-  return problem, line, ""
+  start_collecting()
+  local compiled, problem = load(source, "=" .. chunk_name, "t")
+  if compiled then
+    return nil
+  end
+  load_chunk("failure")
+  return private.describe_failure(problem, chunk_name)
 end
 
 -- Returns a kind of outcome and what belongs to it:
@@ -96,36 +81,22 @@ function private.run(
   reply_bytes,
   json_depth,
   log_bytes,
-  log_lines,
-  log_bytes_in_words,
-  log_lines_in_words
+  log_lines
 )
+  start_collecting()
   private.memory_bytes = memory_bytes
   private.json_depth = json_depth
-  private.limit_reply(reply_bytes)
-  private.start_log(log_bytes, log_lines, log_bytes_in_words, log_lines_in_words)
-  local chunk, problem, problem_line = compile(source, chunk_name)
-  if not chunk then
-    return finish_failed(problem, problem_line, "")
-  end
-  local line, stack = nil, ""
-  local function on_error(raised)
-    line = line_of_message(raised) or line_of_stack()
-    stack = script_traceback()
-    return raised
-  end
-  local function run_chunk()
-    return finish(chunk())
-  end
-  local function conclude(ok, ...)
-    if ok then
-      return ...
-    end
-    return finish_failed((...), line, stack)
+  limit_reply(reply_bytes)
+  start_log(log_bytes, log_lines)
+  chunk_source = "=" .. chunk_name
+  local problem
+  script, problem = load(source, chunk_source, "t")
+  if not script then
+    return fail(chunk_name, problem)
   end
   if is_traced then
-    private.load_chunk("trace")
+    load_chunk("trace")
     private.start_trace(chunk_source)
   end
-  return conclude(xpcall(run_chunk, on_error))
+  return conclude(chunk_name, xpcall(run_script, on_error))
 end

@@ -1,5 +1,5 @@
 -- What is left of Lua's own os and math: the time, and random numbers seeded anew for each run.
-local private = ...
+local private, _, seed = ...
 local call_python = private.call_python
 local randomseed, select, unpack = math.randomseed, select, string.unpack
 
@@ -15,4 +15,4 @@ function math.randomseed(...)
   end
 end
 
-math.randomseed()
+randomseed(unpack("i8i8", seed))

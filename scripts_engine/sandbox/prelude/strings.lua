@@ -32,6 +32,7 @@ function tostring(value)
 end
 
 local tostring = tostring
+private.originals.tostring = tostring
 
 function string.format(pattern, ...)
   if type(pattern) == "string" and find(pattern, "p", 1, true) then

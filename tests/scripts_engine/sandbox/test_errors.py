@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from scripts_engine.sandbox.limits import Limits
+
+REPLACE_EVERYTHING = (
+    "local G, next, type, error = _G, next, type, error "
+    "local setmetatable, tostring = setmetatable, tostring "
+    "for _, library in next, {string, table, math, coroutine} do "
+    "for name in next, library do library[name] = function() error('mine') end end end "
+    "for name in next, G do G[name] = function() error('mine') end end\n"
+)
+
 
 def test_an_error_names_script_and_line(run):
     error = run("local x = 1\nerror('boom')").error
@@ -84,6 +94,64 @@ def test_an_error_object_is_shown_as_json(run):
 def test_an_error_object_may_describe_itself(fail):
     source = "error(setmetatable({}, {__tostring = function() return 'out of stock' end}))"
     assert fail(source) == "out of stock"
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        ("'boom'", "demo:3: boom"),
+        ("{code = 7}", '{"code":7}'),
+        ("setmetatable({}, {__tostring = function() return 'told' end})", "told"),
+        ("setmetatable({}, {__tostring = function() error('again') end})", "[]"),
+        ("7", "7"),
+        ("nil", "nil"),
+    ],
+)
+def test_a_script_that_replaced_everything_is_still_told_of_its_error(run, raised, message):
+    script = f"local function fail()\n  error({raised})\nend\nlocal x = fail()\nreturn x"
+    error = run(REPLACE_EVERYTHING + script).error
+    assert (error.message, error.line) == (message, 3)
+    assert error.traceback.splitlines()[1:3] == [
+        "\t[C]: in upvalue 'error'",
+        "\tdemo:3: in local 'fail'",
+    ]
+
+
+def test_a_deep_stack_is_shown_by_its_ends(run):
+    script = "local function f(n)\n  if n == 0 then error('deep') end\n  f(n - 1)\nend\nf(50)"
+    lines = run(script).error.traceback.splitlines()
+    assert lines[1:3] == ["\t[C]: in function 'error'", "\tdemo:2: in upvalue 'f'"]
+    assert "\t...\t(skipping 35 levels)" in lines
+    assert lines[-1] == "\tdemo:5: in main chunk"
+
+
+def fail_with_little_memory(run, freed_bytes):
+    """A script that uses all there is, lets go of so much, and fails."""
+    source = f"""
+        held, size = {{}}, 1024 * 1024
+        local spare = ("x"):rep({freed_bytes})
+        local function hold_more() held[#held + 1] = ("x"):rep(size) .. #held end
+        while size >= 1 do
+            if not pcall(hold_more) then size = size // 2 end
+        end
+        spare = nil
+        error("boom")
+    """
+    outcome = run(source, limits=Limits(lua_memory_bytes=4 * 1024 * 1024, wall_seconds=5))
+    return outcome.kind, outcome.error.message
+
+
+@pytest.mark.parametrize("freed_bytes", [64_000, 100_000, 250_000, 300_000])
+def test_an_error_is_told_of_a_script_that_used_all_its_memory(run, freed_bytes):
+    assert fail_with_little_memory(run, freed_bytes) == ("failed", "demo:9: boom")
+
+
+@pytest.mark.parametrize("freed_bytes", range(0, 24_000, 750))
+def test_an_error_with_no_memory_to_tell_it_is_out_of_memory(run, freed_bytes):
+    assert fail_with_little_memory(run, freed_bytes) in [
+        ("out-of-memory", "out of memory: 4 MiB Lua memory limit"),
+        ("failed", "demo:9: boom"),
+    ]
 
 
 def test_a_name_that_looks_like_a_position_does_not_confuse_the_line(shared_pool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -14,7 +15,12 @@ from scripts_engine.sandbox.child_process import ChildDied, ChildProcess, Deadli
 from scripts_engine.sandbox.conversation import Conversation
 from scripts_engine.sandbox.limits import MAX_FRAME_BYTES, Limits
 from scripts_engine.sandbox.log_area import AREA_BYTES, LogArea, create_area_file
-from scripts_engine.sandbox.protocol import FrameReader, ProtocolError, Tag
+from scripts_engine.sandbox.protocol import (
+    USUAL_BYTES,
+    FrameReader,
+    ProtocolError,
+    Tag,
+)
 
 
 @pytest.fixture
@@ -49,6 +55,8 @@ def line():
         protocol.encode([Tag.RUN, b"return 1"]),
         protocol.encode([Tag.DONE]),
         protocol.encode([Tag.DONE, b"x"]),
+        protocol.encode([Tag.DONE, float("nan")]),
+        protocol.encode([Tag.DONE, float("inf")]),
         protocol.encode([Tag.CALL]),
         protocol.encode([Tag.CALL, b"a", b"b", b"c"]),
         protocol.encode([Tag.CALL, 1, 2]),
@@ -156,8 +164,28 @@ def test_a_time_that_is_no_time_is_not_shown():
 def test_frames_come_out_whole_however_they_arrive():
     frames = protocol.encode([Tag.READY, b"x" * 100]) + protocol.encode([Tag.DONE, 1.0])
     reader, found = FrameReader(), []
-    for position in range(len(frames)):
-        reader.feed(frames[position : position + 1])
-        message = reader.next_frame()
-        found += [message] if message else []
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for position in range(len(frames)):
+            theirs.send(frames[position : position + 1])
+            assert reader.receive_from(ours) == 1
+            message = reader.next_frame()
+            found += [message] if message else []
     assert found == [[Tag.READY, b"x" * 100], [Tag.DONE, 1.0]]
+
+
+@pytest.mark.parametrize("size", [10, USUAL_BYTES - 10, USUAL_BYTES, 3 * USUAL_BYTES])
+def test_frames_that_come_together_come_out_one_by_one(size):
+    messages = [[Tag.READY, b"x" * size], [Tag.DONE, 1.0], [Tag.CALL, b"y" * size]]
+    frames = b"".join(protocol.encode(message) for message in messages)
+    reader, found = FrameReader(), []
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sending = threading.Thread(target=theirs.sendall, args=[frames])
+        sending.start()
+        while len(found) < len(messages):
+            assert reader.receive_from(ours)
+            while message := reader.next_frame():
+                found.append(message)
+        sending.join()
+    assert found == messages

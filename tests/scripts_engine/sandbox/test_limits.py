@@ -57,6 +57,16 @@ def test_the_cpu_limit_counts_for_each_run_anew(new_pool):
     assert pool.stats().spawned == 1
 
 
+def test_the_cpu_limit_is_that_of_the_run_and_not_of_the_one_before(new_pool):
+    pool = new_pool()
+    assert run_in(pool, "return 1", limits=Limits(cpu_seconds=5)).kind == "succeeded"
+    outcome = run_in(pool, "while true do end", limits=Limits(cpu_seconds=1))
+    assert outcome.error.message == "ran out of time: 1 s CPU limit"
+    assert run_in(pool, "return 1", limits=Limits(cpu_seconds=1)).kind == "succeeded"
+    work = "local stop = os.clock() + 2.5\nwhile os.clock() < stop do end\nreturn 'done'"
+    assert run_in(pool, work, limits=Limits(cpu_seconds=5)).kind == "succeeded"
+
+
 def test_the_lua_memory_limit(run):
     outcome = run("local t = {}\nwhile true do t[#t + 1] = ('x'):rep(1000) .. #t end")
     assert outcome.kind == "out-of-memory"
@@ -81,8 +91,9 @@ def test_values_that_come_from_python_count_as_lua_memory(run):
 def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
     source = f"""
         local held, size = {{}}, 1024 * 1024
+        local function hold_more() held[#held + 1] = ("x"):rep(size) .. #held end
         while size >= 1 do
-            if not pcall(function() held[#held + 1] = ("x"):rep(size) .. #held end) then
+            if not pcall(hold_more) then
                 size = size // 2
             end
         end
@@ -92,6 +103,7 @@ def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
             pcall(crypto.sha256, "x")
             pcall(crypto.random_hex, 1024)
             pcall(params.get, "body")
+            pcall(Reply, {{body = "x"}})
         end
         held = nil
         return "alive"

@@ -112,6 +112,12 @@ def test_an_invalid_reply_fails_the_script_in_its_line(run, source, message):
     assert error.line == 2
 
 
+def test_a_table_with_the_looks_of_a_reply_is_none(run):
+    source = "Reply{} return {status = 404, headers = {a = 'b'}, body = 'x'}"
+    reply = run(source).reply
+    assert (reply.status, reply.headers) == (200, (JSON,))
+
+
 def test_a_tail_call_leaves_no_line_to_blame(run):
     error = run("return Reply{status = 1}").error
     assert error.message == "Reply: status must be an integer from 200 to 599"

@@ -47,7 +47,7 @@ def test_a_waiter_at_its_share_does_not_hold_up_those_behind_it():
 def test_who_gives_up_leaves_no_trace():
     slots = FairSlots(1, 1)
     with slots.hold("acme", 0), pytest.raises(NoSlot):
-        slots._acquire("globex", 0.01)
+        slots.acquire("globex", 0.01)
     assert (slots.busy, slots.waiting) == (0, 0)
     with slots.hold("globex", 0):
         assert slots.busy == 1

@@ -1,0 +1,52 @@
+-- What is told of a script that failed: message, line, traceback.
+local private = ...
+local find, gmatch, gsub, match, sub =
+  string.find, string.gmatch, string.gsub, string.match, string.sub
+local concat = table.concat
+local pcall, tonumber, tostring, type = pcall, tonumber, tostring, type
+local try_to_json = private.try_to_json
+
+local MAX_MESSAGE_BYTES = 4096
+
+-- Lua's own messages begin with the name of the chunk, cut to what it prints of one.
+local function line_of_message(message, chunk_name)
+  local prefix = sub(chunk_name, 1, 59) .. ":"
+  if type(message) == "string" and sub(message, 1, #prefix) == prefix then
+    return tonumber((match(message, "^%d+", #prefix + 1)))
+  end
+end
+
+-- The frames of the platform ("?" without a line, and what calls the script) mean nothing to
+-- the reader.
+local function script_traceback(stack)
+  local kept = {}
+  for line in gmatch(stack, "[^\n]+") do
+    if not find(line, "^\t%?: ") and not find(line, "^\t%(%.%.%.tail") then
+      kept[#kept + 1] = line
+    end
+  end
+  if find(kept[#kept], "in function 'xpcall'", 1, true) then
+    kept[#kept] = nil
+  end
+  kept[#kept] = gsub(kept[#kept], "in upvalue '%?'$", "in main chunk")
+  return concat(kept, "\n")
+end
+
+local function message_of(problem)
+  if type(problem) == "table" then
+    local ok, text = pcall(tostring, problem)
+    if ok and text ~= "table" then
+      return text
+    end
+    return try_to_json(problem, MAX_MESSAGE_BYTES, false) or "an error object"
+  end
+  return tostring(problem)
+end
+
+-- Of a problem that was raised with this line and stack, or of a compiler's without them.
+-- Returns the message, its line or nil, and the traceback.
+function private.describe_failure(problem, chunk_name, line, stack)
+  return sub(message_of(problem), 1, MAX_MESSAGE_BYTES),
+    line_of_message(problem, chunk_name) or line,
+    stack and script_traceback(stack) or ""
+end

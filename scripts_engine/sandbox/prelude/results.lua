@@ -1,0 +1,51 @@
+-- What is made of the values that a script returns.
+local private = ...
+local getmetatable, try_to_json = private.debug.getmetatable, private.try_to_json
+local error, rawequal, select, tostring, type = error, rawequal, select, tostring, type
+local sub = string.sub
+
+local MAX_MESSAGE_BYTES = 4096
+local max_body_bytes
+
+function private.limit_reply(bytes)
+  max_body_bytes = bytes
+end
+
+-- Returns the bytes and their default content type. Nothing when they are too large.
+local function body_of(value)
+  if value == nil then
+    return "", nil
+  elseif type(value) == "string" then
+    if #value > max_body_bytes then
+      return nil
+    end
+    return value, "text/plain; charset=utf-8"
+  end
+  local text, problem = try_to_json(value, max_body_bytes, false)
+  if problem then
+    error("the result cannot be sent: " .. problem, 0)
+  end
+  return text, "application/json"
+end
+
+private.body_of = body_of
+
+-- From what the script returned to the fields of an outcome.
+function private.finish(...)
+  local value, message = ...
+  if value == nil and select("#", ...) > 1 and message ~= nil then
+    return "failed", sub(tostring(message), 1, MAX_MESSAGE_BYTES), nil, ""
+  end
+  -- There is no mark before the script's first Reply.
+  local mark = type(value) == "table" and private.reply_mark
+  if mark and rawequal(getmetatable(value), mark) then
+    return private.finish_reply(value)
+  end
+  local body, content_type = body_of(value)
+  if not body then
+    return "reply-too-large"
+  elseif content_type then
+    return "succeeded", 200, body, "Content-Type", content_type
+  end
+  return "succeeded", 200, body
+end
