@@ -14,11 +14,15 @@ from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
 from config.draining import is_draining
-from config.web.client_deadline import ClientTooSlow, Connection
+from config.web.client import ClientSocket, ClientTooSlow, Connection
 from config.web.lifecycle import Lifecycle
 
 # How long a connection waits at most at the socket of a worker that takes none.
 NEIGHBOURS_EVERY_SECONDS = 0.2
+HEARTBEAT_EVERY_SECONDS = 1.0
+# How long a thread stays with a client that has been answered: proxies and machines that call in
+# a row are there again at once.
+STAY_SECONDS = 0.001
 LINGER_SECONDS = 2.0
 _DISCARDED_BYTES = 64 * 1024
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
@@ -29,7 +33,8 @@ class MoonhookWorker(ThreadWorker):
     """gunicorn's threaded worker at a socket of its own, who helps out at those of the others.
 
     A connection costs no thread before its first byte is there, and a thread waits for the rest
-    no longer than ``CLIENT_TIMEOUT``.
+    no longer than ``CLIENT_TIMEOUT``. While nobody else waits for it, it stays with its client for
+    a moment: handing a connection to the main thread and back costs as much as a small request.
     """
 
     place = 0
@@ -43,6 +48,9 @@ class MoonhookWorker(ThreadWorker):
         # gunicorn would stop at this number at once, and be replaced afterwards.
         self._retires_after, self.max_requests = self.max_requests, sys.maxsize
         self._looks_next_at = 0.0
+        self._notifies_next_at = 0.0
+        # Connections that wait for a thread.
+        self._queued: set[Connection] = set()
         # In the order in which they are given up.
         self._lingering: dict[Connection, None] = {}
 
@@ -87,7 +95,7 @@ class MoonhookWorker(ThreadWorker):
         connection.set_timeout()
         self.pending_conns.append(connection)
         self.poller.register(
-            client_sock,
+            connection.sock,
             selectors.EVENT_READ,
             partial(self.on_pending_socket_readable, connection),
         )
@@ -103,7 +111,36 @@ class MoonhookWorker(ThreadWorker):
         if self.alive and self._accepting and time.monotonic() >= self._looks_next_at:
             self._help_neighbours()
 
+    def notify(self) -> None:
+        """A sign of life for the parent: not at each of many events a second."""
+        now = time.monotonic()
+        if now >= self._notifies_next_at:
+            self._notifies_next_at = now + HEARTBEAT_EVERY_SECONDS
+            super().notify()
+
+    def enqueue_req(self, conn: Connection) -> None:
+        self._queued.add(conn)
+        super().enqueue_req(conn)
+
     def handle(self, conn: Connection) -> Any:
+        self._queued.discard(conn)
+        while (outcome := self._answer(conn)) is True and self._comes_again_at_once(conn):
+            pass
+        return outcome
+
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        conn.sock.hold_headers()
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock.send_held()
+
+    def _comes_again_at_once(self, conn: Connection) -> bool:
+        if self._queued or not self.alive or is_draining():
+            return False
+        return conn.has_more or conn.sock.is_readable_within(STAY_SECONDS)
+
+    def _answer(self, conn: Connection) -> Any:
         try:
             return super().handle(conn)
         except ClientTooSlow:
@@ -135,14 +172,13 @@ class MoonhookWorker(ThreadWorker):
             client.close()
             return
         self.nr_conns += 1
-        client.setblocking(False)
         connection.timeout = time.monotonic() + LINGER_SECONDS
         self._lingering[connection] = None
         self.poller.register(client, selectors.EVENT_READ, partial(self._hear_out, connection))
 
-    def _hear_out(self, connection: Connection, client: Any) -> None:
+    def _hear_out(self, connection: Connection, client: ClientSocket) -> None:
         try:
-            has_ended = not client.recv(_DISCARDED_BYTES)
+            has_ended = not client.recv_now(_DISCARDED_BYTES)
         except BlockingIOError:
             return
         except OSError:

@@ -93,7 +93,7 @@ def test_kept_connections_are_spread_among_the_workers(moonhook: MoonhookServer)
 
 
 def test_workers_are_replaced_after_their_share_of_requests(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "web", WEB_CONCURRENCY="1", WEB_MAX_REQUESTS="60")
+    server = MoonhookServer(tmp_path, "web", WEB_CONCURRENCY="1", WEB_MAX_REQUESTS="2000")
     with server.running():
         hook = hook_of(server)
         first = web_workers(server)
