@@ -5,18 +5,20 @@ import binascii
 import uuid
 
 from accounts import credentials
-from scripts_engine.models import Hook
+from scripts_engine.flows.find_callable_hook import CallableHook, find_callable_hook
 
 
-def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> Hook | None:
+def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> CallableHook | None:
     """The hook of the address, or ``None`` whatever is wrong with it."""
     organisation, script = _uuid(organisation_id), _uuid(script_id)
     if organisation is None or script is None or not _is_call_token(call_token):
         return None
-    return _accepted(Hook.objects.find_by_call_token(organisation, script, call_token), call_token)
+    return find_callable_hook(organisation, script, call_token)
 
 
-def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str) -> Hook | None:
+def hook_of_basic_auth(
+    organisation_id: str, script_id: str, authorization: str
+) -> CallableHook | None:
     """The hook of ``Basic base64(HookID:CallToken)`` (RFC 7617), or ``None`` likewise."""
     organisation, script = _uuid(organisation_id), _uuid(script_id)
     hook_id_text, _, call_token = _basic_credentials(authorization).partition(":")
@@ -25,14 +27,7 @@ def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str)
         return None
     if not _is_call_token(call_token):
         return None
-    named = Hook.objects.filter(pk=hook_id)
-    return _accepted(named.find_by_call_token(organisation, script, call_token), call_token)
-
-
-def _accepted(hook: Hook | None, call_token: str) -> Hook | None:
-    if hook is not None:
-        hook.move_under_newest_pepper(call_token)
-    return hook
+    return find_callable_hook(organisation, script, call_token, hook_id=hook_id)
 
 
 def _is_call_token(text: str) -> bool:

@@ -1,7 +1,11 @@
 """A request becomes the event that a script sees."""
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 from django.conf import settings
 from django.http import HttpRequest
+from django.http.request import HttpHeaders
 
 from config.http.body import BodyIncomplete, BodyTooLarge, read_body
 from config.http.client_address import client_address
@@ -19,6 +23,7 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
     ``without_headers`` (lower case) are kept from the script: they carried its own credentials.
     So are cookies, and any header that holds a secret of Moonhook's: it is somebody else's.
     """
+    hidden = without_headers | _NEVER_SHOWN
     try:
         body = read_body(request, settings.HOOK_MAX_BODY_BYTES)
     except BodyTooLarge:
@@ -35,9 +40,22 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
         query=request.META.get("QUERY_STRING", ""),
         headers=tuple(
             (name, value)
-            for name, value in request.headers.items()
-            if name.lower() not in without_headers | _NEVER_SHOWN and not holds_secret(value)
+            for name, value in _headers(request)
+            if name.lower() not in hidden and not holds_secret(value)
         ),
         body=body,
         client_address=client_address(request),
     )
+
+
+def _headers(request: HttpRequest) -> Iterator[tuple[str, str]]:
+    """As in ``request.headers``, which thinks about each name anew at each request."""
+    for key, value in request.META.items():
+        name = _header_name(key)
+        if name is not None:
+            yield name, value
+
+
+@lru_cache(maxsize=1024)
+def _header_name(key: str) -> str | None:
+    return HttpHeaders.parse_header_name(key)

@@ -25,16 +25,16 @@ _PROTECTION = {
 
 def reply_of(request: HttpRequest, finished: FinishedRun) -> HttpResponse:
     """The script's reply, or the problem that took its place; either names the run."""
-    run, outcome = finished
+    run_id, outcome = finished
     if outcome.reply is None:
-        problem = Problem(_PROBLEMS[outcome.kind], extensions={"runId": str(run.pk)})
+        problem = Problem(_PROBLEMS[outcome.kind], extensions={"runId": str(run_id)})
         response = problem_response(request, problem)
     else:
         response = HttpResponse(outcome.reply.body, status=outcome.reply.status)
         del response["Content-Type"]
         for name, value in outcome.reply.headers:
             response[name] = value
-    response["Moonhook-Run-Id"] = str(run.pk)
+    response["Moonhook-Run-Id"] = str(run_id)
     return response
 
 

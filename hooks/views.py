@@ -15,8 +15,10 @@ from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
 from scripts_engine.event import Event
-from scripts_engine.flows.run_script import RunNotRecordedError, Subject, run_script
-from scripts_engine.models import Hook, Trigger
+from scripts_engine.flows.find_callable_hook import CallableHook
+from scripts_engine.flows.record_run import RunNotRecordedError
+from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.models import Trigger
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 View = Callable[..., HttpResponse]
@@ -84,18 +86,21 @@ def no_such_hook(request: HttpRequest) -> HttpResponse:
     raise Problem(ProblemCode.NOT_FOUND)
 
 
-def _bind(hook: Hook) -> None:
+def _bind(hook: CallableHook) -> None:
     """From here on the log tells whose call it is."""
-    bind_contextvars(organisation=hook.script.organisation_id, script=hook.script_id, hook=hook.pk)
+    bind_contextvars(organisation=hook.organisation_id, script=hook.script_id, hook=hook.id)
 
 
-def _run(request: HttpRequest, hook: Hook, event: Event) -> HttpResponse:
+def _run(request: HttpRequest, hook: CallableHook, event: Event) -> HttpResponse:
     subject = Subject(
-        script=hook.script,
-        version=hook.script.current_version,
-        source=hook.script.source,
+        organisation_id=hook.organisation_id,
+        script_id=hook.script_id,
+        script_name=hook.script_name,
+        timeout_seconds=hook.timeout_seconds,
+        version_id=hook.version_id,
+        source=hook.source or "",
         trigger=Trigger.HOOK,
-        hook=hook,
+        hook_id=hook.id,
     )
     try:
         return reply_of(request, run_script(subject, event))

@@ -1,6 +1,7 @@
 """What POST /session makes."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from django.conf import settings
 from django.db import models
@@ -9,6 +10,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
+from accounts.compiled_query import CompiledQuery, Parameter, parameters
 from accounts.models import ApiKey, DeviceToken, Membership, Organisation, User
 
 
@@ -36,9 +38,9 @@ def _has_a_living_organisation() -> Q:
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
-    def live(self) -> "SessionQuerySet":
+    def live(self, now: datetime | Parameter | None = None) -> "SessionQuerySet":
         """Sessions that are good now: neither they nor anything they stand on has ended."""
-        now = timezone.now()
+        now = now or timezone.now()
         by_api_key = (
             Q(api_key__isnull=False, api_key__revoked_at__isnull=True)
             & (Q(api_key__expires_at__isnull=True) | Q(api_key__expires_at__gt=now))
@@ -59,11 +61,15 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def with_owners(self) -> "SessionQuerySet":
         return self.select_related("api_key__organisation", "device_token__user")
 
-    def find_live(self, token: str) -> "Session | None":
+    @staticmethod
+    def find_live(token: str) -> "Session | None":
         """The live session of the bearer token; a malformed token never reaches the database."""
         if not credentials.is_well_formed(token, credentials.SecretKind.SESSION):
             return None
-        return self.live().with_owners().filter(digest__in=credentials.digests(token)).first()
+        digests = credentials.digests(token)
+        live = _live_by_digest(len(digests))
+        session: Session | None = live.first(digests=digests, now=timezone.now())
+        return session
 
     def of_organisation(self, organisation: Organisation) -> "SessionQuerySet":
         return self.live().filter(
@@ -84,6 +90,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def of_user(self, user: User) -> "SessionQuerySet":
         return self.live().filter(device_token__user=user)
+
+
+@lru_cache(maxsize=16)
+def _live_by_digest(number_of_digests: int) -> CompiledQuery:
+    digests = parameters("digests", Session._meta.get_field("digest"), number_of_digests)
+    now = Parameter("now", Session._meta.get_field("expires_at"))
+    live = Session.objects.live(now).with_owners()
+    return CompiledQuery(live.filter(digest__in=digests).order_by()[:1])
 
 
 class Session(models.Model):

@@ -30,3 +30,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.pool.putconn(connection)
             connection = super().get_new_connection(conn_params)
         return connection
+
+    def statement_cursor(self) -> base.ServerBindingCursor:
+        """For statements that come again and again: the server plans them once a connection.
+
+        Values are bound there too; Django's cursors write them into the statement.
+        """
+        return base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]

@@ -176,7 +176,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         if request.method != "POST":
             return redirect(page_of(run))
         try:
-            new, _ = run_again(
+            new = run_again(
                 run, author=Author(user=person(request)), client_address=client_address(request)
             )
         except NOT_RUN as error:

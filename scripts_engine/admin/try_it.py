@@ -88,7 +88,7 @@ class TryItPages(TenantModelAdmin):
                 author=Author(user=person(request)),
                 trigger=Trigger.ADMIN,
                 source=form.cleaned_data["source"],
-            ).run
+            )
         except NOT_RUN as error:
             is_busy = not isinstance(error, OrganisationInactiveError)
             status = HTTPStatus.SERVICE_UNAVAILABLE if is_busy else HTTPStatus.CONFLICT

@@ -16,7 +16,7 @@ def encrypt_secrets_anew() -> int:
         old = bytes(secret.ciphertext)
         if key_version(old) == newest:
             continue
-        context = context_of(secret.organisation, secret.name)
+        context = context_of(secret.organisation_id, secret.name)
         renewed = encrypt(decrypt(old, context), context)
         moved += Secret.objects.filter(pk=secret.pk, ciphertext=old).update(ciphertext=renewed)
     return moved

@@ -1,12 +1,11 @@
 from config.http.redaction import REDACTED
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.run_script import FinishedRun
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Run, Trigger
 
 
-def run_again(run: Run, *, author: Author, client_address: str) -> FinishedRun:
+def run_again(run: Run, *, author: Author, client_address: str) -> Run:
     """Runs the script's current version with what the run was called with.
 
     The client is whoever wants it now. Headers whose values were not kept are left out. Raises

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from django.db import IntegrityError, OperationalError, close_old_connections, connection
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from config.http.redaction import REDACTED
-from config.http.unavailable import DATABASE_ERRORS
 from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
+from scripts_engine.flows.record_run import Row, record_run
 from scripts_engine.flows.recorder import Recorder
 from scripts_engine.host.handler import RunHost
-from scripts_engine.models import Hook, Run, RunStatus, Script, ScriptVersion, Trigger
+from scripts_engine.models import RunStatus, Trigger
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.outcome import Outcome, OutcomeKind
@@ -25,11 +24,11 @@ from scripts_engine.sandbox_pool import sandbox_pool
 _REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
 _STATUS = {
-    OutcomeKind.SUCCEEDED: RunStatus.SUCCEEDED,
-    OutcomeKind.FAILED: RunStatus.FAILED,
-    OutcomeKind.TIMED_OUT: RunStatus.TIMED_OUT,
-    OutcomeKind.OUT_OF_MEMORY: RunStatus.OUT_OF_MEMORY,
-    OutcomeKind.REPLY_TOO_LARGE: RunStatus.FAILED,
+    OutcomeKind.SUCCEEDED: RunStatus.SUCCEEDED.value,
+    OutcomeKind.FAILED: RunStatus.FAILED.value,
+    OutcomeKind.TIMED_OUT: RunStatus.TIMED_OUT.value,
+    OutcomeKind.OUT_OF_MEMORY: RunStatus.OUT_OF_MEMORY.value,
+    OutcomeKind.REPLY_TOO_LARGE: RunStatus.FAILED.value,
 }
 
 # What the caller was answered where the script gave no reply.
@@ -43,23 +42,22 @@ _HTTP_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is to run, for whom and why. ``version`` is ``None`` for a source not saved."""
+    """What is to run, for whom and why. ``version_id`` is ``None`` for a source not saved."""
 
-    script: Script
-    version: ScriptVersion | None
+    organisation_id: uuid.UUID
+    script_id: uuid.UUID
+    script_name: str
+    timeout_seconds: float
+    version_id: uuid.UUID | None
     source: str
     trigger: Trigger
-    hook: Hook | None = None
+    hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
 
 
 class FinishedRun(NamedTuple):
-    run: Run
+    run_id: uuid.UUID
     outcome: Outcome
-
-
-class RunNotRecordedError(OperationalError):
-    """The script ran, but the database did not take its run."""
 
 
 def run_script(subject: Subject, event: Event) -> FinishedRun:
@@ -72,25 +70,24 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     bind_contextvars(run=run_id)
     job = Job(
         source=subject.source.encode(),
-        chunk_name=subject.script.name,
+        chunk_name=subject.script_name,
         params=_params(subject, event, run_id),
         headers=[
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in event.headers
         ],
-        limits=Limits(wall_seconds=subject.script.timeout_seconds),
+        limits=Limits(wall_seconds=subject.timeout_seconds),
         trace_lines=subject.trigger is not Trigger.HOOK,
     )
-    host = RunHost(subject.script.organisation)
-    outcome = sandbox_pool().run(str(subject.script.organisation_id), job, host)
+    host = RunHost(subject.organisation_id)
+    outcome = sandbox_pool().run(str(subject.organisation_id), job, host)
     _count(subject.trigger, outcome)
     recorder = Recorder(hidden=host.revealed_secrets)
-    run = _run_of(subject, event, run_id, outcome, recorder)
-    _store(run)
-    return FinishedRun(run, outcome)
+    record_run(_row(subject, event, run_id, outcome, recorder))
+    return FinishedRun(run_id, outcome)
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
-    RUNS.inc(_STATUS[outcome.kind].value, trigger.value)
+    RUNS.inc(_STATUS[outcome.kind], trigger.value)
     RUN_DURATION.observe(outcome.duration_seconds, trigger.value)
     RUN_QUEUE.observe(outcome.queue_seconds)
 
@@ -102,50 +99,52 @@ def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, byte
         "content_type": event.content_type,
         "remote_addr": event.client_address,
         "run_id": str(run_id),
-        "hook_id": None if subject.hook is None else str(subject.hook.pk),
-        "script_id": str(subject.script.pk),
-        "org_id": str(subject.script.organisation_id),
+        "hook_id": None if subject.hook_id is None else str(subject.hook_id),
+        "script_id": str(subject.script_id),
+        "org_id": str(subject.organisation_id),
     }
     params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}
-    return params | {"body": event.body}
+    params["body"] = event.body
+    return params
 
 
-def _run_of(
+def _row(
     subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
-) -> Run:
-    reply, error = outcome.reply, outcome.error
-    return Run(
-        id=run_id,
-        organisation_id=subject.script.organisation_id,
-        script=subject.script,
-        script_version=subject.version,
-        unsaved_source="" if subject.version else recorder.text(subject.source),
-        hook=subject.hook,
-        trigger=subject.trigger,
-        started_by=subject.started_by.user,
-        started_with=subject.started_by.api_key,
-        status=_STATUS[outcome.kind],
-        started_at=datetime.fromtimestamp(outcome.started_at, UTC),
-        queued_ms=round(outcome.queue_seconds * 1000, 3),
-        duration_ms=round(outcome.duration_seconds * 1000, 3),
-        request_method=event.method,
-        request_query=event.query,
-        request_headers=[
+) -> Row:
+    """The Run's columns."""
+    reply, error, author = outcome.reply, outcome.error, subject.started_by
+    return {
+        "id": run_id,
+        "organisation_id": subject.organisation_id,
+        "script_id": subject.script_id,
+        "script_version_id": subject.version_id,
+        "unsaved_source": "" if subject.version_id else recorder.text(subject.source),
+        "hook_id": subject.hook_id,
+        "trigger": subject.trigger.value,
+        "started_by_id": None if author.user is None else author.user.pk,
+        "started_with_id": None if author.api_key is None else author.api_key.pk,
+        "status": _STATUS[outcome.kind],
+        "started_at": datetime.fromtimestamp(outcome.started_at, UTC),
+        "queued_ms": round(outcome.queue_seconds * 1000, 3),
+        "duration_ms": round(outcome.duration_seconds * 1000, 3),
+        "request_method": event.method,
+        "request_query": event.query,
+        "request_headers": [
             [name, REDACTED if name.lower() in _REDACTED_HEADERS else value]
             for name, value in event.headers
         ],
-        request_body=event.body,
-        client_address=event.client_address or None,
-        response_status=_HTTP_STATUS[outcome.kind] if reply is None else reply.status,
-        response_headers=[]
+        "request_body": event.body,
+        "client_address": event.client_address or None,
+        "response_status": _HTTP_STATUS[outcome.kind] if reply is None else reply.status,
+        "response_headers": []
         if reply is None
         else [[name, recorder.text(value)] for name, value in reply.headers],
-        response_body=b"" if reply is None else recorder.bytes(reply.body),
-        logs=[
+        "response_body": b"" if reply is None else recorder.bytes(reply.body),
+        "logs": [
             {"at": line.at, "level": line.level, "text": recorder.text(line.text)}
             for line in outcome.logs
         ],
-        host_calls=[
+        "host_calls": [
             {
                 "name": call.name,
                 "offsetMs": round(call.offset_seconds * 1000, 3),
@@ -154,28 +153,7 @@ def _run_of(
             }
             for call in outcome.host_calls
         ],
-        error_message="" if error is None else recorder.text(error.message),
-        error_line=None if error is None else error.line,
-        error_traceback="" if error is None else recorder.text(error.traceback),
-    )
-
-
-def _store(run: Run) -> None:
-    """Once more where the connection was lost while the script ran; the id keeps it one run."""
-    try:
-        run.save(force_insert=True)
-    except DATABASE_ERRORS as error:
-        close_old_connections()
-        if connection.connection is not None:
-            raise RunNotRecordedError(f"run {run.pk}: {error}") from error
-        _store_again(run)
-
-
-def _store_again(run: Run) -> None:
-    try:
-        run.save(force_insert=True)
-    except IntegrityError:
-        # The first time was committed, only its answer was lost; else this raises.
-        Run.objects.only("id").get(pk=run.pk)
-    except DATABASE_ERRORS as error:
-        raise RunNotRecordedError(f"run {run.pk}: {error}") from error
+        "error_message": "" if error is None else recorder.text(error.message),
+        "error_line": None if error is None else error.line,
+        "error_traceback": "" if error is None else recorder.text(error.traceback),
+    }

@@ -1,3 +1,5 @@
+import uuid
+
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
@@ -25,16 +27,16 @@ def set_secret(
         secret = secrets.filter(name=name).first() or Secret(organisation=organisation, name=name)
         if secret._state.adding and secrets.count() >= MAX_SECRETS:
             raise _invalid("name", f"An organisation has at most {MAX_SECRETS} secrets.")
-        secret.ciphertext = encrypt(value.encode(), context_of(organisation, name))
+        secret.ciphertext = encrypt(value.encode(), context_of(organisation.pk, name))
         secret.full_clean()
         secret.save()
     record(AuthEventKind.SECRET_SET, origin, organisation=organisation, credential=name)
     return secret
 
 
-def context_of(organisation: Organisation, name: str) -> str:
+def context_of(organisation_id: uuid.UUID, name: str) -> str:
     """Where a secret belongs, for its encryption."""
-    return f"{organisation.pk}:{name}"
+    return f"{organisation_id}:{name}"
 
 
 def _invalid(field: str, message: str) -> ValidationError:

@@ -1,13 +1,13 @@
 from scripts_engine.errors import OrganisationInactiveError
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.run_script import FinishedRun, Subject, run_script
-from scripts_engine.models import Script, Trigger
+from scripts_engine.flows.run_script import Subject, run_script
+from scripts_engine.models import Run, Script, Trigger
 
 
 def try_script(
     script: Script, *, event: Event, author: Author, trigger: Trigger, source: str | None = None
-) -> FinishedRun:
+) -> Run:
     """Runs the script at a person's or a program's wish; a disabled one too.
 
     ``source`` is what to run in the place of the current version, without saving it. Raises
@@ -16,13 +16,17 @@ def try_script(
     if not script.organisation.is_active:
         raise OrganisationInactiveError
     is_unsaved = source is not None and source != script.source
-    return run_script(
+    finished = run_script(
         Subject(
-            script=script,
-            version=None if is_unsaved else script.current_version,
+            organisation_id=script.organisation_id,
+            script_id=script.pk,
+            script_name=script.name,
+            timeout_seconds=script.timeout_seconds,
+            version_id=None if is_unsaved else script.current_version_id,
             source=source if source is not None else script.source,
             trigger=trigger,
             started_by=author,
         ),
         event,
     )
+    return Run.objects.get(pk=finished.run_id)

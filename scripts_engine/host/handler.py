@@ -1,10 +1,11 @@
 """The answers to one run's host calls."""
 
 import logging
+import uuid
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
-from accounts.models import Organisation
 from config.http.unavailable import DATABASE_ERRORS
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.host.secrets import SecretsCapability
@@ -17,23 +18,28 @@ logger = logging.getLogger(__name__)
 class RunHost:
     """Answers for one organisation, during one run. See ``sandbox.host_call.HostHandler``."""
 
-    def __init__(self, organisation: Organisation) -> None:
-        self._http = HttpCapability()
-        self._store = StoreCapability(organisation)
-        self._secrets = SecretsCapability(organisation)
-        self._functions: dict[str, Callable[..., Any]] = {
-            "http.request": self._http.request,
-            "store.get": self._store.get,
-            "store.set": self._store.set,
-            "store.delete": self._store.delete,
-            "store.increment": self._store.increment,
-            "secrets.get": self._secrets.get,
-        }
+    def __init__(self, organisation_id: uuid.UUID) -> None:
+        self._organisation_id = organisation_id
+        self._secrets: SecretsCapability | None = None
 
     @property
     def revealed_secrets(self) -> frozenset[bytes]:
         """The secrets that the script was given: to be kept out of what is recorded of it."""
-        return self._secrets.revealed
+        return frozenset() if self._secrets is None else self._secrets.revealed
+
+    @cached_property
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        """Made for the first call: most runs make none."""
+        http, store = HttpCapability(), StoreCapability(self._organisation_id)
+        self._secrets = SecretsCapability(self._organisation_id)
+        return {
+            "http.request": http.request,
+            "store.get": store.get,
+            "store.set": store.set,
+            "store.delete": store.delete,
+            "store.increment": store.increment,
+            "secrets.get": self._secrets.get,
+        }
 
     def __call__(self, name: str, args: list[Any], *, deadline: float) -> Any:
         """Arguments come from a hostile process: each function checks its own."""

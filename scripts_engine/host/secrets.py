@@ -1,9 +1,9 @@
 """secrets.get: a secret of the organisation, by name."""
 
 import logging
+import uuid
 from typing import Any
 
-from accounts.models import Organisation
 from scripts_engine.encryption import DecryptionError, decrypt
 from scripts_engine.flows.set_secret import context_of
 from scripts_engine.models import Secret
@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 class SecretsCapability:
     """The secrets of one run; remembers which it gave away."""
 
-    def __init__(self, organisation: Organisation) -> None:
-        self._organisation = organisation
+    def __init__(self, organisation_id: uuid.UUID) -> None:
+        self._organisation_id = organisation_id
         self._revealed: set[bytes] = set()
 
     @property
@@ -28,11 +28,13 @@ class SecretsCapability:
         if not isinstance(name, bytes):
             raise HostCallError("secrets.get: the name must be a string")
         text = name.decode("utf-8", "replace").replace("\0", "\ufffd")
-        secret = Secret.objects.of_organisation(self._organisation).filter(name=text).first()
+        secret = Secret.objects.of_organisation(self._organisation_id).filter(name=text).first()
         if secret is None:
             return None
         try:
-            value = decrypt(bytes(secret.ciphertext), context_of(self._organisation, secret.name))
+            value = decrypt(
+                bytes(secret.ciphertext), context_of(self._organisation_id, secret.name)
+            )
         except DecryptionError:
             logger.exception("Secret %s cannot be decrypted", secret.pk)
             raise HostCallError(f"secrets.get: {text} cannot be read; set it anew") from None

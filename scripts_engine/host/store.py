@@ -2,6 +2,7 @@
 
 import json
 import math
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -23,8 +24,8 @@ INTEGER_RANGE = range(-(2**63), 2**63)
 class StoreCapability:
     """The store of one organisation."""
 
-    def __init__(self, organisation: Organisation) -> None:
-        self._organisation = organisation
+    def __init__(self, organisation_id: uuid.UUID) -> None:
+        self._organisation_id = organisation_id
 
     def get(self, key: Any, *, deadline: float) -> bytes | None:
         """The JSON text under the key, or ``None``."""
@@ -61,11 +62,11 @@ class StoreCapability:
 
     @property
     def _values(self) -> StoredValueQuerySet:
-        return StoredValue.objects.of_organisation(self._organisation)
+        return StoredValue.objects.of_organisation(self._organisation_id)
 
     def _lock(self) -> None:
         """One writer an organisation at a time: what makes increments and the quota exact."""
-        Organisation.objects.select_for_update(no_key=True).only("pk").get(pk=self._organisation.pk)
+        Organisation.objects.select_for_update(no_key=True).only("pk").get(pk=self._organisation_id)
 
     def _write(self, key: bytes, value: str, expires_at: Any) -> None:
         self._lock()
@@ -79,7 +80,7 @@ class StoreCapability:
             if self._values.count() >= MAX_KEYS:
                 raise HostCallError(f"store: the organisation has {MAX_KEYS:,} keys already")
         StoredValue.objects.create(
-            organisation=self._organisation, key=key, value=value, expires_at=expires_at
+            organisation_id=self._organisation_id, key=key, value=value, expires_at=expires_at
         )
 
 

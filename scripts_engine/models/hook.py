@@ -5,7 +5,6 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from accounts import credentials
 from accounts.models import Organisation
 from accounts.plain_text import validate_plain_text
 from scripts_engine.models.script import Script
@@ -23,36 +22,9 @@ class HookQuerySet(models.QuerySet["Hook"]):
         return self.filter(deleted_at__isnull=True, script__deleted_at__isnull=True)
 
     def callable(self) -> "HookQuerySet":
-        """Hooks that run something now, with all that a run needs to know, in one SELECT."""
-        return (
-            self.existing()
-            .filter(
-                is_enabled=True,
-                script__is_enabled=True,
-                script__organisation__is_active=True,
-            )
-            .select_related("script__organisation", "script__current_version")
-        )
-
-    def find_by_call_token(
-        self, organisation_id: uuid.UUID, script_id: uuid.UUID, call_token: str
-    ) -> "Hook | None":
-        """The callable hook of that script whose token this is.
-
-        The token before the last rotation is good too, in its time. The database compares keyed
-        digests, about which the time of a refusal tells nothing, and loads a row only for a right
-        one, so that every refusal takes as long.
-        """
-        digests = credentials.digests(call_token)
-        previous = models.Q(previous_digest__in=digests, previous_valid_until__gt=timezone.now())
-        return (
-            self.callable()
-            .filter(
-                models.Q(digest__in=digests) | previous,
-                script__organisation=organisation_id,
-                script=script_id,
-            )
-            .first()
+        """Hooks that run something now."""
+        return self.existing().filter(
+            is_enabled=True, script__is_enabled=True, script__organisation__is_active=True
         )
 
 
@@ -97,17 +69,6 @@ class Hook(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"Hook {self.pk}"
-
-    def move_under_newest_pepper(self, call_token: str) -> None:
-        """After a rotation of the peppers, a success moves the token's digest along."""
-        renewed = credentials.digest(call_token)
-        if self.pepper_version == renewed.pepper_version:
-            return
-        stored = credentials.Digest(self.digest, self.pepper_version)
-        if credentials.matches(call_token, stored):
-            Hook.objects.filter(pk=self.pk, digest=self.digest).update(
-                digest=renewed.value, pepper_version=renewed.pepper_version
-            )
 
     @property
     def organisation(self) -> Organisation:

@@ -7,7 +7,7 @@ from accounts.models import Organisation
 
 
 class SecretQuerySet(models.QuerySet["Secret"]):
-    def of_organisation(self, organisation: Organisation) -> "SecretQuerySet":
+    def of_organisation(self, organisation: Organisation | uuid.UUID) -> "SecretQuerySet":
         return self.filter(organisation=organisation)
 
 

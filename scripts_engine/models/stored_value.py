@@ -1,3 +1,5 @@
+import uuid
+
 from django.db import models
 from django.utils import timezone
 
@@ -5,7 +7,7 @@ from accounts.models import Organisation
 
 
 class StoredValueQuerySet(models.QuerySet["StoredValue"]):
-    def of_organisation(self, organisation: Organisation) -> "StoredValueQuerySet":
+    def of_organisation(self, organisation: Organisation | uuid.UUID) -> "StoredValueQuerySet":
         return self.filter(organisation=organisation)
 
     def live(self) -> "StoredValueQuerySet":

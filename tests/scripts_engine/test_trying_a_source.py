@@ -22,7 +22,7 @@ def script(acme: Organisation) -> Script:
 def test_the_unsaved_source_runs_and_stands_in_its_run(script: Script) -> None:
     source = 'return "unsaved, " .. params.get("body")'
 
-    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source).run
+    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source)
 
     run.refresh_from_db()
     assert bytes(run.response_body) == b"unsaved, an order"
@@ -35,7 +35,7 @@ def test_the_unsaved_source_runs_and_stands_in_its_run(script: Script) -> None:
 def test_a_source_that_is_the_saved_one_is_its_version(script: Script) -> None:
     run = try_script(
         script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=script.source
-    ).run
+    )
 
     assert (run.script_version, run.unsaved_source) == (script.current_version, "")
 
@@ -44,6 +44,6 @@ def test_a_secret_written_out_in_the_source_is_not_kept(script: Script, acme: Or
     set_secret(acme, name="SHOP_KEY", value="hunter2hunter2")
     source = 'secrets.get("SHOP_KEY") return "hunter2hunter2" == "x"'
 
-    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source).run
+    run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source)
 
     assert "hunter2" not in run.unsaved_source

@@ -31,7 +31,7 @@ def resolve(root: None, info: GraphQLResolveInfo, script: str, body: str | None 
             event=event,
             author=Author(api_key=caller_key(info)),
             trigger=Trigger.ADMIN_GRAPHQL,
-        ).run
+        )
 
 
 field = graphene.Field(

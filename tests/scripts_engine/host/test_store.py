@@ -141,7 +141,7 @@ def test_expired_values_make_room(acme: Organisation, monkeypatch: pytest.Monkey
 @pytest.mark.django_db(transaction=True)
 def test_no_increment_is_lost_among_many_at_once(acme: Organisation) -> None:
     threads = 32 if connection.vendor == "postgresql" else 8
-    capability = StoreCapability(acme)
+    capability = StoreCapability(acme.pk)
     totals = at_once(threads, lambda _: capability.increment(b"n", 1, deadline=0))
 
     assert sorted(totals) == list(range(1, threads + 1))

@@ -1,0 +1,148 @@
+"""A run is committed: with those of other threads, where they come at the same time."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, OperationalError, close_old_connections, connection
+
+from accounts.compiled_query import CompiledInsert
+from config.http.unavailable import DATABASE_ERRORS
+from scripts_engine.models import Run
+
+# The values of a Run by the names of its columns.
+Row = Mapping[str, Any]
+
+_insert = CompiledInsert(Run)
+
+
+class RunNotRecordedError(OperationalError):
+    """The script ran, but the database did not take its run."""
+
+
+def record_run(row: Row) -> None:
+    """Commits the run before it returns; in a transaction of the caller's, with that one.
+
+    Once more where the connection was lost meanwhile; the id keeps it one run. Raises
+    ``RunNotRecordedError``.
+    """
+    if connection.in_atomic_block:
+        _record_alone(row)
+        return
+    entry = _queue.commit(row, beside=_whose_locks_it_meets(row))
+    if entry.failure is None:
+        return
+    if not isinstance(entry.failure, DATABASE_ERRORS):
+        # Of several runs one may have spoilt it for all.
+        _record_alone(row)
+    elif entry.was_connection_lost:
+        _record_again(row)
+    else:
+        raise _not_recorded(row, entry.failure) from entry.failure
+
+
+def _whose_locks_it_meets(row: Row) -> Any:
+    """Where rows are locked, a change of a script holds up the runs of its organisation only."""
+    return row["organisation_id"] if connection.features.has_select_for_update else None
+
+
+def _record_alone(row: Row) -> None:
+    try:
+        _insert.execute([row])
+    except DATABASE_ERRORS as error:
+        raise _not_recorded(row, error) from error
+
+
+def _record_again(row: Row) -> None:
+    # This thread's own, opened before the script ran, went the way of the leader's.
+    connection.close()
+    try:
+        _record_alone(row)
+    except IntegrityError:
+        # The first time was committed, only its answer was lost; else this raises.
+        Run.objects.only("id").get(pk=row["id"])
+
+
+def _not_recorded(row: Row, error: Exception) -> RunNotRecordedError:
+    return RunNotRecordedError(f"run {row['id']}: {error}")
+
+
+class _Entry:
+    """A run that waits to be committed, and the thread that waits with it."""
+
+    __slots__ = ("failure", "is_leader", "row", "turn", "was_connection_lost")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        # Until it is told otherwise: whoever leads may be stopped by what is no Exception.
+        self.failure: Exception | None = OperationalError("the commit was given up")
+        self.was_connection_lost = False
+        self.is_leader = False
+        # Taken until there is something to tell the thread.
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+
+class _CommitQueue:
+    """Commits in one statement what has come while the last one was under way.
+
+    Whoever finds nobody at it leads: commits all that wait, and hands on to the first of those
+    that have come meanwhile. A thread that is alone waits for nobody.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # By what they have in common. It is there while somebody leads.
+        self._waiting: dict[Any, list[_Entry]] = {}
+
+    def commit(self, row: Row, *, beside: Any) -> _Entry:
+        """``beside`` is what the runs that are committed together have in common."""
+        entry = _Entry(row)
+        with self._lock:
+            waiting = self._waiting.get(beside)
+            if waiting is None:
+                entry.is_leader = True
+                waiting = self._waiting[beside] = []
+            waiting.append(entry)
+        if not entry.is_leader:
+            entry.turn.acquire()
+        # By then it is committed, or has become the leader.
+        if entry.is_leader:
+            self._lead(beside)
+        return entry
+
+    def _lead(self, beside: Any) -> None:
+        with self._lock:
+            group, self._waiting[beside] = self._waiting[beside], []
+        try:
+            _commit_group(group)
+        finally:
+            self._hand_on(beside)
+            for entry in group:
+                entry.turn.release()
+
+    def _hand_on(self, beside: Any) -> None:
+        with self._lock:
+            waiting = self._waiting[beside]
+            successor = waiting[0] if waiting else None
+            if successor is None:
+                del self._waiting[beside]
+        if successor is not None:
+            successor.is_leader = True
+            successor.turn.release()
+
+
+def _commit_group(group: Sequence[_Entry]) -> None:
+    failure: Exception | None = None
+    was_connection_lost = False
+    try:
+        _insert.execute([entry.row for entry in group])
+    except Exception as error:  # noqa: BLE001 (each thread raises its own)
+        failure = error
+        close_old_connections()
+        was_connection_lost = connection.connection is None
+    for entry in group:
+        entry.failure, entry.was_connection_lost = failure, was_connection_lost
+
+
+_queue = _CommitQueue()

@@ -1,0 +1,195 @@
+"""Runs of several threads are committed together, and none of them hurts another."""
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
+
+from accounts.models import Organisation
+from scripts_engine.flows import record_run as module
+from scripts_engine.flows.record_run import Row, RunNotRecordedError, record_run
+from scripts_engine.models import Run
+from tests import factories
+from tests.eventually import eventually
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUNS = 6
+
+
+class Gate:
+    """In the place of the statement: notes the groups, and holds the first one up."""
+
+    def __init__(self, execute: Callable[[Sequence[Row]], None]) -> None:
+        self._execute = execute
+        self.groups: list[int] = []
+        self.is_open = threading.Event()
+
+    def execute(self, rows: Sequence[Row]) -> None:
+        self.groups.append(len(rows))
+        if len(self.groups) == 1:
+            assert self.is_open.wait(30)
+        self._execute(rows)
+
+
+@pytest.fixture
+def row(acme: Organisation) -> Row:
+    """A run that is there already, to be recorded again by other ids."""
+    run = factories.run_lua(acme, "return 1")
+    values: Row = Run.objects.filter(pk=run.pk).values().get()
+    Run.objects.all().delete()
+    return values
+
+
+@pytest.fixture
+def gate(row: Row, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    gate = Gate(module._insert.execute)
+    monkeypatch.setattr(module, "_insert", gate)
+    return gate
+
+
+class Recording:
+    """A thread for each row, the first of which leads while the others come."""
+
+    def __init__(
+        self, gate: Gate, rows: Sequence[Row], before: Callable[[], None] = lambda: None
+    ) -> None:
+        self.errors: dict[uuid.UUID, Exception] = {}
+        self._before = before
+        threads = [threading.Thread(target=self._record, args=(row,)) for row in rows]
+        threads[0].start()
+        eventually(lambda: gate.groups == [1])
+        for thread in threads[1:]:
+            thread.start()
+        eventually(lambda: sum(map(len, module._queue._waiting.values())) == len(rows) - 1)
+        gate.is_open.set()
+        for thread in threads:
+            thread.join(timeout=60)
+        assert not any(thread.is_alive() for thread in threads)
+
+    def _record(self, row: Row) -> None:
+        try:
+            self._before()
+            record_run(row)
+        except Exception as error:  # noqa: BLE001
+            self.errors[row["id"]] = error
+        finally:
+            connections.close_all()
+
+
+def copies(row: Row) -> list[dict[str, Any]]:
+    return [{**row, "id": uuid.uuid4()} for _ in range(RUNS)]
+
+
+def test_what_comes_during_a_commit_is_committed_by_the_next(gate: Gate, row: Row) -> None:
+    rows = copies(row)
+
+    recording = Recording(gate, rows)
+
+    assert recording.errors == {}
+    assert gate.groups == [1, RUNS - 1]
+    assert set(Run.objects.values_list("pk", flat=True)) == {each["id"] for each in rows}
+
+
+def test_a_run_that_is_refused_does_not_take_others_with_it(gate: Gate, row: Row) -> None:
+    rows = copies(row)
+    rows[3]["script_id"] = uuid.uuid4()
+
+    recording = Recording(gate, rows)
+
+    assert list(recording.errors) == [rows[3]["id"]]
+    assert isinstance(recording.errors[rows[3]["id"]], IntegrityError)
+    assert gate.groups == [1, RUNS - 1] + [1] * (RUNS - 1)
+    kept = {each["id"] for each in rows} - {rows[3]["id"]}
+    assert set(Run.objects.values_list("pk", flat=True)) == kept
+
+
+def test_a_leader_that_fails_hands_on(gate: Gate, row: Row) -> None:
+    rows = copies(row)
+    rows[0]["script_id"] = uuid.uuid4()
+
+    recording = Recording(gate, rows)
+
+    assert list(recording.errors) == [rows[0]["id"]]
+    assert Run.objects.count() == RUNS - 1
+    record_run({**row, "id": uuid.uuid4()})
+    assert Run.objects.count() == RUNS
+
+
+def test_everybody_comes_back_after_the_connections_were_lost(
+    gate: Gate, row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads have asked the database before their scripts ran, by connections now dead."""
+    dead: list[Any] = []
+
+    def lose_the_connection() -> None:
+        connection.ensure_connection()
+        dead.append(connection.connection)
+        if connection.vendor == "postgresql":
+            # Else the pool would hand it out again.
+            connection.connection.close()
+
+    def execute(rows: Sequence[Row]) -> None:
+        connection.ensure_connection()
+        if any(connection.connection is each for each in dead):
+            raise OperationalError("server closed the connection")
+        statement(rows)
+
+    statement, gate._execute = gate._execute, execute
+    # What it does where the database finds the connection unusable.
+    monkeypatch.setattr(module, "close_old_connections", lambda: connection.close())  # noqa: PLW0108
+    rows = copies(row)
+
+    recording = Recording(gate, rows, before=lose_the_connection)
+
+    assert recording.errors == {}
+    assert len(dead) == RUNS
+    assert set(Run.objects.values_list("pk", flat=True)) == {each["id"] for each in rows}
+
+
+def test_a_run_that_the_database_does_not_take_is_told_as_such(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(rows: Sequence[Row]) -> None:
+        raise OperationalError("disk full")
+
+    monkeypatch.setattr(module._insert, "execute", refuse)
+
+    with pytest.raises(RunNotRecordedError, match="disk full"):
+        record_run(row)
+    with transaction.atomic(), pytest.raises(RunNotRecordedError, match="disk full"):
+        record_run(row)
+
+
+def test_a_lock_in_one_organisation_holds_up_no_other(
+    gate: Gate, row: Row, globex: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_whose_locks_it_meets", lambda row: row["organisation_id"])
+    ours, theirs = copies(row)[0], copies(row)[1] | {"organisation_id": globex.pk}
+
+    def record_ours() -> None:
+        record_run(ours)
+        connections.close_all()
+
+    held_up = threading.Thread(target=record_ours)
+    held_up.start()
+    eventually(lambda: gate.groups == [1])
+    record_run(theirs)
+    assert [run.pk for run in Run.objects.all()] == [theirs["id"]]
+    gate.is_open.set()
+    held_up.join(60)
+
+    assert Run.objects.count() == 2
+    assert module._queue._waiting == {}
+
+
+def test_an_id_is_recorded_once(row: Row) -> None:
+    record_run(row)
+
+    with pytest.raises(IntegrityError):
+        record_run(row)
+
+    assert Run.objects.count() == 1
