@@ -25,7 +25,7 @@ class AdminSessionLimits:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if _is_for_the_admin(request.path) and SESSION_KEY in request.session:
+        if SESSION_KEY in request.session:
             self._check(request)
         return self.get_response(request)
 
@@ -40,10 +40,6 @@ class AdminSessionLimits:
             _end(request, "You were logged out: a login lasts for some hours only.")
         elif now - used >= _WRITTEN_EVERY_SECONDS:
             session[_USED] = now
-
-
-def _is_for_the_admin(path: str) -> bool:
-    return path.startswith("/admin/") and path != "/admin/graphql"
 
 
 def _end(request: HttpRequest, why: str) -> None:

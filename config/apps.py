@@ -1,5 +1,8 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.core.cache import close_caches
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, reset_queries
 
 
 class MoonhookConfig(AppConfig):
@@ -17,6 +20,17 @@ class MoonhookConfig(AppConfig):
 
         follow_tasks()
         count_tasks()
+        _look_after_connections_once()
+
+
+def _look_after_connections_once() -> None:
+    """At the end of a request: what Django does at its beginning too is then done already.
+
+    Nothing is cached, so no cache has connections.
+    """
+    request_started.disconnect(close_old_connections)
+    request_started.disconnect(reset_queries)
+    request_finished.disconnect(close_caches)
 
 
 class MoonhookAdminConfig(AdminConfig):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import secrets
 import tempfile
@@ -29,6 +30,9 @@ class _Env(environ.Env):
 
 
 env = _Env()
+
+# Of control groups, version 2: microseconds in each period, or "max", and the period.
+_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 DEVELOPMENT = "development"
 PRODUCTION = "production"
@@ -65,6 +69,17 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         raise ImproperlyConfigured(
             f"{name} must list networks like 10.1.0.0/16,127.0.0.1/32."
         ) from None
+
+
+def usable_cores(limit_file: Path = _CPU_LIMIT) -> int:
+    """The cores that this process may use: a container's limit counts, a part of a core as one."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = limit_file.read_text().split()
+        return max(1, min(cores, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):
+        # No such file, or "max" for no limit.
+        return cores
 
 
 def required_in_production(name: str, environment: str, hint: str) -> str | None:

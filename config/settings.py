@@ -21,6 +21,7 @@ from config.environment import (
     networks,
     parse_peppers,
     required_in_production,
+    usable_cores,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -101,17 +102,22 @@ MIDDLEWARE = [
     "config.logs.request_context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "config.desk.Desk",
+    "config.http.unavailable.AnswersUnavailable",
+]
+DESK_MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.admin_session_limits.AdminSessionLimits",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
-    "config.http.unavailable.AnswersUnavailable",
 ]
+# They look for these in MIDDLEWARE alone.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002", "security.W003"]
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -198,6 +204,7 @@ _database = DATABASES["default"]
 DATABASE_TIMEOUT_SECONDS = integer("DATABASE_TIMEOUT", 10, minimum=1)
 DATABASE_CONNECT_SECONDS = 5
 if _database["ENGINE"] == "django.db.backends.sqlite3":
+    _database["ENGINE"] = "config.sqlite"
     _database["CONN_MAX_AGE"] = None
     _database["OPTIONS"] = {
         # A transaction that will write takes its lock at once instead of failing half-way.
@@ -213,6 +220,8 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
         "connect_timeout": DATABASE_CONNECT_SECONDS,
         "options": f"-c statement_timeout={DATABASE_TIMEOUT_SECONDS}s"
         " -c idle_in_transaction_session_timeout=60s",
+        # By its first use; the cursors that Django uses for most never do.
+        "prepare_threshold": 0,
         "pool": {
             "min_size": 1,
             "max_size": integer("DATABASE_POOL_SIZE", 20, minimum=1),
@@ -322,7 +331,9 @@ HTTP_ALLOWED_NETWORKS = networks("HTTP_ALLOWED_NETWORKS")
 HTTP_CA_BUNDLE = env.str("HTTP_CA_BUNDLE", default="")
 
 SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
-WEB_WORKERS = integer("WEB_CONCURRENCY", 2, minimum=1)
+# One a core: threads of one process share one core. At least two, so that one may be replaced; at
+# most four unless asked for: each may hold as many connections to PostgreSQL as it has threads.
+WEB_WORKERS = integer("WEB_CONCURRENCY", min(max(2, usable_cores()), 4), minimum=1)
 # More threads than slots: a web worker full of scripts still answers /session.
 WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
 # How long /readyz waits for an answer of what it asks.

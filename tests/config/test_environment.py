@@ -13,6 +13,7 @@ from config.environment import (
     networks,
     parse_peppers,
     required_in_production,
+    usable_cores,
 )
 
 KEY = "ab" * 32
@@ -103,3 +104,19 @@ def test_what_is_no_list_of_numbers_stops_the_start(
 
     with pytest.raises(ImproperlyConfigured, match="WAITS must list whole numbers"):
         integers("WAITS", ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [("max 100000", 4), ("200000 100000", 2), ("150000 100000", 2), ("50000 100000", 1),
+     ("1600000 100000", 4), ("", 4)],
+)  # fmt: skip
+def test_a_containers_limit_counts_as_cores(
+    limit: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+    limit_file = tmp_path / "cpu.max"
+    limit_file.write_text(limit)
+
+    assert usable_cores(limit_file) == expected
+    assert usable_cores(tmp_path / "none") == 4

@@ -50,7 +50,7 @@ def test_secrets_are_moved_and_open_without_the_old_one(
     assert use_of(1, capsys)["is_needed"] is False
     settings.PEPPERS = {2: NEW}
     secret = acme_under_the_old_one.secrets.get()
-    context = context_of(acme_under_the_old_one, "SHOP_KEY")
+    context = context_of(acme_under_the_old_one.pk, "SHOP_KEY")
     assert decrypt(bytes(secret.ciphertext), context) == b"hush"
 
 
