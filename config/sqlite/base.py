@@ -5,13 +5,29 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
+from config.sqlite.writers import Writers, writers_of
 
-class RememberingCursor(base.SQLiteCursorWrapper):
-    """Remembers what became of a statement's placeholders.
+_WRITES = ("INSERT", "UPDATE", "DELETE")
+
+
+class Cursor(base.SQLiteCursorWrapper):
+    """Remembers what became of a statement's placeholders, and writes when it is its turn.
 
     Django looks through the whole text for each ``%s``, every time: for an INSERT of 29 columns
     that takes as long as the INSERT itself.
     """
+
+    database: "DatabaseWrapper"
+
+    def execute(self, query: str, params: Any = None) -> Any:
+        if self.database.is_in_turn or not query.startswith(_WRITES):
+            return super().execute(query, params)
+        # A transaction of its own.
+        self.database.begin_turn()
+        try:
+            return super().execute(query, params)
+        finally:
+            self.database.end_turn()
 
     def convert_query(self, query: str, *, param_names: Any = None) -> str:
         if param_names is not None:
@@ -25,9 +41,52 @@ def _with_question_marks(query: str) -> str:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    def create_cursor(self, name: str | None = None) -> RememberingCursor:
-        return self.connection.cursor(factory=RememberingCursor)
+    # While it is this connection's turn.
+    _writers: Writers | None = None
 
-    def statement_cursor(self) -> RememberingCursor:
+    def create_cursor(self, name: str | None = None) -> Cursor:
+        cursor: Cursor = self.connection.cursor(factory=Cursor)
+        cursor.database = self
+        return cursor
+
+    def statement_cursor(self) -> Cursor:
         """For statements that come again and again, without Django's wrapper."""
         return self.create_cursor()
+
+    @property
+    def is_in_turn(self) -> bool:
+        return self._writers is not None
+
+    def begin_turn(self) -> None:
+        """Waits no longer than SQLite would. Raises ``sqlite3.OperationalError``."""
+        if not self.is_in_memory_db():
+            writers = writers_of(self.settings_dict["NAME"])
+            writers.begin(self.settings_dict["OPTIONS"]["timeout"])
+            self._writers = writers
+
+    def end_turn(self) -> None:
+        if self._writers is not None:
+            writers, self._writers = self._writers, None
+            writers.end()
+
+    def _start_transaction_under_autocommit(self) -> None:
+        with self.wrap_database_errors:
+            self.begin_turn()
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+        except BaseException:
+            self.end_turn()
+            raise
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """What Django calls at the end of a transaction, committed or not."""
+        try:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]
+        finally:
+            self.end_turn()
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]
+        finally:
+            self.end_turn()
