@@ -47,7 +47,7 @@ class CompiledQuery:
     """A query set, good for every database and thread.
 
     Its results are tuples where it says ``values_list``, else instances with what it says in
-    ``select_related``.
+    ``select_related``, ``only`` and ``annotate``.
     """
 
     def __init__(self, query_set: QuerySet[Any, Any]) -> None:
@@ -105,11 +105,14 @@ def _instance_of(compiler: SQLCompiler, alias: str) -> Callable[[list[Any]], Mod
     start, end = places[0], places[-1] + 1
     names = [column.target.attname for column, *_ in select[start:end]]
     populators = get_related_populators(klass_info, select, alias)  # type: ignore[call-arg]
+    annotations = (compiler.annotation_col_map or {}).items()
 
     def instance(row: list[Any]) -> Model:
         made: Model = klass_info["model"].from_db(alias, names, row[start:end])
         for populator in populators:
             populator.populate(row, made)
+        for name, place in annotations:
+            setattr(made, name, row[place])
         return made
 
     return instance

@@ -186,7 +186,6 @@ X_FRAME_OPTIONS = "DENY"
 
 REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "config.http.rest_errors.problem_exception_handler",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.http.negotiation.AlwaysJson",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],

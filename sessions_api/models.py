@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
+from django.utils.functional import cached_property
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
@@ -67,8 +68,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
         if not credentials.is_well_formed(token, credentials.SecretKind.SESSION):
             return None
         digests = credentials.digests(token)
-        live = _live_by_digest(len(digests))
-        session: Session | None = live.first(digests=digests, now=timezone.now())
+        found = _live_by_digest(len(digests)).all(digests=digests, now=timezone.now())
+        if not found:
+            return None
+        session: Session = found[0]
+        if session.device_token_id is not None:
+            session.organisation = _sole_organisation(found)
         return session
 
     def of_organisation(self, organisation: Organisation) -> "SessionQuerySet":
@@ -96,8 +101,36 @@ class SessionQuerySet(models.QuerySet["Session"]):
 def _live_by_digest(number_of_digests: int) -> CompiledQuery:
     digests = parameters("digests", Session._meta.get_field("digest"), number_of_digests)
     now = Parameter("now", Session._meta.get_field("expires_at"))
-    live = Session.objects.live(now).with_owners()
-    return CompiledQuery(live.filter(digest__in=digests).order_by()[:1])
+    live = Session.objects.live(now).with_owners().only(*_PRESENTED)
+    with_organisations = live.annotate(
+        user_organisation_id=F(f"{_USERS_ORGANISATIONS}__id"),
+        user_organisation_name=F(f"{_USERS_ORGANISATIONS}__name"),
+    )
+    return CompiledQuery(with_organisations.filter(digest__in=digests).order_by()[:2])
+
+
+# What the doors look at. No secret's digest is among it, and what a request asks for beyond it
+# is fetched then.
+_PRESENTED = (
+    "created_at",
+    "last_used_at",
+    "expires_at",
+    *(f"api_key__{name}" for name in ("key", "name", "allowed_networks")),
+    *(f"api_key__organisation__{name}" for name in ("name", "is_active")),
+    *(f"device_token__{name}" for name in ("device", "label")),
+    *(f"device_token__user__{name}" for name in ("email", "name", "phone", "is_active")),
+)
+_USERS_ORGANISATIONS = "device_token__user__memberships__organisation"
+
+
+def _sole_organisation(found: "list[Session]") -> Organisation | None:
+    """The only organisation of the user of a session that was found once for each of them."""
+    [session, *others] = found
+    primary_key = session.user_organisation_id  # type: ignore[attr-defined]
+    if others or primary_key is None:
+        return None
+    name = session.user_organisation_name  # type: ignore[attr-defined]
+    return Organisation.from_db(session._state.db, ("id", "name"), (primary_key, name))
 
 
 class Session(models.Model):
@@ -153,7 +186,7 @@ class Session(models.Model):
     def user(self) -> User | None:
         return None if self.device_token is None else self.device_token.user
 
-    @property
+    @cached_property
     def organisation(self) -> Organisation | None:
         """The key's organisation, or the only one of the user."""
         if self.api_key is not None:

@@ -58,4 +58,4 @@ def session_document(session: Session) -> dict[str, Any]:
 
 def rfc3339(moment: datetime) -> str:
     """UTC to the second, with ``Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

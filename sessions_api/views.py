@@ -1,13 +1,13 @@
 """/session: open, look at, end."""
 
+import json
 from http import HTTPStatus
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.errors import RateLimitedError
@@ -31,18 +31,19 @@ class SessionView(APIView):
     http_method_names = ["get", "head", "post", "delete"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A wrong method is answered as such, before anybody is asked who they are."""
+        """A wrong method is answered as such, before anybody is asked who they are.
+
+        All else that REST framework would ask here is settled: there is one representation, sent
+        whatever ``Accept`` says (RFC 9110, 12.5.1), one version, and whoever has a session may.
+        """
         if str(request.method).lower() not in self.http_method_names:
             raise MethodNotAllowed(str(request.method))
-        super().initial(request, *args, **kwargs)
-
-    def perform_authentication(self, request: Request) -> None:
-        """A login needs no session, and ignores one that came along."""
+        # A login needs no session, and ignores one that came along.
         if request.method != "POST":
-            super().perform_authentication(request)
+            self.perform_authentication(request)
 
     @describe_post
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """Opens a session."""
         if is_cross_origin(request._request):
             raise Problem(ProblemCode.CROSS_ORIGIN)
@@ -66,30 +67,36 @@ class SessionView(APIView):
             raise Problem(ProblemCode.INVALID_CREDENTIALS)
         _end_session_of_cookie(request._request)
         document = session_document(opened.session) | {"token": opened.token}
-        response = Response(document, status=HTTPStatus.CREATED)
+        response = _answer(document, HTTPStatus.CREATED)
         remaining = opened.session.expires_at - timezone.now()
         set_cookie(response, opened.token, int(remaining.total_seconds()))
         return response
 
     @describe_get
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         """Shows the presented session; counts as use."""
-        return Response(session_document(_session_of(request)))
+        return _answer(session_document(_session_of(request)))
 
     @describe_delete
-    def delete(self, request: Request) -> Response:
+    def delete(self, request: Request) -> HttpResponse:
         """Ends the presented session."""
         end_session(_session_of(request), origin=origin_of(request._request))
-        response = Response(status=HTTPStatus.NO_CONTENT)
+        response = HttpResponse(status=HTTPStatus.NO_CONTENT)
+        del response["Content-Type"]
         clear_cookie(response)
         return response
 
-    def finalize_response(
-        self, request: Request, response: Response, *args: Any, **kwargs: Any
-    ) -> Response:
-        response = super().finalize_response(request, response, *args, **kwargs)
+    def finalize_response(  # type: ignore[override]
+        self, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        response: HttpResponse = super().finalize_response(*args, **kwargs)
         response["Cache-Control"] = "no-store"
         return response
+
+
+def _answer(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return HttpResponse(body.encode(), content_type="application/json", status=status)
 
 
 def _session_of(request: Request) -> Session:

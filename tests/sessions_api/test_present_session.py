@@ -16,6 +16,7 @@ from accounts.flows.revoke_api_key import revoke_api_key
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from sessions_api.models import Session
+from tests import factories
 from tests.factories import (
     api_key_login,
     bearer,
@@ -51,6 +52,45 @@ def test_a_session_is_shown_without_its_token(client: Client, acme_key: IssuedAp
     assert response.status_code == 200
     assert response["Cache-Control"] == "no-store"
     assert response.json() == opened
+
+
+def leave_all(alice: User) -> None:
+    alice.memberships.all().delete()
+
+
+def stay(alice: User) -> None:
+    pass
+
+
+def join_another(alice: User) -> None:
+    factories.make_organisation("Globex").memberships.create(user=alice)
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"), [(leave_all, None), (stay, "Acme"), (join_another, None)]
+)
+def test_a_device_session_shows_the_only_organisation_of_its_user(
+    alice: User, alice_token: str, change: Callable[[User], None], shown: str | None
+) -> None:
+    change(alice)
+
+    document = get_session(alice_token).json()
+
+    organisation = document["organisation"]
+    assert (organisation and organisation["name"]) == shown
+    assert document["user"]["email"] == "alice@example.com"
+
+
+def test_a_look_at_a_session_is_one_query_and_fetches_no_digest(
+    alice_token: str, acme_token: str, django_assert_num_queries: Any
+) -> None:
+    for token in (alice_token, acme_token):
+        with django_assert_num_queries(1) as statements:
+            assert get_session(token).status_code == 200
+
+        columns = statements[0]["sql"].partition(" FROM ")[0]
+        assert "digest" not in columns
+        assert "password" not in columns
 
 
 def test_the_cookie_presents_the_session_too(client: Client, acme_key: IssuedApiKey) -> None:
