@@ -39,11 +39,6 @@ class Child:
         self._serve = self._operations.serve
         self._state = self._new_state()
 
-    def check_names(self) -> None:
-        """Raises UnexpectedGlobals when a script could reach more or less than it should."""
-        self._state.check_names()
-        self._state = self._new_state()
-
     def send(self, *message: Any) -> None:
         self._channel.sendall(protocol.encode(message))
 

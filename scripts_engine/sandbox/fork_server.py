@@ -12,12 +12,13 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from typing import NoReturn
 
 from scripts_engine.sandbox.child import Child, ParentGone
 from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY, FORK, NUMBER
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.lockdown import lock_down
+from scripts_engine.sandbox.lockdown import LayerMissing, lock_down, seccomp_filter
 from scripts_engine.sandbox.log_area import LogArea, create_area_file
 from scripts_engine.sandbox.operations import Operations
 from scripts_engine.sandbox.protocol import Tag
@@ -29,9 +30,11 @@ _MAX_STATUSES = 1000
 
 
 class ForkServer:
-    def __init__(self, control: socket.socket, prelude: Prelude) -> None:
+    def __init__(self, control: socket.socket, prelude: Prelude, unexpected: str | None) -> None:
+        """`unexpected` is why no child may serve, if so."""
         self._control = control
         self._prelude = prelude
+        self._unexpected = unexpected
         self._statuses: dict[int, int] = {}
         signal.signal(signal.SIGCHLD, self._reap)
 
@@ -51,7 +54,7 @@ class ForkServer:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         pid = os.fork()
         if pid == 0:
-            _become_child(theirs, log_file, self._prelude, os.getppid())
+            self._become_child(theirs, log_file, os.getppid())
         pidfd = os.pidfd_open(pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         descriptors = [ours.fileno(), pidfd, log_file]
@@ -60,6 +63,34 @@ class ForkServer:
         theirs.close()
         os.close(pidfd)
         os.close(log_file)
+
+    def _become_child(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
+        status = 1
+        try:
+            self._serve(channel, log_file, server_pid)
+        except (ParentGone, ConnectionError):
+            status = 0
+        except MemoryError:
+            status = EXIT_OUT_OF_MEMORY
+        finally:
+            # Never back into the loop of the fork server, whatever happened, and no traceback: it
+            # would open source files.
+            os._exit(status)
+
+    def _serve(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        log_area = LogArea(log_file)
+        channel = _keep_only(channel)
+        lock_down(server_pid)
+        child = Child(channel, log_area, self._prelude)
+        if self._unexpected is not None:
+            child.send(Tag.REFUSED, self._unexpected)
+            raise ParentGone
+        child.send(Tag.READY)
+        child.serve_forever()
 
     def _reap(self, _signal: int, _frame: object) -> None:
         while True:
@@ -87,40 +118,6 @@ class ForkServer:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
-def _become_child(
-    channel: socket.socket, log_file: int, prelude: Prelude, server_pid: int
-) -> NoReturn:
-    status = 1
-    try:
-        _serve(channel, log_file, prelude, server_pid)
-    except (ParentGone, ConnectionError):
-        status = 0
-    except MemoryError:
-        status = EXIT_OUT_OF_MEMORY
-    finally:
-        # Never back into the loop of the fork server, whatever happened, and no traceback: it
-        # would open source files.
-        os._exit(status)
-
-
-def _serve(channel: socket.socket, log_file: int, prelude: Prelude, server_pid: int) -> NoReturn:
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    log_area = LogArea(log_file)
-    channel = _keep_only(channel)
-    lock_down(server_pid)
-    child = Child(channel, log_area, prelude)
-    try:
-        child.check_names()
-    except UnexpectedGlobals as error:
-        child.send(Tag.REFUSED, str(error))
-        raise ParentGone from error
-    child.send(Tag.READY)
-    child.serve_forever()
-
-
 def _keep_only(channel: socket.socket) -> socket.socket:
     """Close every descriptor but the channel, which becomes number 3; 0 to 2 are /dev/null."""
     # The null device first: it may itself be number 3.
@@ -134,14 +131,26 @@ def _keep_only(channel: socket.socket) -> socket.socket:
     return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL_DESCRIPTOR)
 
 
-def _warm_up(prelude: Prelude) -> None:
-    """Run once what every child will run, so that its pages are shared and its imports done."""
+def _warm_up(prelude: Prelude) -> str | None:
+    """Does once what every child will do, so that its pages are shared and its imports done.
+
+    Answers what a script could reach more or less than it should, in the same state that every
+    child makes of this prelude.
+    """
     log_file = create_area_file()
     operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
     os.close(log_file)
     state = LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
     state.run(source, b"warm-up", False, *Limits().as_run_arguments())
+    # A child without this layer says so itself.
+    with suppress(LayerMissing):
+        seccomp_filter()
+    try:
+        LuaState(prelude, operations.serve, Limits().lua_memory_bytes).check_names()
+    except UnexpectedGlobals as error:
+        return str(error)
+    return None
 
 
 def main(control_descriptor: int) -> None:
@@ -153,7 +162,7 @@ def main(control_descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_descriptor)
     prelude = compile_prelude()
-    _warm_up(prelude)
+    unexpected = _warm_up(prelude)
     gc.collect()
     gc.freeze()
-    ForkServer(control, prelude).serve_forever()
+    ForkServer(control, prelude, unexpected).serve_forever()

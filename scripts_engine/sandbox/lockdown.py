@@ -13,6 +13,7 @@ import resource
 import signal
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 
 try:
     import pyseccomp
@@ -132,11 +133,25 @@ def require_seccomp() -> None:
         raise LayerMissing(_seccomp_missing)
 
 
+@cache
+def seccomp_filter() -> pyseccomp.SyscallFilter:
+    """Raises LayerMissing. Made once, for whoever is forked later: it takes longest of all."""
+    require_seccomp()
+    allow_list = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
+    for name in ALLOWED_SYSCALLS:
+        # "time" exists on some architectures only.
+        if _exists(name):
+            allow_list.add_rule(pyseccomp.ALLOW, name)
+    no_exec = pyseccomp.Arg(2, pyseccomp.MASKED_EQ, PROT_EXEC, 0)
+    for name in MEMORY_SYSCALLS:
+        allow_list.add_rule(pyseccomp.ALLOW, name, no_exec)
+    return allow_list
+
+
 def restrict_with_seccomp() -> None:
     """Kill the process at any system call that is not on the list."""
-    require_seccomp()
     try:
-        _build_filter().load()
+        seccomp_filter().load()
     except OSError as error:
         raise LayerMissing(f"refused by the kernel ({error})") from error
 
@@ -171,18 +186,6 @@ def get_pdeathsig() -> int:
     value = ctypes.c_int()
     _libc.prctl(PR_GET_PDEATHSIG, ctypes.byref(value), 0, 0, 0)
     return value.value
-
-
-def _build_filter() -> pyseccomp.SyscallFilter:
-    allow_list = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
-    for name in ALLOWED_SYSCALLS:
-        # "time" exists on some architectures only.
-        if _exists(name):
-            allow_list.add_rule(pyseccomp.ALLOW, name)
-    no_exec = pyseccomp.Arg(2, pyseccomp.MASKED_EQ, PROT_EXEC, 0)
-    for name in MEMORY_SYSCALLS:
-        allow_list.add_rule(pyseccomp.ALLOW, name, no_exec)
-    return allow_list
 
 
 def _exists(syscall: str) -> bool:

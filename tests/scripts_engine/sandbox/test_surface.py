@@ -1,4 +1,4 @@
-"""What a script can reach, audited in every child."""
+"""What a script can reach, audited before any child may serve."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox import runtime
+from scripts_engine.sandbox import fork_client, runtime
+from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
 from scripts_engine.sandbox.runtime import LuaState, UnexpectedGlobals, compile_prelude
 
 
@@ -50,6 +52,31 @@ def test_any_other_name_fails_the_audit(prelude_copy, addition, name):
     with pytest.raises(UnexpectedGlobals, match="unexpected: ") as refusal:
         audit(prelude_copy)
     assert name in str(refusal.value)
+
+
+# The fork server as the worker starts it, with the prelude of another folder.
+START_WITH_PRELUDE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from scripts_engine.sandbox import fork_server, runtime
+fork_server.compile_prelude = lambda: runtime.compile_prelude(Path(%r))
+fork_server.main(int(sys.argv[2]))
+"""
+
+
+def test_no_child_serves_with_a_name_too_many(prelude_copy, monkeypatch):
+    chunk = prelude_copy / "globals.lua"
+    chunk.write_text(f"{chunk.read_text()}\nsurprise = 1\n")
+    monkeypatch.setattr(fork_client, "_START", START_WITH_PRELUDE % str(prelude_copy))
+    pool = SandboxPool(size=1)
+    try:
+        for _ in range(2):
+            with pytest.raises(SandboxUnavailable, match=r"refuses to serve.*surprise number"):
+                pool.run("acme", Job(source=b"return 1", chunk_name="script", params={}))
+        assert pool.stats().children == 0
+    finally:
+        pool.close()
 
 
 def test_every_chunk_of_the_folder_is_loaded_by_somebody():
