@@ -330,6 +330,8 @@ HTTP_ALLOWED_NETWORKS = networks("HTTP_ALLOWED_NETWORKS")
 HTTP_CA_BUNDLE = env.str("HTTP_CA_BUNDLE", default="")
 
 SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
+# A process serves one organisation: those beyond the slots wait for their organisation's next call.
+SANDBOX_PROCESSES = integer("SANDBOX_PROCESSES", 2 * SANDBOX_SLOTS, minimum=SANDBOX_SLOTS)
 # One a core: threads of one process share one core. At least two, so that one may be replaced; at
 # most four unless asked for: each may hold as many connections to PostgreSQL as it has threads.
 WEB_WORKERS = integer("WEB_CONCURRENCY", min(max(2, usable_cores()), 4), minimum=1)

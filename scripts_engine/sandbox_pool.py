@@ -11,6 +11,10 @@ from scripts_engine.sandbox_metrics import SandboxMetrics
 
 @cache
 def sandbox_pool() -> SandboxPool:
-    pool = SandboxPool(size=settings.SANDBOX_SLOTS, observer=SandboxMetrics())
+    pool = SandboxPool(
+        size=settings.SANDBOX_SLOTS,
+        processes=settings.SANDBOX_PROCESSES,
+        observer=SandboxMetrics(),
+    )
     atexit.register(pool.close)
     return pool

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from scripts_engine.sandbox import protocol
+from scripts_engine.sandbox.free_memory import give_back_memory
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.operations import Answer, Operations
@@ -19,6 +20,8 @@ from scripts_engine.sandbox.runtime import LuaError, LuaMemoryError, LuaState, P
 MEMORY_RESERVE_BYTES = 256 * 1024
 # Until a run says what it may use.
 LUA_MEMORY_BYTES = Limits().lua_memory_bytes
+# Beyond that, what a run leaves behind is given back, and not kept for a next one.
+LARGE_BYTES = 1024 * 1024
 
 
 class ParentGone(Exception):
@@ -53,9 +56,7 @@ class Child:
             else:
                 raise ProtocolError(f"unexpected frame {tag}")
             self.send(Tag.DONE, time.process_time(), *answer)
-            # First drop the old one, whose memory may be needed.
-            del self._state
-            self._state = self._new_state()
+            self._renew_state()
 
     def _run(
         self,
@@ -100,6 +101,14 @@ class Child:
             if not self._reader.receive_from(self._channel):
                 raise ParentGone
         return message
+
+    def _renew_state(self) -> None:
+        was_large = self._state.memory_bytes > LARGE_BYTES
+        # First drop the old one, whose memory may be needed.
+        del self._state
+        if was_large:
+            give_back_memory()
+        self._state = self._new_state()
 
     def _new_state(self) -> LuaState:
         return LuaState(self._prelude, self._serve, LUA_MEMORY_BYTES)

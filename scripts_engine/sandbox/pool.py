@@ -83,15 +83,22 @@ class SandboxPool:
         self,
         *,
         size: int = 8,
+        processes: int | None = None,
         tenant_share: int | None = None,
         queue_seconds: float = 1.0,
         runs_per_child: int = 1000,
         observer: PoolObserver | None = None,
     ) -> None:
-        """`tenant_share` is half of the slots, at least one, unless given."""
+        """At most `size` scripts run at once, in at most `processes`: as many, unless given.
+
+        `tenant_share` is half of the slots, at least one, unless given.
+        """
         if size < 1:
             raise ValueError("a pool needs at least one slot")
+        if processes is not None and processes < size:
+            raise ValueError("a pool needs a process for each slot")
         self._size = size
+        self._processes = processes or size
         self._tenant_share = tenant_share or max(1, size // 2)
         self._queue_seconds = queue_seconds
         self._runs_per_child = runs_per_child
@@ -306,12 +313,12 @@ class SandboxPool:
             return self._warm.take(tenant)
 
     def _spawn(self, tenant: str) -> ChildProcess:
-        """A new child, in place of the one unused longest when the pool is full.
+        """A new child, in place of the one unused longest when there are as many as may be.
 
         Raises SandboxUnavailable.
         """
         with self._lock:
-            oldest = self._warm.take_oldest() if self._children >= self._size else None
+            oldest = self._warm.take_oldest() if self._children >= self._processes else None
             self._children += 1
         if oldest:
             self._part(oldest, "evicted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,12 @@ def state_and_parent(pid: int) -> tuple[str, int]:
 
 def is_running(pid: int) -> bool:
     return state_and_parent(pid)[0] not in ("Z", "X", "")
+
+
+def resident_kilobytes(pid: int) -> int:
+    """Pages that it shares with others are among them."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
 
 
 def descriptors_of(pid: int) -> int:

@@ -13,7 +13,7 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 from .conftest import run_in
-from .processes import children_of, is_running, wait_until
+from .processes import children_of, is_running, resident_kilobytes, wait_until
 
 REMEMBER = "local old = seen or 'fresh'\nseen = 'seen'\nreturn old"
 SLOW = "while true do end"
@@ -53,6 +53,48 @@ def test_the_tenant_unused_longest_gives_up_its_child(new_pool):
     assert pool.stats().spawned == 3
     run_in(pool, "return 1", tenant="globex")
     assert pool.stats().spawned == 4
+
+
+def test_more_tenants_than_slots_keep_their_children(new_pool):
+    pool = new_pool(size=2, processes=3)
+    for tenant in ("acme", "globex", "initech") * 3:
+        run_in(pool, "return 1", tenant=tenant)
+    assert (pool.stats().spawned, pool.stats().children, pool.stats().idle) == (3, 3, 3)
+    run_in(pool, "return 1", tenant="umbrella")
+    assert (pool.stats().spawned, pool.stats().children, pool.stats().evicted) == (4, 3, 1)
+
+
+def test_no_more_scripts_run_at_once_for_more_processes(new_pool):
+    pool = new_pool(size=1, processes=4, queue_seconds=0.05)
+    with ThreadPoolExecutor(1) as executor:
+        slow = executor.submit(run_in, pool, SLOW, limits=Limits(wall_seconds=1))
+        wait_until(lambda: pool.stats().busy == 1)
+        with pytest.raises(SandboxBusy):
+            run_in(pool, "return 1", tenant="globex")
+        slow.result()
+
+
+def test_a_slot_without_a_process_is_refused(new_pool):
+    with pytest.raises(ValueError, match="a process for each slot"):
+        new_pool(size=2, processes=1)
+
+
+@pytest.mark.parametrize(
+    "hoard",
+    [
+        "local t = {} for i = 1, 400000 do t[i] = {i} end",
+        "local t = {} for i = 1, 300000 do t[i] = 'abc' .. i end",
+        "local t = {} for i = 1, 40 do t[i] = ('x'):rep(1000000) .. i end",
+    ],
+)
+def test_an_idle_child_keeps_nothing_of_what_a_run_used(new_pool, hoard):
+    pool = new_pool(size=1)
+    run_in(pool, "return 1")
+    [child] = children_of(pool.fork_server_pid())
+    before = resident_kilobytes(child)
+    assert run_in(pool, f"{hoard} return 'done'").reply.body == b"done"
+    wait_until(lambda: resident_kilobytes(child) < before + 8 * 1024)
+    assert pool.stats().spawned == 1
 
 
 def test_a_child_is_replaced_after_its_last_run(new_pool):
