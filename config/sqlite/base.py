@@ -1,5 +1,6 @@
 """What ``ENGINE`` names."""
 
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,7 @@ class Cursor(base.SQLiteCursorWrapper):
     database: "DatabaseWrapper"
 
     def execute(self, query: str, params: Any = None) -> Any:
-        if self.database.is_in_turn or not query.startswith(_WRITES):
+        if self.connection.in_transaction or not query.startswith(_WRITES):
             return super().execute(query, params)
         # A transaction of its own.
         self.database.begin_turn()
@@ -53,15 +54,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """For statements that come again and again, without Django's wrapper."""
         return self.create_cursor()
 
-    @property
-    def is_in_turn(self) -> bool:
-        return self._writers is not None
-
     def begin_turn(self) -> None:
-        """Waits no longer than SQLite would. Raises ``sqlite3.OperationalError``."""
-        if not self.is_in_memory_db():
-            writers = writers_of(self.settings_dict["NAME"])
-            writers.begin(self.settings_dict["OPTIONS"]["timeout"])
+        """Waits for its turn, if it may, and for no longer than one may wait."""
+        is_in_main_thread = threading.get_ident() == threading.main_thread().ident
+        if is_in_main_thread or self._writers is not None or self.is_in_memory_db():
+            return
+        writers = writers_of(self.settings_dict["NAME"])
+        if writers.begin():
             self._writers = writers
 
     def end_turn(self) -> None:
@@ -70,8 +69,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             writers.end()
 
     def _start_transaction_under_autocommit(self) -> None:
-        with self.wrap_database_errors:
-            self.begin_turn()
+        self.begin_turn()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         except BaseException:

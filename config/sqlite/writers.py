@@ -1,48 +1,65 @@
 """The writers of a database take turns.
 
 SQLite lets one write at a time. Whoever comes meanwhile asks again after pauses that grow to a
-tenth of a second, and may find somebody else there each time; whoever queues here is woken. It is
-a courtesy: what keeps writers apart is SQLite's own lock.
+tenth of a second, and may find somebody else there each time; whoever queues here comes next. It
+is a courtesy: what keeps writers apart is SQLite's own lock, and who cannot queue goes on to it.
 """
 
 import fcntl
 import os
-import sqlite3
 import threading
+import time
+
+# Between two looks whether another process is still at it.
+PAUSE_SECONDS = 0.001
 
 
 class Writers:
-    """Those of one process among themselves, and whose turn it is with those of others."""
+    """Those of one process among themselves, and one of them with those of other processes."""
+
+    # Then it asks SQLite all the same, which has a patience of its own.
+    patience_seconds = 1.0
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._turn = threading.Lock()
         self._file: int | None = None
 
-    def begin(self, patience_seconds: float) -> None:
-        """Waits for its turn. Raises ``sqlite3.OperationalError``, as SQLite does.
+    def begin(self) -> bool:
+        """Whether its turn has come in time; then it must ``end``.
 
-        One of each process waits for the other processes, for as long as it takes.
+        Not for the main thread: an exception that a signal raises there could come between.
         """
-        if not self._turn.acquire(timeout=patience_seconds):
-            raise sqlite3.OperationalError("database is locked")
+        deadline = time.monotonic() + self.patience_seconds
+        if not self._turn.acquire(timeout=self.patience_seconds):
+            return False
         try:
-            self._wait_for_other_processes()
-        except BaseException as error:
+            while not self._is_ahead_of_other_processes():
+                if time.monotonic() >= deadline:
+                    self._turn.release()
+                    return False
+                time.sleep(PAUSE_SECONDS)
+        except OSError:
+            # Where there can be no such file there is no queue.
             self._turn.release()
-            if isinstance(error, OSError):
-                raise sqlite3.OperationalError(str(error)) from error
-            raise
-
-    def _wait_for_other_processes(self) -> None:
-        if self._file is None:
-            self._file = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+            return False
+        return True
 
     def end(self) -> None:
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._turn.release()
+        try:
+            if self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        finally:
+            self._turn.release()
+
+    def _is_ahead_of_other_processes(self) -> bool:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 _by_database: dict[str, Writers] = {}

@@ -20,8 +20,8 @@ from scripts_engine.sandbox.runtime import LuaError, LuaMemoryError, LuaState, P
 MEMORY_RESERVE_BYTES = 256 * 1024
 # Until a run says what it may use.
 LUA_MEMORY_BYTES = Limits().lua_memory_bytes
-# Beyond that, what a run leaves behind is given back, and not kept for a next one.
-LARGE_BYTES = 1024 * 1024
+# CPU time in which a run can hardly use much memory; a longer one may have had, and dropped, any.
+SHORT_RUN_SECONDS = 0.002
 
 
 class ParentGone(Exception):
@@ -41,6 +41,7 @@ class Child:
         self._operations = Operations(log_area, self._call_host, prelude.later)
         self._serve = self._operations.serve
         self._state = self._new_state()
+        self._cpu_seconds = time.process_time()
 
     def send(self, *message: Any) -> None:
         self._channel.sendall(protocol.encode(message))
@@ -55,8 +56,14 @@ class Child:
                 answer = self._check(*fields)
             else:
                 raise ProtocolError(f"unexpected frame {tag}")
-            self.send(Tag.DONE, time.process_time(), *answer)
-            self._renew_state()
+            cpu_seconds = time.process_time()
+            self.send(Tag.DONE, cpu_seconds, *answer)
+            # First drop the old one, whose memory may be needed.
+            del self._state
+            if cpu_seconds - self._cpu_seconds > SHORT_RUN_SECONDS:
+                give_back_memory()
+            self._state = self._new_state()
+            self._cpu_seconds = time.process_time()
 
     def _run(
         self,
@@ -101,14 +108,6 @@ class Child:
             if not self._reader.receive_from(self._channel):
                 raise ParentGone
         return message
-
-    def _renew_state(self) -> None:
-        was_large = self._state.memory_bytes > LARGE_BYTES
-        # First drop the old one, whose memory may be needed.
-        del self._state
-        if was_large:
-            give_back_memory()
-        self._state = self._new_state()
 
     def _new_state(self) -> LuaState:
         return LuaState(self._prelude, self._serve, LUA_MEMORY_BYTES)

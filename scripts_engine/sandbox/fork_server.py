@@ -144,7 +144,7 @@ def _warm_up(prelude: Prelude) -> str | None:
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
     state.run(source, b"warm-up", False, *Limits().as_run_arguments())
     # A child without this layer says so itself.
-    with suppress(LayerMissing):
+    with suppress(LayerMissing, OSError):
         seccomp_filter()
     try:
         LuaState(prelude, operations.serve, Limits().lua_memory_bytes).check_names()

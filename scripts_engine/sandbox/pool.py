@@ -318,6 +318,8 @@ class SandboxPool:
         Raises SandboxUnavailable.
         """
         with self._lock:
+            if self._is_closed:
+                raise SandboxUnavailable("the sandbox is closed")
             oldest = self._warm.take_oldest() if self._children >= self._processes else None
             self._children += 1
         if oldest:

@@ -94,11 +94,6 @@ class LuaState:
     def check_syntax(self, source: bytes, chunk_name: bytes) -> Any:
         return self._call(b"check_syntax", source, chunk_name)
 
-    @property
-    def memory_bytes(self) -> int:
-        """What it uses now, its garbage too."""
-        return int(self._lua.get_memory_used(total=True))
-
     def limit_memory(self, memory_bytes: int) -> None:
         self._lua.set_max_memory(memory_bytes)
 

@@ -6,10 +6,13 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from scripts_engine.sandbox.layers import active_layers
 from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.lockdown import LayerName
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
 from .conftest import run_in
@@ -84,7 +87,9 @@ def test_a_slot_without_a_process_is_refused(new_pool):
     [
         "local t = {} for i = 1, 400000 do t[i] = {i} end",
         "local t = {} for i = 1, 300000 do t[i] = 'abc' .. i end",
-        "local t = {} for i = 1, 40 do t[i] = ('x'):rep(1000000) .. i end",
+        # Dropped and collected before the end.
+        "do local t = {} for i = 1, 400000 do t[i] = {i} end end "
+        "for i = 1, 3000000 do local x = {} end",
     ],
 )
 def test_an_idle_child_keeps_nothing_of_what_a_run_used(new_pool, hoard):
@@ -231,6 +236,27 @@ def test_one_slot_is_everybodys_share_of_a_pool_of_one(new_pool):
     assert new_pool(size=1).stats().tenant_share == 1
     assert new_pool(size=8).stats().tenant_share == 4
     assert new_pool(size=8, tenant_share=2).stats().tenant_share == 2
+
+
+def test_every_child_is_under_the_filter(new_pool):
+    pool = new_pool()
+    for tenant in ("acme", "globex"):
+        run_in(pool, "return 1", tenant=tenant)
+    [seccomp] = [layer for layer in active_layers() if layer.name == LayerName.SECCOMP]
+    children = children_of(pool.fork_server_pid())
+    assert len(children) == 2
+    for child in children:
+        status = Path(f"/proc/{child}/status").read_text()
+        assert ("Seccomp:\t2\n" in status) == seccomp.is_active
+        assert "NoNewPrivs:\t1\n" in status
+
+
+def test_a_full_pool_refuses_once_it_is_closed(new_pool):
+    pool = new_pool(size=1)
+    run_in(pool, "return 1")
+    pool.close()
+    with pytest.raises(SandboxUnavailable, match="closed"):
+        run_in(pool, "return 1", tenant="globex")
 
 
 def test_a_closed_pool_ends_its_processes_and_refuses(new_pool):
