@@ -143,7 +143,7 @@ def _warm_up(prelude: Prelude) -> str | None:
     state = LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
     state.run(source, b"warm-up", False, *Limits().as_run_arguments())
-    # A child without this layer says so itself.
+    # Where there is none, children go on without it, as without any other layer.
     with suppress(LayerMissing, OSError):
         seccomp_filter()
     try:
