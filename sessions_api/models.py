@@ -97,18 +97,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.live().filter(device_token__user=user)
 
 
-@lru_cache(maxsize=16)
-def _live_by_digest(number_of_digests: int) -> CompiledQuery:
-    digests = parameters("digests", Session._meta.get_field("digest"), number_of_digests)
-    now = Parameter("now", Session._meta.get_field("expires_at"))
-    live = Session.objects.live(now).with_owners().only(*_PRESENTED)
-    with_organisations = live.annotate(
-        user_organisation_id=F(f"{_USERS_ORGANISATIONS}__id"),
-        user_organisation_name=F(f"{_USERS_ORGANISATIONS}__name"),
-    )
-    return CompiledQuery(with_organisations.filter(digest__in=digests).order_by()[:2])
-
-
 # What the doors look at. No secret's digest is among it, and what a request asks for beyond it
 # is fetched then.
 _PRESENTED = (
@@ -121,6 +109,18 @@ _PRESENTED = (
     *(f"device_token__user__{name}" for name in ("email", "name", "phone", "is_active")),
 )
 _USERS_ORGANISATIONS = "device_token__user__memberships__organisation"
+
+
+@lru_cache(maxsize=16)
+def _live_by_digest(number_of_digests: int) -> CompiledQuery:
+    digests = parameters("digests", Session._meta.get_field("digest"), number_of_digests)
+    now = Parameter("now", Session._meta.get_field("expires_at"))
+    live = Session.objects.live(now).with_owners().only(*_PRESENTED)
+    with_organisations = live.annotate(
+        user_organisation_id=F(f"{_USERS_ORGANISATIONS}__id"),
+        user_organisation_name=F(f"{_USERS_ORGANISATIONS}__name"),
+    )
+    return CompiledQuery(with_organisations.filter(digest__in=digests).order_by()[:2])
 
 
 def _sole_organisation(found: "list[Session]") -> Organisation | None:

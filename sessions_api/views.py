@@ -1,10 +1,9 @@
 """/session: open, look at, end."""
 
-import json
 from http import HTTPStatus
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -22,6 +21,8 @@ from sessions_api.models import Credential, Session
 from sessions_api.openapi import describe_delete, describe_get, describe_post
 from sessions_api.presented import clear_cookie, cookie_name, set_cookie
 from sessions_api.serializers import OpenSessionSerializer, session_document
+
+_JSON = {"ensure_ascii": False, "separators": (",", ":")}
 
 
 class SessionView(APIView):
@@ -95,8 +96,7 @@ class SessionView(APIView):
 
 
 def _answer(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return HttpResponse(body.encode(), content_type="application/json", status=status)
+    return JsonResponse(document, status=status, json_dumps_params=_JSON)
 
 
 def _session_of(request: Request) -> Session:

@@ -1,24 +1,15 @@
 import uuid
-from functools import cache
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 
-from accounts.compiled_query import CompiledQuery, Parameter
 from accounts.email_address import MAX_LENGTH, canonical_email, validate_typed_email
 from accounts.models.activation import Activation
 from accounts.models.organisation import Organisation
 from accounts.phone_number import canonical_phone, validate_phone
 from accounts.plain_text import validate_plain_text
-
-
-@cache
-def _two_organisations() -> CompiledQuery:
-    """Of a user, at most two."""
-    of_user = Organisation.objects.filter(users=Parameter("user", models.UUIDField()))
-    return CompiledQuery(of_user.order_by()[:2])
 
 
 class UserQuerySet(models.QuerySet["User"]):
@@ -155,7 +146,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
 
     def sole_organisation(self) -> Organisation | None:
         """The only organisation of the user; ``None`` where there is none or are several."""
-        organisations = _two_organisations().all(user=self.pk)
+        organisations = list(self.organisations.all()[:2])
         return organisations[0] if len(organisations) == 1 else None
 
     def is_without_active_organisation(self) -> bool:

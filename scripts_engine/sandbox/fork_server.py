@@ -131,26 +131,30 @@ def _keep_only(channel: socket.socket) -> socket.socket:
     return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL_DESCRIPTOR)
 
 
-def _warm_up(prelude: Prelude) -> str | None:
-    """Does once what every child will do, so that its pages are shared and its imports done.
-
-    Answers what a script could reach more or less than it should, in the same state that every
-    child makes of this prelude.
-    """
-    log_file = create_area_file()
-    operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
-    os.close(log_file)
-    state = LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
+def _warm_up(prelude: Prelude) -> None:
+    """Does once what every child will do, so that its pages are shared and its imports done."""
+    state = _new_state(prelude)
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
     state.run(source, b"warm-up", False, *Limits().as_run_arguments())
     # Where there is none, children go on without it, as without any other layer.
     with suppress(LayerMissing, OSError):
         seccomp_filter()
+
+
+def _unexpected_names(prelude: Prelude) -> str | None:
+    """What a script could reach more or less than it should, in every state of this prelude."""
     try:
-        LuaState(prelude, operations.serve, Limits().lua_memory_bytes).check_names()
+        _new_state(prelude).check_names()
     except UnexpectedGlobals as error:
         return str(error)
     return None
+
+
+def _new_state(prelude: Prelude) -> LuaState:
+    log_file = create_area_file()
+    operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
+    os.close(log_file)
+    return LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
 
 
 def main(control_descriptor: int) -> None:
@@ -162,7 +166,8 @@ def main(control_descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_descriptor)
     prelude = compile_prelude()
-    unexpected = _warm_up(prelude)
+    _warm_up(prelude)
+    unexpected = _unexpected_names(prelude)
     gc.collect()
     gc.freeze()
     ForkServer(control, prelude, unexpected).serve_forever()
