@@ -1,6 +1,7 @@
 """What images and units promise: as much time to stop as a node takes, and no more rights."""
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from config.supervisor import STOP_GRACE_SECONDS
+from scripts_engine.attacks.suite import attacks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -74,3 +76,30 @@ def test_neither_secrets_nor_history_get_into_an_image() -> None:
     ignored = (ROOT / ".dockerignore").read_text().split()
 
     assert {".git", "deploy", "var", ".venv"} <= set(ignored)
+
+
+def is_ignored(path: Path) -> bool:
+    """As Docker reads .dockerignore: a pattern names a path from the root, with its contents."""
+    name = path.relative_to(ROOT).as_posix()
+    return any(
+        fnmatch(name, start) or fnmatch(name, f"{start}/*")
+        for line in (ROOT / ".dockerignore").read_text().split()
+        for start in ({line, line.removeprefix("**/")} if line.startswith("**/") else {line})
+    )
+
+
+def test_the_image_holds_all_that_check_sandbox_tries() -> None:
+    instructions = (ROOT / "Dockerfile").read_text().splitlines()
+    command = ROOT / "scripts_engine/management/commands/check_sandbox.py"
+    suite = list((ROOT / "scripts_engine/attacks").rglob("*.lua"))
+
+    assert is_ignored(ROOT / "tests/conftest.py")
+    assert [path for path in (command, *suite) if is_ignored(path)] == []
+    assert len(suite) >= len(attacks()) >= 152
+    assert {"COPY . .", "COPY --from=build /app /app"} <= set(instructions)
+
+
+def test_the_number_of_attacks_in_the_documentation_is_right() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+
+    assert re.findall(r"with (\d+) attacks", page) == [str(len(attacks()))]

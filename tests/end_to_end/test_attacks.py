@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts_engine.attack_suite import DIRECTORY, Attack, attacks
+from scripts_engine.attacks.suite import HOST_SCRIPTS, Attack, attacks
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call, graphql, machine_token
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 # Without its host, a script finds no http, store and secrets; here it has them.
 ATTACKS = [
     *(attack for attack in attacks() if not attack.name.startswith("host_")),
-    *attacks(DIRECTORY / "host"),
+    *attacks(HOST_SCRIPTS),
 ]
 STATUS = {
     "succeeded": "Succeeded",

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import override_settings
 
-from scripts_engine import attack_suite, lockdown_policy
+from scripts_engine import lockdown_policy
+from scripts_engine.attacks import suite as attack_suite
 from scripts_engine.management.commands import check_sandbox
 from scripts_engine.sandbox.layers import Layer
 
@@ -20,7 +22,7 @@ NO_LANDLOCK = Layer(name="landlock", is_active=False, detail="the kernel has non
 def suite_of(directory: Path, **sources: str) -> list[attack_suite.Attack]:
     for name, source in sources.items():
         (directory / f"{name}.lua").write_text(source)
-    return list(attack_suite.attacks(directory))
+    return attack_suite.attacks(directory)
 
 
 def test_the_report_names_layers_and_attacks(
@@ -54,6 +56,25 @@ def test_an_attack_that_gets_through_fails_the_report(
     assert ended.value.code == 1
     assert "FAIL through" in output.getvalue()
     assert "0 of 1 attacks" in output.getvalue()
+
+
+@pytest.mark.parametrize("folder", ["empty", "missing"])
+def test_a_suite_without_attacks_fails_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(check_sandbox, "attacks", lambda: attack_suite.attacks(tmp_path / folder))
+    output = StringIO()
+
+    with pytest.raises(CommandError, match="No attack was tried") as ended:
+        call_command("check_sandbox", stdout=output)
+    assert ended.value.returncode == 1
+    assert "attacks ended as they must" not in output.getvalue()
+
+    output = StringIO()
+    with pytest.raises(CommandError, match="No attack was tried"):
+        call_command("check_sandbox", "--json", stdout=output)
+    assert json.loads(output.getvalue())["attacks"] == []
 
 
 def test_without_seccomp_production_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

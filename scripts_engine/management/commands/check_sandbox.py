@@ -4,11 +4,12 @@ import json
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from scripts_engine.attack_suite import attacks, text_of
+from scripts_engine.attacks.suite import Attack, NoAttacks, attacks, text_of
 from scripts_engine.sandbox.layers import active_layers
 from scripts_engine.sandbox.pool import SandboxPool
 
@@ -25,7 +26,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self._is_quiet = options["json"]
-        report = {"layers": self._try_layers(), "attacks": self._try_attacks()}
+        layers = self._try_layers()
+        try:
+            suite = attacks()
+        except NoAttacks as error:
+            if options["json"]:
+                self.stdout.write(
+                    json.dumps({"layers": layers, "attacks": [], "error": str(error)})
+                )
+            raise CommandError(f"No attack was tried: {error}.") from error
+        report = {"layers": layers, "attacks": self._try_attacks(suite)}
         failed = [attack for attack in report["attacks"] if not attack["asExpected"]]
         if options["json"]:
             self.stdout.write(json.dumps(report))
@@ -45,14 +55,14 @@ class Command(BaseCommand):
             for layer in layers
         ]
 
-    def _try_attacks(self) -> list[dict[str, Any]]:
+    def _try_attacks(self, suite: Sequence[Attack]) -> list[dict[str, Any]]:
         pool = SandboxPool(size=2)
         try:
-            return [self._try_attack(pool, attack) for attack in attacks()]
+            return [self._try_attack(pool, attack) for attack in suite]
         finally:
             pool.close()
 
-    def _try_attack(self, pool: SandboxPool, attack: Any) -> dict[str, Any]:
+    def _try_attack(self, pool: SandboxPool, attack: Attack) -> dict[str, Any]:
         started = time.monotonic()
         outcome = attack.run(pool, _TENANT)
         seconds = time.monotonic() - started

@@ -1,15 +1,15 @@
-"""Every script of tests/attacks, with the outcome that its first line expects."""
+"""Every script of the attack suite, with the outcome that its first line expects."""
 
 from __future__ import annotations
 
 import pytest
 
-from scripts_engine.attack_suite import Attack, attacks, text_of
+from scripts_engine.attacks.suite import Attack, attacks, text_of
 from scripts_engine.sandbox.pool import SandboxPool
 
 from .conftest import run_in
 
-ATTACKS = list(attacks())
+ATTACKS = attacks()
 
 
 @pytest.fixture(scope="module")

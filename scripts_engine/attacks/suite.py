@@ -6,7 +6,6 @@ The first line of each says how it must end, the second may set limits:
     -- limits: wall=0.3 cpu=1
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,13 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.outcome import Outcome
 from scripts_engine.sandbox.pool import SandboxPool
 
-DIRECTORY = Path(__file__).resolve().parent.parent / "tests" / "attacks"
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+# Those that need http, store and secrets; without a host, a script finds none of them.
+HOST_SCRIPTS = SCRIPTS / "host"
+
+
+class NoAttacks(Exception):
+    """The folder of the attacks is empty or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +55,19 @@ def text_of(outcome: Outcome) -> str:
     return "" if outcome.reply is None else outcome.reply.body.decode("utf-8", "replace")
 
 
-def attacks(directory: Path = DIRECTORY) -> Iterator[Attack]:
-    """The suite, by name; empty where the tests are not installed."""
-    for path in sorted(directory.glob("*.lua")):
-        source = path.read_text()
-        first, second = [*source.splitlines(), ""][:2]
-        kind, _, text = first.removeprefix("-- expect: ").partition(": ")
-        yield Attack(path.stem, source, kind, text, _limits(second))
+def attacks(directory: Path = SCRIPTS) -> list[Attack]:
+    """The attacks of a folder, by name. Raises NoAttacks."""
+    found = [_attack(path) for path in sorted(directory.glob("*.lua"))]
+    if not found:
+        raise NoAttacks(f"no attacks in {directory}")
+    return found
+
+
+def _attack(path: Path) -> Attack:
+    source = path.read_text()
+    first, second = [*source.splitlines(), ""][:2]
+    kind, _, text = first.removeprefix("-- expect: ").partition(": ")
+    return Attack(path.stem, source, kind, text, _limits(second))
 
 
 def _limits(line: str) -> Limits:

@@ -1,0 +1,1 @@
+"""Attacks on the sandbox: they ship, so that `check_sandbox` tries them wherever scripts run."""
