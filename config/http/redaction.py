@@ -8,7 +8,8 @@ REDACTED = "[redacted]"
 # Secrets carry their kind in front. A hook's token is also redacted by its place in the path, so
 # that a mistyped one does not show either.
 _SECRET = re.compile(r"mh([sthxc])_[0-9A-Za-z]+")
-_HOOK_TOKEN = re.compile(r"(/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
+# Begins at the first of several slashes only: from each of them is quadratic.
+_HOOK_TOKEN = re.compile(r"((?<!/)/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
 # Those of others: passwords in addresses (of a database, a mail server), Authorization headers.
 _URL_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")
 _AUTHORIZATION = re.compile(r"\b(basic|bearer|digest) +[\w+/=.~-]{16,}", re.IGNORECASE)
