@@ -49,4 +49,5 @@ def _canonical(text: str) -> str:
         return UNKNOWN
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    return str(address)
+    # A zone (fe80::1%eth0) names an interface of one machine; databases hold addresses only.
+    return str(address).partition("%")[0]

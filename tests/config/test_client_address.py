@@ -35,6 +35,11 @@ def test_the_address_is_as_far_from_the_right_as_there_are_proxies(
     assert address(proxies, forwarded) == expected
 
 
+def test_the_zone_of_an_address_is_left_out() -> None:
+    assert address(0, socket="fe80::1%eth0") == "fe80::1"
+    assert address(1, "fe80::2%eth0") == "fe80::2"
+
+
 @pytest.mark.parametrize("forwarded", [None, "", "nonsense", "203.0.113.9:x"])
 def test_what_a_proxy_did_not_write_falls_back_to_the_socket(forwarded: str | None) -> None:
     assert address(1, forwarded) == "192.0.2.1"
