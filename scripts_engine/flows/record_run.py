@@ -1,19 +1,49 @@
 """A run is committed: with those of other threads, where they come at the same time."""
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, close_old_connections, connection
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 
 from accounts.compiled_query import CompiledInsert
 from config.http.unavailable import DATABASE_ERRORS
 from scripts_engine.models import Run
 
+logger = logging.getLogger(__name__)
+
 # The values of a Run by the names of its columns.
 Row = Mapping[str, Any]
 
 _insert = CompiledInsert(Run)
+
+# How a database and its driver refuse what they cannot hold: a number out of range, a text that
+# they have no form for.
+_CONTENT_ERRORS = (DatabaseError, ValueError, OverflowError, TypeError)
+_OUTLINE = (
+    "id",
+    "organisation_id",
+    "script_id",
+    "script_version_id",
+    "hook_id",
+    "trigger",
+    "started_by_id",
+    "started_with_id",
+    "status",
+    "started_at",
+    "queued_ms",
+    "duration_ms",
+    "response_status",
+)
+_NOT_STORED = "The rest of this run could not be stored: the database refused its content."
 
 
 class RunNotRecordedError(OperationalError):
@@ -23,8 +53,8 @@ class RunNotRecordedError(OperationalError):
 def record_run(row: Row) -> None:
     """Commits the run before it returns; in a transaction of the caller's, with that one.
 
-    Once more where the connection was lost meanwhile; the id keeps it one run. Raises
-    ``RunNotRecordedError``.
+    Once more where the connection was lost meanwhile; the id keeps it one run. Where the database
+    refuses the content, an outline of the run without it. Raises ``RunNotRecordedError``.
     """
     if connection.in_atomic_block:
         _record_alone(row)
@@ -48,9 +78,55 @@ def _whose_locks_it_meets(row: Row) -> Any:
 
 def _record_alone(row: Row) -> None:
     try:
-        _insert.execute([row])
+        _insert_alone(row)
     except DATABASE_ERRORS as error:
         raise _not_recorded(row, error) from error
+    except _CONTENT_ERRORS as error:
+        _record_outline(row, error)
+
+
+def _record_outline(row: Row, refusal: Exception) -> None:
+    """The script had its effects: there is a record of them, if not of all that it showed.
+
+    Raises the refusal when it was not for the content: of an id that is there already, or of a
+    script that was deleted meanwhile.
+    """
+    try:
+        _insert_alone(_outline_of(row))
+    except DATABASE_ERRORS as error:
+        raise _not_recorded(row, error) from error
+    except _CONTENT_ERRORS:
+        raise refusal from None
+    logger.error("Run %s is recorded without its content: %s", row["id"], type(refusal).__name__)
+
+
+def _outline_of(row: Row) -> Row:
+    """What comes from Moonhook itself: ids, status, times."""
+    return {
+        **{name: row[name] for name in _OUTLINE},
+        "unsaved_source": "",
+        "request_method": "",
+        "request_query": "",
+        "request_headers": [],
+        "request_body": b"",
+        "client_address": None,
+        "response_headers": [],
+        "response_body": b"",
+        "logs": [],
+        "host_calls": [],
+        "error_message": _NOT_STORED,
+        "error_line": None,
+        "error_traceback": "",
+    }
+
+
+def _insert_alone(row: Row) -> None:
+    if not connection.in_atomic_block:
+        _insert.execute([row])
+        return
+    # PostgreSQL would end the caller's transaction with a statement that it refuses.
+    with transaction.atomic():
+        _insert.execute([row])
 
 
 def _record_again(row: Row) -> None:

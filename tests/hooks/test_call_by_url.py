@@ -15,7 +15,7 @@ from scripts_engine.flows.delete_script import delete_script
 from scripts_engine.flows.issue_hook import IssuedHook
 from scripts_engine.flows.rotate_call_token import rotate_call_token
 from scripts_engine.flows.update_hook import update_hook
-from scripts_engine.models import Hook, Run, RunStatus, Script, Trigger
+from scripts_engine.models import Hook, Run, RunStatus, Script, StoredValue, Trigger
 from tests.factories import make_hook, make_script
 
 PROTECTION = {
@@ -235,6 +235,30 @@ def test_the_run_names_the_line_of_the_error(acme: Organisation) -> None:
     assert "broken" in run.error_message
 
 
+@pytest.mark.parametrize("line", ["9999999999", "99999999999999999999999"])
+def test_a_run_that_chooses_its_error_line_is_on_record(acme: Organisation, line: str) -> None:
+    response = reply_of(acme, f'store.set("effect", 1)\nerror("echo:{line}: boom", 0)')
+
+    assert response.status_code == 500
+    assert response.json()["code"] == "script-failed"
+    run = Run.objects.get()
+    assert response["Moonhook-Run-Id"] == str(run.pk)
+    assert run.error_message == f"echo:{line}: boom"
+    assert run.error_line in {None, 2}
+    assert StoredValue.objects.count() == 1
+
+
+def test_nul_in_a_call_is_kept_as_a_symbol(echo: IssuedHook) -> None:
+    response = Client().post(
+        path_of(echo), b"a\0b", content_type="x/y", QUERY_STRING="a=\0", HTTP_X_ODD="a\0b"
+    )
+
+    assert (response.status_code, response.content) == (200, b"a\0b")
+    run = Run.objects.get()
+    assert (run.request_query, bytes(run.request_body)) == ("a=␀", b"a\0b")
+    assert ["X-Odd", "a␀b"] in run.request_headers
+
+
 def test_a_script_that_takes_too_long_is_stopped(acme: Organisation) -> None:
     script = make_script(acme, "while true do end")
     Script.objects.update(timeout_seconds=0.3)
@@ -407,6 +431,7 @@ def test_other_methods_are_answered_before_anything_else(db: None, method: str) 
     assert response.headers.items() >= PROTECTION.items()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_authenticating_and_loading_a_hook_is_one_select_and_a_run_one_insert(
     echo: IssuedHook, django_assert_num_queries: Any
 ) -> None:

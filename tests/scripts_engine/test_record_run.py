@@ -102,7 +102,8 @@ def test_a_run_that_is_refused_does_not_take_others_with_it(gate: Gate, row: Row
 
     assert list(recording.errors) == [rows[3]["id"]]
     assert isinstance(recording.errors[rows[3]["id"]], IntegrityError)
-    assert gate.groups == [1, RUNS - 1] + [1] * (RUNS - 1)
+    # Of the refused one, its outline was tried too.
+    assert gate.groups == [1, RUNS - 1] + [1] * RUNS
     kept = {each["id"] for each in rows} - {rows[3]["id"]}
     assert set(Run.objects.values_list("pk", flat=True)) == kept
 
@@ -162,6 +163,76 @@ def test_a_run_that_the_database_does_not_take_is_told_as_such(
         record_run(row)
     with transaction.atomic(), pytest.raises(RunNotRecordedError, match="disk full"):
         record_run(row)
+
+
+REFUSED_CONTENT = [
+    {"error_line": 2**31},
+    {"error_line": 2**70},
+    {"error_line": -1},
+    {"response_headers": [["X", "\ud800"]], "request_query": "\ud800"},
+    {"logs": [{"at": 1.0, "level": "info", "text": "x", "more": b"bytes"}]},
+    {"error_message": ["a list"]},
+]
+
+
+@pytest.mark.parametrize("content", REFUSED_CONTENT, ids=str)
+def test_a_run_whose_content_is_refused_is_recorded_in_outline(
+    row: Row, content: dict[str, Any]
+) -> None:
+    stored = {**row, **content}
+
+    record_run(stored)
+
+    run = Run.objects.get()
+    assert (run.pk, run.script_id, run.organisation_id) == (
+        row["id"],
+        row["script_id"],
+        row["organisation_id"],
+    )
+    assert (run.status, run.response_status) == (row["status"], row["response_status"])
+    assert (run.started_at, run.duration_ms) == (row["started_at"], row["duration_ms"])
+
+
+REFUSED_BY_EACH = [content for content in REFUSED_CONTENT if "logs" in content] + [
+    {"error_line": 2**70}
+]
+
+
+@pytest.mark.parametrize("content", REFUSED_BY_EACH, ids=str)
+def test_an_outline_says_that_it_is_one(row: Row, content: dict[str, Any]) -> None:
+    record_run({**row, "request_body": b"shown", **content})
+
+    run = Run.objects.get()
+    assert "could not be stored" in run.error_message
+    assert (run.error_line, run.logs, bytes(run.request_body)) == (None, [], b"")
+
+
+def test_an_outline_is_recorded_in_a_transaction_too(row: Row) -> None:
+    with transaction.atomic():
+        record_run({**row, "error_line": 2**70})
+        Organisation.objects.create(name="Initech")
+
+    assert "could not be stored" in Run.objects.get().error_message
+    assert Organisation.objects.filter(name="Initech").exists()
+
+
+def test_refused_content_does_not_cost_others_their_runs(gate: Gate, row: Row) -> None:
+    rows = copies(row)
+    rows[3]["error_line"] = 2**70
+
+    recording = Recording(gate, rows)
+
+    assert recording.errors == {}
+    assert set(Run.objects.values_list("pk", flat=True)) == {each["id"] for each in rows}
+    outlines = Run.objects.filter(error_message__contains="could not be stored")
+    assert [run.pk for run in outlines] == [rows[3]["id"]]
+
+
+def test_a_run_of_a_script_that_is_gone_is_refused(row: Row) -> None:
+    with pytest.raises(IntegrityError):
+        record_run({**row, "script_id": uuid.uuid4()})
+
+    assert Run.objects.count() == 0
 
 
 def test_a_lock_in_one_organisation_holds_up_no_other(
