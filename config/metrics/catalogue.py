@@ -34,7 +34,16 @@ RUN_QUEUE = Histogram(
 SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that may run at once.")
 SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that run now.")
 SANDBOX_SPAWNS = Counter("moonhook_sandbox_spawns_total", "Sandbox processes started.")
-_KILLS = ("wall-time", "cpu-time", "memory", "crashed", "protocol", "host", "unreachable")
+_KILLS = (
+    "wall-time",
+    "cpu-time",
+    "memory",
+    "crashed",
+    "protocol",
+    "host-calls",
+    "host",
+    "unreachable",
+)
 SANDBOX_KILLS = Counter(
     "moonhook_sandbox_kills_total",
     "Sandbox processes killed or found dead.",

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from scripts_engine.sandbox import protocol
 from scripts_engine.sandbox.free_memory import give_back_memory
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.operations import Answer, Operations
 from scripts_engine.sandbox.outcome import OutcomeKind
-from scripts_engine.sandbox.protocol import FrameReader, ProtocolError, Tag
+from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, ProtocolError, Tag
 from scripts_engine.sandbox.runtime import LuaError, LuaMemoryError, LuaState, Prelude
 
 # Above a script's limit: what the prelude and lupa may need when the script has used its own.
@@ -36,7 +36,7 @@ class Child:
 
     def __init__(self, channel: socket.socket, log_area: LogArea, prelude: Prelude) -> None:
         self._channel = channel
-        self._reader = FrameReader()
+        self._reader = FrameReader(FROM_WORKER, protocol.unpack_message)
         self._prelude = prelude
         self._operations = Operations(log_area, self._call_host, prelude.later)
         self._serve = self._operations.serve
@@ -81,7 +81,7 @@ class Child:
         except (LuaMemoryError, MemoryError):
             return [OutcomeKind.OUT_OF_MEMORY]
         except LuaError as error:
-            return [OutcomeKind.FAILED, str(error), None, ""]
+            return [OutcomeKind.FAILED, *_message_of(error)]
         finally:
             self._operations.end_run()
 
@@ -89,9 +89,9 @@ class Child:
         try:
             return _as_sequence(self._state.check_syntax(source, chunk_name))
         except (LuaMemoryError, MemoryError):
-            return ["not enough memory to compile", None, ""]
+            return [b"not enough memory to compile", None, b""]
         except LuaError as error:
-            return [str(error), None, ""]
+            return _message_of(error)
 
     def _call_host(self, name: bytes, packed_arguments: bytes) -> Answer:
         try:
@@ -111,6 +111,11 @@ class Child:
 
     def _new_state(self) -> LuaState:
         return LuaState(self._prelude, self._serve, LUA_MEMORY_BYTES)
+
+
+def _message_of(error: LuaError) -> Sequence[Any]:
+    """An error that the state itself did not describe: message, no line, no traceback."""
+    return str(error).encode("utf-8", "replace")[:MAX_MESSAGE_BYTES], None, b""
 
 
 def _as_sequence(returned: Any) -> Sequence[Any]:

@@ -9,10 +9,11 @@ import select
 import signal
 import socket
 import time
-from typing import Any
 
+from scripts_engine.sandbox import child_frames
+from scripts_engine.sandbox.child_frames import Frame
 from scripts_engine.sandbox.log_area import LogArea
-from scripts_engine.sandbox.protocol import FrameReader
+from scripts_engine.sandbox.protocol import FROM_CHILD, FrameReader
 
 
 class ChildDied(Exception):
@@ -37,7 +38,7 @@ class ChildProcess:
         self._channel = channel
         self._channel.setblocking(False)
         self._pidfd = pidfd
-        self._reader = FrameReader()
+        self._reader = FrameReader(FROM_CHILD, child_frames.read)
         self._events = select.poll()
         self._events.register(channel.fileno(), select.POLLIN)
         self._events.register(pidfd, select.POLLIN)
@@ -64,8 +65,8 @@ class ChildProcess:
             except OSError as error:
                 raise ChildDied from error
 
-    def receive(self, deadline: float) -> list[Any]:
-        """The next message. Raises ChildDied, DeadlinePassed, ProtocolError."""
+    def receive(self, deadline: float) -> Frame:
+        """The next message, checked. Raises ChildDied, DeadlinePassed, ProtocolError."""
         while (message := self._reader.next_frame()) is None:
             remaining = deadline - time.monotonic()
             # Rounded up, or the last part of a millisecond would be spent in a busy loop.

@@ -6,14 +6,20 @@ import time
 from typing import Any
 
 from scripts_engine.sandbox import protocol
+from scripts_engine.sandbox.child_frames import Call, Done
 from scripts_engine.sandbox.child_process import ChildProcess
 from scripts_engine.sandbox.host_call import HostCallError, HostHandler
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import (
+    MAX_HOST_CALL_ERROR_CHARS,
+    MAX_REFUSED_HOST_CALLS,
+    Limits,
+)
 from scripts_engine.sandbox.outcome import HostCall
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
 
-# More than any process has, and less than the kernel takes.
-MAX_CPU_SECONDS = 1e9
+
+class TooManyHostCalls(Exception):
+    """The script went on with host calls that the limit refused."""
 
 
 class Conversation:
@@ -27,6 +33,8 @@ class Conversation:
         self.started = time.monotonic()
         self._deadline = self.started + limits.wall_seconds
         self.host_calls: list[HostCall] = []
+        """The first ones, up to the limit."""
+        self._calls = 0
         self.cpu_seconds = 0.0
 
     def send(self, frame: bytes) -> None:
@@ -38,55 +46,51 @@ class Conversation:
     def wait(self) -> list[Any]:
         """Answer calls until the child is done; what it says then.
 
-        Raises ChildDied, DeadlinePassed, ProtocolError, and what the host handler raises.
+        Raises ChildDied, DeadlinePassed, ProtocolError, TooManyHostCalls, and what the host
+        handler raises.
         """
         while True:
-            tag, *fields = self._child.receive(self._deadline)
-            if tag == Tag.DONE:
-                return self._note_cpu(fields)
-            if tag != Tag.CALL or len(fields) != 2:
-                raise ProtocolError(f"unexpected frame {tag!r}")
-            self._child.send(self._answer_call(*fields), self._deadline)
+            frame = self._child.receive(self._deadline)
+            if isinstance(frame, Done):
+                return self._answer_of(frame)
+            if not isinstance(frame, Call):
+                raise ProtocolError("an unexpected frame")
+            self._child.send(self._answer_call(frame), self._deadline)
 
-    def _note_cpu(self, fields: list[Any]) -> list[Any]:
-        if not fields or not isinstance(fields[0], float):
-            raise ProtocolError("an answer without its CPU time")
-        total = fields[0]
-        if not self._child.cpu_seconds <= total <= MAX_CPU_SECONDS:
+    def _answer_of(self, done: Done) -> list[Any]:
+        if done.cpu_seconds < self._child.cpu_seconds:
             raise ProtocolError("an answer with an impossible CPU time")
-        self.cpu_seconds = total - self._child.cpu_seconds
-        self._child.cpu_seconds = total
-        return fields[1:]
+        self.cpu_seconds = done.cpu_seconds - self._child.cpu_seconds
+        self._child.cpu_seconds = done.cpu_seconds
+        return done.answer
 
-    def _answer_call(self, name: Any, packed_arguments: Any) -> bytes:
-        if not isinstance(name, bytes) or not isinstance(packed_arguments, bytes):
-            raise ProtocolError("a call without name or arguments")
-        args = protocol.unpack(packed_arguments)
-        if not isinstance(args, list):
-            raise ProtocolError("the arguments of a call are not a list")
-        called = name.decode("ascii", "replace")
+    def _answer_call(self, call: Call) -> bytes:
+        self._calls += 1
         started = time.monotonic()
         try:
-            frame = protocol.encode([Tag.VALUE, protocol.pack(self._ask_host(called, args))])
+            frame = protocol.encode([Tag.VALUE, protocol.pack(self._ask_host(call))])
             error = None
         except (HostCallError, protocol.FrameTooLarge) as refusal:
-            error = str(refusal)
-            frame = protocol.encode([Tag.ERROR, error])
-        self.host_calls.append(
-            HostCall(
-                name=called,
-                offset_seconds=started - self.started,
-                duration_seconds=time.monotonic() - started,
-                error=error,
+            error = str(refusal)[:MAX_HOST_CALL_ERROR_CHARS]
+            frame = protocol.encode([Tag.ERROR, error.encode("utf-8", "replace")])
+        if self._calls <= self._limits.host_calls:
+            self.host_calls.append(
+                HostCall(
+                    name=call.name,
+                    offset_seconds=started - self.started,
+                    duration_seconds=time.monotonic() - started,
+                    error=error,
+                )
             )
-        )
         return frame
 
-    def _ask_host(self, name: str, args: list[Any]) -> Any:
+    def _ask_host(self, call: Call) -> Any:
+        most = self._limits.host_calls
+        if self._calls > most + MAX_REFUSED_HOST_CALLS:
+            raise TooManyHostCalls
+        if self._calls > most:
+            raise HostCallError(f"{call.name}: more than {most:,} host calls in a run")
+        arguments = call.arguments()
         if self._host is None:
-            raise HostCallError(f"{name.partition('.')[0]} is not available here")
-        if len(self.host_calls) >= self._limits.host_calls:
-            raise HostCallError(
-                f"{name}: more than {self._limits.host_calls:,} host calls in a run"
-            )
-        return self._host(name, args, deadline=self._deadline)
+            raise HostCallError(f"{call.name.partition('.')[0]} is not available here")
+        return self._host(call.name, arguments, deadline=self._deadline)

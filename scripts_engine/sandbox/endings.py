@@ -8,8 +8,14 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from scripts_engine.sandbox import child_frames
 from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY
-from scripts_engine.sandbox.limits import Limits, figure_in_words
+from scripts_engine.sandbox.limits import (
+    MAX_MESSAGE_BYTES,
+    MAX_TRACEBACK_BYTES,
+    Limits,
+    figure_in_words,
+)
 from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError
 
@@ -20,17 +26,17 @@ class Ending(NamedTuple):
     error: ScriptError | None = None
 
 
-def of_run(answer: Sequence[Any], limits: Limits) -> Ending:
-    """What the child said of a run. Raises ProtocolError when that makes no sense."""
+def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending:
+    """What the child said of a run of the source. Raises ProtocolError when it makes no sense."""
     kind, *values = answer or (None,)
-    match _text(kind):
+    match child_frames.text(kind, MAX_MESSAGE_BYTES):
         case OutcomeKind.SUCCEEDED:
             return Ending(OutcomeKind.SUCCEEDED, reply=_reply(values, limits))
         case OutcomeKind.FAILED:
-            return Ending(OutcomeKind.FAILED, error=_script_error(values))
-        case OutcomeKind.OUT_OF_MEMORY:
+            return Ending(OutcomeKind.FAILED, error=_script_error(values, source))
+        case OutcomeKind.OUT_OF_MEMORY if not values:
             return out_of_memory(limits)
-        case OutcomeKind.REPLY_TOO_LARGE:
+        case OutcomeKind.REPLY_TOO_LARGE if not values:
             figure = figure_in_words(limits.reply_bytes)
             return Ending(
                 OutcomeKind.REPLY_TOO_LARGE, error=ScriptError(f"reply too large: {figure} limit")
@@ -38,15 +44,19 @@ def of_run(answer: Sequence[Any], limits: Limits) -> Ending:
     raise ProtocolError("an unknown kind of outcome")
 
 
-def of_syntax_check(answer: Sequence[Any], _limits: Limits) -> Ending:
+def of_syntax_check(answer: Sequence[Any], source: bytes) -> Ending:
     """What the child said of a source: None, or an error. Raises ProtocolError."""
-    if answer and answer[0] is None:
+    if list(answer) == [None]:
         return Ending(OutcomeKind.SUCCEEDED)
-    return Ending(OutcomeKind.FAILED, error=_script_error(answer))
+    return Ending(OutcomeKind.FAILED, error=_script_error(answer, source))
 
 
 def failed(message: str) -> Ending:
     return Ending(OutcomeKind.FAILED, error=ScriptError(message))
+
+
+def too_many_host_calls(limits: Limits) -> Ending:
+    return failed(f"more than {limits.host_calls:,} host calls in a run")
 
 
 def out_of_memory(limits: Limits) -> Ending:
@@ -81,22 +91,30 @@ def from_exit_status(status: int | None, limits: Limits, line: int | None) -> En
         return failed("the sandbox process was ended from outside")
     if code == -signal.SIGSYS:
         return failed("stopped by the sandbox: a forbidden system call")
-    return failed(f"the sandbox process crashed ({signal.Signals(-code).name})")
+    return failed(f"the sandbox process crashed ({_signal_name(-code)})")
 
 
-def _script_error(values: Sequence[Any]) -> ScriptError:
+def _signal_name(number: int) -> str:
+    """Real-time signals have numbers only."""
+    known = {each.value: each.name for each in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
+def _script_error(values: Sequence[Any], source: bytes) -> ScriptError:
     """Message, line or None, traceback."""
     message, line, traceback = values if len(values) == 3 else (None, None, None)
-    if not isinstance(message, bytes) or not isinstance(line, int | None):
-        raise ProtocolError("an error without a message")
-    return ScriptError(_text(message), line, _text(traceback))
+    return ScriptError(
+        child_frames.text(message, MAX_MESSAGE_BYTES),
+        child_frames.line(line, source),
+        child_frames.text(traceback, MAX_TRACEBACK_BYTES),
+    )
 
 
 def _reply(values: Sequence[Any], limits: Limits) -> Reply:
     if len(values) < 2:
         raise ProtocolError("a reply without a body")
     status, body, *flat = values
-    if not isinstance(status, int) or not 200 <= status <= 599:
+    if type(status) is not int or not 200 <= status <= 599:
         raise ProtocolError("a reply with an impossible status")
     if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
         raise ProtocolError("a reply with an impossible body")
@@ -110,12 +128,6 @@ def _reply(values: Sequence[Any], limits: Limits) -> Reply:
         raise ProtocolError("a reply with a line break in a header")
     headers = [part.decode("latin-1") for part in flat]
     return Reply(status, tuple(zip(headers[::2], headers[1::2], strict=True)), body)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, bytes):
-        raise ProtocolError("a text is missing")
-    return value.decode("utf-8", "replace")
 
 
 # The prelude refuses them; a child that was taken over must not split a reply either.

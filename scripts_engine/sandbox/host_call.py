@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 Value = None | bool | int | float | bytes | list["Value"] | dict[bytes, "Value"]
+
+
+# By their names in a message.
+HOST_CALLS: Mapping[bytes, str] = {
+    name.encode(): name
+    for name in (
+        "http.request",
+        "store.get",
+        "store.set",
+        "store.delete",
+        "store.increment",
+        "secrets.get",
+    )
+}
 
 
 class HostCallError(Exception):

@@ -13,8 +13,21 @@ MAX_LOG_BYTES = 64 * KIB
 MAX_LOG_LINES = 1000
 MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
+MAX_MESSAGE_BYTES = 4 * KIB
+MAX_TRACEBACK_BYTES = 16 * KIB
+MAX_REPLY_HEADER_BYTES = 16 * KIB
 # A message between the processes: a payload, a reply, or what a host call carries.
 MAX_FRAME_BYTES = 8 * MIB
+# What a child answers at the end of a run: a reply with its headers, or an error.
+MAX_ANSWER_BYTES = MAX_REPLY_BYTES + 64 * KIB
+# Fields of an answer (a hundred headers with their values among them), and values in the
+# arguments of one host call: a small message could otherwise unfold into millions of objects.
+MAX_ANSWER_FIELDS = 256
+MAX_ARGUMENT_VALUES = 20_000
+MAX_ARGUMENT_DEPTH = 32
+# A script may catch the error of a host call past the limit. One that goes on is ended.
+MAX_REFUSED_HOST_CALLS = 100
+MAX_HOST_CALL_ERROR_CHARS = 1000
 # What ToJson may write; a shared table that unfolds without end stops here.
 MAX_JSON_BYTES = 16 * MIB
 

@@ -10,7 +10,6 @@ for it. The child is not trusted: whatever stands here is read as at most so man
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import struct
@@ -19,12 +18,15 @@ from scripts_engine.sandbox.limits import MAX_LOG_BYTES, MAX_LOG_LINES
 from scripts_engine.sandbox.outcome import LogLine
 
 LEVELS = ("debug", "info", "warn", "error")
+# What is a time in every calendar and time zone: until the year 9000.
+_MAX_TIME = 221_845_392_000.0
 _HEAD = struct.Struct("<II")
 _USED = struct.Struct("<I")
 _LINE = struct.Struct("<I")
 _RECORD = struct.Struct("<dBI")
 _NOTICE_ROOM_BYTES = 4096
-AREA_BYTES = _HEAD.size + MAX_LOG_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size + _NOTICE_ROOM_BYTES
+MAX_TEXT_BYTES = MAX_LOG_BYTES + _NOTICE_ROOM_BYTES
+AREA_BYTES = _HEAD.size + MAX_TEXT_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size
 
 
 def create_area_file() -> int:
@@ -65,7 +67,7 @@ class LogArea:
         return line or None
 
     def lines(self) -> tuple[LogLine, ...]:
-        """All whole lines; whatever a hostile child wrote besides is left out."""
+        """All whole lines; what makes no sense, and what stands behind it, is left out."""
         used = min(_USED.unpack_from(self._memory, 0)[0], AREA_BYTES - _HEAD.size)
         if used == 0:
             return ()
@@ -75,7 +77,7 @@ class LogArea:
         while position + _RECORD.size <= used and len(found) < MAX_LOG_LINES + 16:
             at, level, length = _RECORD.unpack_from(data, position)
             position += _RECORD.size
-            if position + length > used or level >= len(LEVELS) or not math.isfinite(at):
+            if position + length > used or level >= len(LEVELS) or not 0 <= at <= _MAX_TIME:
                 break
             text = data[position : position + length].decode("utf-8", "replace")
             found.append(LogLine(at=at, level=LEVELS[level], text=text))

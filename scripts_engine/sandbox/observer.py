@@ -15,6 +15,8 @@ class KillReason(StrEnum):
     """It ended by itself, or something outside ended it."""
     PROTOCOL = "protocol"
     """It said something that makes no sense."""
+    HOST_CALLS = "host-calls"
+    """It went on with host calls that the limit refused."""
     HOST = "host"
     """The handler of its host calls raised."""
     UNREACHABLE = "unreachable"

@@ -9,11 +9,13 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from scripts_engine.sandbox import endings, protocol
+from scripts_engine.sandbox import child_frames, endings, protocol
+from scripts_engine.sandbox.child_frames import Ready, Refused
 from scripts_engine.sandbox.child_process import ChildDied, ChildProcess, DeadlinePassed
-from scripts_engine.sandbox.conversation import Conversation
+from scripts_engine.sandbox.conversation import Conversation, TooManyHostCalls
 from scripts_engine.sandbox.endings import Ending
 from scripts_engine.sandbox.fork_client import ForkClient, ForkServerLost
 from scripts_engine.sandbox.host_call import HostHandler
@@ -124,7 +126,8 @@ class SandboxPool:
             job.limits.as_run_arguments(),
             job.trace_lines,
         ]
-        return self._execute(tenant, request, job.limits, endings.of_run, host, job.trace_lines)
+        read_answer = partial(endings.of_run, limits=job.limits, source=job.source)
+        return self._execute(tenant, request, job, read_answer, host)
 
     def check_syntax(self, tenant: str, source: bytes, chunk_name: str) -> ScriptError | None:
         """Compile a source in a child, without running it.
@@ -133,8 +136,10 @@ class SandboxPool:
         """
         if len(source) > MAX_SOURCE_BYTES:
             return _refused_source().error
+        job = Job(source=source, chunk_name=chunk_name, limits=SYNTAX_LIMITS)
         request = [Tag.CHECK, source, _chunk_name(chunk_name)]
-        return self._execute(tenant, request, SYNTAX_LIMITS, endings.of_syntax_check).error
+        read_answer = partial(endings.of_syntax_check, source=source)
+        return self._execute(tenant, request, job, read_answer).error
 
     def stats(self) -> PoolStats:
         with self._lock:
@@ -194,22 +199,19 @@ class SandboxPool:
         self,
         tenant: str,
         request: list[Any],
-        limits: Limits,
-        read_answer: Callable[[Sequence[Any], Limits], Ending],
+        job: Job,
+        read_answer: Callable[[Sequence[Any]], Ending],
         host: HostHandler | None = None,
-        is_traced: bool = False,
     ) -> Outcome:
         frame = protocol.encode(request)
         queued = time.monotonic()
         try:
             with self._slots.hold(tenant, self._queue_seconds):
-                child, conversation = self._send(tenant, frame, limits, host)
+                child, conversation = self._send(tenant, frame, job.limits, host)
                 fate: Fate = "killed"
                 why_killed: KillReason | None = KillReason.HOST
                 try:
-                    ending, why_killed = self._wait(
-                        child, conversation, limits, read_answer, is_traced
-                    )
+                    ending, why_killed = self._wait(child, conversation, job, read_answer)
                     duration_seconds = time.monotonic() - conversation.started
                     logs = child.log_area.lines()
                     if why_killed is None:
@@ -262,24 +264,25 @@ class SandboxPool:
         self,
         child: ChildProcess,
         conversation: Conversation,
-        limits: Limits,
-        read_answer: Callable[[Sequence[Any], Limits], Ending],
-        is_traced: bool,
+        job: Job,
+        read_answer: Callable[[Sequence[Any]], Ending],
     ) -> tuple[Ending, KillReason | None]:
         """How it ended, and why the child may not go on, if so."""
         client = self._client
         try:
-            return read_answer(conversation.wait(), limits), None
+            return read_answer(conversation.wait()), None
         except DeadlinePassed:
             child.kill()
-            ending = endings.out_of_wall_time(limits, _line(child, is_traced))
+            ending = endings.out_of_wall_time(job.limits, _line(child, job))
             return ending, KillReason.WALL_TIME
         except ChildDied:
             # A child that only hung up must end too before anybody waits for its status.
             child.kill()
             status = client.exit_status(child.pid) if client else None
-            ending = endings.from_exit_status(status, limits, _line(child, is_traced))
+            ending = endings.from_exit_status(status, job.limits, _line(child, job))
             return ending, _reason_of_death(ending)
+        except TooManyHostCalls:
+            return endings.too_many_host_calls(job.limits), KillReason.HOST_CALLS
         except ProtocolError as error:
             ending = endings.failed(f"the sandbox process broke the protocol: {error}")
             return ending, KillReason.PROTOCOL
@@ -370,13 +373,14 @@ class SandboxPool:
 def _first_word(child: ChildProcess) -> ChildProcess:
     """Wait until the child is locked down and ready. Raises SandboxUnavailable."""
     try:
-        tag, *fields = child.receive(time.monotonic() + SPAWN_SECONDS)
+        frame = child.receive(time.monotonic() + SPAWN_SECONDS)
     except (ChildDied, DeadlinePassed, ProtocolError) as error:
         child.end()
         raise SandboxUnavailable("a new sandbox process did not get ready") from error
-    if tag != Tag.READY:
+    if not isinstance(frame, Ready):
         child.end()
-        raise SandboxUnavailable(f"a new sandbox process refuses to serve: {fields}")
+        reason = frame.reason if isinstance(frame, Refused) else "it said something else"
+        raise SandboxUnavailable(f"a new sandbox process refuses to serve: {reason}")
     return child
 
 
@@ -388,8 +392,8 @@ def _reason_of_death(ending: Ending) -> KillReason:
     return KillReason.CRASHED
 
 
-def _line(child: ChildProcess, is_traced: bool) -> int | None:
-    return child.log_area.current_line() if is_traced else None
+def _line(child: ChildProcess, job: Job) -> int | None:
+    return child_frames.line(child.log_area.current_line(), job.source) if job.trace_lines else None
 
 
 def _chunk_name(name: str) -> bytes:

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgpack
 
-from scripts_engine.sandbox.limits import MAX_FRAME_BYTES
+from scripts_engine.sandbox.limits import KIB, MAX_ANSWER_BYTES, MAX_FRAME_BYTES
+
+Frame = TypeVar("Frame")
 
 HEADER = struct.Struct(">I")
 # It grows when need be. The default is so large that malloc asks the system for it each time.
@@ -29,6 +31,9 @@ FIRST_PACKING_BYTES = 1024
 # The buffer for frames: longer ones get one of their own. Below the size from which malloc asks
 # the system for memory each time.
 USUAL_BYTES = 64 * 1024
+# A payload begins with a list of up to 15 or of more fields, the first of which is the tag.
+_SHORT_LIST, _LONG_LIST = range(0x91, 0xA0), 0xDC
+_TAG_WITHIN_BYTES = 4
 
 
 class ProtocolError(Exception):
@@ -50,18 +55,41 @@ class Tag(IntEnum):
     DONE = 8
 
 
+# How long the frames of each side may be, by tag.
+FROM_WORKER: Mapping[int, int] = dict.fromkeys(
+    (Tag.RUN, Tag.CHECK, Tag.VALUE, Tag.ERROR), MAX_FRAME_BYTES
+)
+FROM_CHILD: Mapping[int, int] = {
+    Tag.READY: 16,
+    Tag.REFUSED: 4 * KIB,
+    Tag.CALL: MAX_FRAME_BYTES,
+    Tag.DONE: MAX_ANSWER_BYTES,
+}
+
+
 def pack(message: Any) -> bytes:
     """A message as msgpack, without the length."""
     packed: bytes = msgpack.Packer(buf_size=FIRST_PACKING_BYTES).pack(message)
     return packed
 
 
-def unpack(payload: bytes | bytearray | memoryview) -> Any:
-    """The value of a msgpack text; strings stay bytes. Raises ProtocolError."""
+def unpack(payload: bytes | bytearray | memoryview, **limits: int) -> Any:
+    """The value of a msgpack text; strings stay bytes. Raises ProtocolError.
+
+    `limits` are msgpack's own: max_array_len and the like.
+    """
     try:
-        return msgpack.unpackb(payload, raw=True, strict_map_key=False)
+        return msgpack.unpackb(payload, raw=True, strict_map_key=False, max_ext_len=0, **limits)
     except (ValueError, msgpack.UnpackException, RecursionError, TypeError) as error:
-        raise ProtocolError(f"not msgpack: {error}") from error
+        raise ProtocolError(f"not msgpack: {str(error)[:100]}") from error
+
+
+def unpack_message(payload: bytes | bytearray | memoryview) -> list[Any]:
+    """A frame of the trusted side: tag and fields. Raises ProtocolError."""
+    message = unpack(payload)
+    if not isinstance(message, list) or not message:
+        raise ProtocolError("a frame is not a list")
+    return message
 
 
 def encode(message: Sequence[Any]) -> bytes:
@@ -72,13 +100,16 @@ def encode(message: Sequence[Any]) -> bytes:
     return HEADER.pack(len(payload)) + payload
 
 
-class FrameReader:
+class FrameReader(Generic[Frame]):
     """Receives bytes into one buffer, used again and again, and gives the frames out whole.
 
     Most messages come whole, in one piece, and are unpacked where they were received.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: Mapping[int, int], read: Callable[[memoryview], Frame]) -> None:
+        """`max_bytes` has the tags that are expected; `read` makes a frame of a payload."""
+        self._max_bytes = max_bytes
+        self._read = read
         self._buffer = memoryview(bytearray(USUAL_BYTES))
         self._filled = 0
 
@@ -88,26 +119,30 @@ class FrameReader:
         self._filled += count
         return count
 
-    def next_frame(self) -> list[Any] | None:
+    def next_frame(self) -> Frame | None:
         """The next whole message, or None until more bytes are there. Raises ProtocolError."""
         if self._filled < HEADER.size:
             return None
         (length,) = HEADER.unpack_from(self._buffer)
         if length > MAX_FRAME_BYTES:
             raise ProtocolError(f"a frame of {length} bytes was announced")
+        start = HEADER.size + min(length, _TAG_WITHIN_BYTES)
+        if self._filled < start:
+            return None
+        # Before room is made for the payload.
+        if length > self._max_bytes.get(_tag_of(self._buffer[HEADER.size : start]), 0):
+            raise ProtocolError(f"an unexpected frame of {length} bytes was announced")
         end = HEADER.size + length
         if self._filled < end:
             if end > len(self._buffer):
                 self._move_to(end, 0)
             return None
-        message = unpack(self._buffer[HEADER.size : end])
+        frame = self._read(self._buffer[HEADER.size : end])
         if self._filled > end or len(self._buffer) > USUAL_BYTES:
             self._move_to(USUAL_BYTES, end)
         else:
             self._filled = 0
-        if not isinstance(message, list) or not message:
-            raise ProtocolError("a frame is not a list")
-        return message
+        return frame
 
     def _move_to(self, size: int, start: int) -> None:
         """Go on in a new buffer, with what was received from `start` on."""
@@ -115,3 +150,12 @@ class FrameReader:
         self._buffer = memoryview(bytearray(max(size, len(rest))))
         self._buffer[: len(rest)] = rest
         self._filled = len(rest)
+
+
+def _tag_of(start: memoryview) -> int:
+    """The tag of the payload that begins so, -1 where there is none."""
+    if len(start) < 2:
+        return -1
+    if start[0] in _SHORT_LIST:
+        return start[1]
+    return start[3] if start[0] == _LONG_LIST and len(start) == _TAG_WITHIN_BYTES else -1

@@ -6,13 +6,16 @@ local concat = table.concat
 local pcall, tonumber, tostring, type = pcall, tonumber, tostring, type
 local try_to_json = private.try_to_json
 
-local MAX_MESSAGE_BYTES = 4096
+local MAX_MESSAGE_BYTES, MAX_TRACEBACK_BYTES = 4096, 16 * 1024
+-- Of the number of a line: a source has at most 64 KiB.
+local MAX_DIGITS = 6
 
 -- Lua's own messages begin with the name of the chunk, cut to what it prints of one.
 local function line_of_message(message, chunk_name)
   local prefix = sub(chunk_name, 1, 59) .. ":"
   if type(message) == "string" and sub(message, 1, #prefix) == prefix then
-    return tonumber((match(message, "^%d+", #prefix + 1)))
+    local digits = match(message, "^%d+", #prefix + 1)
+    return digits and #digits <= MAX_DIGITS and tonumber(digits) or nil
   end
 end
 
@@ -48,5 +51,5 @@ end
 function private.describe_failure(problem, chunk_name, line, stack)
   return sub(message_of(problem), 1, MAX_MESSAGE_BYTES),
     line_of_message(problem, chunk_name) or line,
-    stack and script_traceback(stack) or ""
+    stack and sub(script_traceback(stack), 1, MAX_TRACEBACK_BYTES) or ""
 end

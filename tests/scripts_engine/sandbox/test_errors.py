@@ -186,3 +186,22 @@ def test_a_source_over_64_kib_is_refused(run, shared_pool):
 
 def test_a_message_that_is_not_utf8_is_shown_with_replacement(fail):
     assert fail(r"error('\xff', 0)") == "\ufffd"
+
+
+@pytest.mark.parametrize("line", ["9999999999", "99999999999999999999999", "70000", "0", "2"])
+def test_a_script_cannot_choose_a_line_that_its_source_has_not(run, line):
+    outcome = run(f"error('demo:{line}: boom', 0)")
+    assert outcome.error.message == f"demo:{line}: boom"
+    assert outcome.error.line in {None, 1}
+
+
+def test_a_long_traceback_is_cut(run):
+    names = ["x" * 20_000 + letter for letter in "abc"]
+    first, second, third = names
+    source = f"""function {first}() error("deep") end
+        function {second}() {first}() return 1 end
+        function {third}() {second}() return 1 end
+        {third}()"""
+    outcome = run(source.encode()[: 64 * 1024])
+    assert outcome.kind == "failed"
+    assert len(outcome.error.traceback) <= 16 * 1024

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import uuid
 
 import pytest
 
-from scripts_engine.sandbox.host_call import HostCallError
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.host.handler import RunHost
+from scripts_engine.sandbox.host_call import HOST_CALLS, HostCallError
+from scripts_engine.sandbox.limits import MAX_HOST_CALL_ERROR_CHARS, Limits
 
 from .conftest import run_in
 
@@ -182,6 +184,36 @@ def test_host_calls_are_counted(fail):
     )
     assert message == "demo:1: store.increment: more than 3 host calls in a run"
     assert len(host.calls) == 3
+
+
+def test_a_script_may_end_after_calls_that_were_refused(run):
+    source = """for i = 1, 20 do pcall(store.increment, "k") end
+        return "done" """
+    outcome = run(source, host=Host(1), limits=Limits(host_calls=3))
+    assert outcome.kind == "succeeded"
+    assert [call.ok for call in outcome.host_calls] == [True] * 3
+
+
+def test_a_script_that_goes_on_after_refused_calls_is_ended(new_pool):
+    host, pool = Host(1), new_pool(size=1)
+    source = "while true do pcall(store.increment, 'k') end"
+    outcome = run_in(pool, source, host=host, limits=Limits(host_calls=3))
+    assert outcome.error.message == "more than 3 host calls in a run"
+    assert (outcome.kind, len(outcome.host_calls), len(host.calls)) == ("failed", 3, 3)
+    assert pool.stats().killed == 1
+    assert run_in(pool, "return 1").kind == "succeeded"
+
+
+def test_the_error_of_a_call_is_cut(run):
+    def refuse_at_length(name, args, *, deadline):
+        raise HostCallError("x" * 100_000)
+
+    outcome = run("pcall(store.get, 'k')", host=refuse_at_length)
+    assert len(outcome.host_calls[0].error) == MAX_HOST_CALL_ERROR_CHARS
+
+
+def test_the_host_answers_exactly_the_calls_that_are_known():
+    assert set(HOST_CALLS.values()) == set(RunHost(uuid.uuid4())._functions)
 
 
 def test_an_answer_that_does_not_fit_into_memory_ends_the_run_out_of_memory(run):

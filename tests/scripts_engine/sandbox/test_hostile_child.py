@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import struct
 import threading
 import time
 
+import msgpack
 import pytest
 
-from scripts_engine.sandbox import endings, protocol
+from scripts_engine.sandbox import child_frames, endings, protocol
 from scripts_engine.sandbox.child_process import ChildDied, ChildProcess, DeadlinePassed
 from scripts_engine.sandbox.conversation import Conversation
-from scripts_engine.sandbox.limits import MAX_FRAME_BYTES, Limits
+from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.limits import (
+    MAX_FRAME_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_TRACEBACK_BYTES,
+    Limits,
+)
 from scripts_engine.sandbox.log_area import AREA_BYTES, LogArea, create_area_file
 from scripts_engine.sandbox.protocol import (
     USUAL_BYTES,
@@ -21,6 +29,8 @@ from scripts_engine.sandbox.protocol import (
     ProtocolError,
     Tag,
 )
+
+ANY_SIZE = dict.fromkeys(Tag, MAX_FRAME_BYTES)
 
 
 @pytest.fixture
@@ -62,6 +72,19 @@ def line():
         protocol.encode([Tag.CALL, 1, 2]),
         protocol.encode([Tag.CALL, b"http.request", b"\xc1"]),
         protocol.encode([Tag.CALL, b"http.request", b"\x01"]),
+        protocol.encode([Tag.CALL, b"os.execute", protocol.pack([])]),
+        protocol.encode([Tag.CALL, [b"http.request"], protocol.pack([])]),
+        protocol.encode([Tag.CALL, b"x" * 4_000, protocol.pack([])]),
+        protocol.encode([Tag.READY, 1]),
+        protocol.encode([Tag.REFUSED]),
+        protocol.encode([Tag.DONE, True, b"succeeded", 200, b""]),
+        protocol.encode([Tag.DONE, -1.0, b"succeeded", 200, b""]),
+        protocol.encode([Tag.DONE, 1, b"succeeded", 200, b""]),
+        protocol.encode([Tag.DONE, 0.0, {b"key": 1}]),
+        protocol.encode([Tag.DONE, 0.0, msgpack.ExtType(1, b"x")]),
+        protocol.HEADER.pack(1024 * 1024) + b"\x91" + bytes([Tag.READY, 0, 0]),
+        protocol.HEADER.pack(1024 * 1024) + b"\x92" + bytes([Tag.REFUSED, 0, 0]),
+        protocol.HEADER.pack(2 * 1024 * 1024) + b"\x92" + bytes([Tag.DONE, 0, 0]),
     ],
 )
 def test_nonsense_is_a_protocol_error(line, sent):
@@ -107,6 +130,14 @@ def test_one_that_hangs_up_has_died(line):
         [b"failed", b"message"],
         [b"failed", b"message", b"line", b""],
         [b"failed", 1, 1, b""],
+        [b"failed", b"message", True, b""],
+        [b"failed", b"message", 1.0, b""],
+        [b"failed", b"message", 1, None],
+        [b"failed", b"message", 1, b"", b""],
+        [b"out-of-memory", b"or not"],
+        [b"reply-too-large", b"or not"],
+        [[b"failed"], b"message", 1, b""],
+        [{}],
         [b"succeeded"],
         [b"succeeded", 200],
         [b"succeeded", 200, "text"],
@@ -122,6 +153,56 @@ def test_one_that_hangs_up_has_died(line):
 def test_an_impossible_answer_is_a_protocol_error(answer):
     with pytest.raises(ProtocolError):
         endings.of_run(answer, Limits())
+
+
+@pytest.mark.parametrize("answer", [[], [None, None], [b"message"], [b"message", 1], [1, 1, b""]])
+def test_an_impossible_answer_to_a_syntax_check_is_a_protocol_error(answer):
+    with pytest.raises(ProtocolError):
+        endings.of_syntax_check(answer, b"")
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [(1, 1), (4, 4), (5, None), (0, None), (-1, None), (2**31, None), (2**63, None), (None, None)],
+)
+def test_a_line_is_one_of_the_source(said, line):
+    source = b"a\nb\r\nc\rd"
+    ending = endings.of_run([b"failed", b"message", said, b""], Limits(), source)
+    assert ending.error.line == line
+
+
+def test_the_texts_of_an_error_are_cut():
+    ending = endings.of_run([b"failed", b"m" * 500_000, None, b"t" * 500_000], Limits())
+    assert len(ending.error.message) == MAX_MESSAGE_BYTES
+    assert len(ending.error.traceback) == MAX_TRACEBACK_BYTES
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGRTMIN + 1, 62])
+def test_a_death_by_any_signal_is_a_failed_run(number):
+    ending = endings.from_exit_status(int(number), Limits(), None)
+    assert ending.kind == "failed"
+    assert "crashed" in ending.error.message
+
+
+def test_arguments_may_hold_thousands_of_values():
+    headers = {b"X-%d" % number: b"1" for number in range(9000)}
+    arguments = [{b"headers": headers}]
+    assert child_frames.Call("http.request", protocol.pack(arguments)).arguments() == arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b"\xdd" + struct.pack(">I", 5000 * 5) + b"\xc0" * 5000 * 5,
+        b"\xdf" + struct.pack(">I", 2**32 - 1) + b"\xc0" * 5000,
+        b"\x91" * 5000 + b"\xc0",
+        b"\x92\xc7\x00\x01" + b"\xc0" * 5000,
+        b"\x92\xd9\x03abc\xdc\xff\xff" + b"\x90" * 65_535,
+    ],
+)
+def test_arguments_that_unfold_are_refused(arguments):
+    with pytest.raises(HostCallError, match="the arguments hold more than 20,000 values"):
+        child_frames.Call("http.request", arguments).arguments()
 
 
 @pytest.mark.parametrize(
@@ -152,9 +233,10 @@ def test_half_a_record_is_not_shown():
     area.close()
 
 
-def test_a_time_that_is_no_time_is_not_shown():
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1.0, 1e12, 1e300])
+def test_a_time_that_is_no_time_is_not_shown(at):
     log_file = create_area_file()
-    os.pwrite(log_file, struct.pack("<IIdBI", 13, 0, float("nan"), 1, 0), 0)
+    os.pwrite(log_file, struct.pack("<IIdBI", 13, 0, at, 1, 0), 0)
     area = LogArea(log_file)
     os.close(log_file)
     assert area.lines() == ()
@@ -163,7 +245,7 @@ def test_a_time_that_is_no_time_is_not_shown():
 
 def test_frames_come_out_whole_however_they_arrive():
     frames = protocol.encode([Tag.READY, b"x" * 100]) + protocol.encode([Tag.DONE, 1.0])
-    reader, found = FrameReader(), []
+    reader, found = FrameReader(ANY_SIZE, protocol.unpack_message), []
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for position in range(len(frames)):
@@ -178,7 +260,7 @@ def test_frames_come_out_whole_however_they_arrive():
 def test_frames_that_come_together_come_out_one_by_one(size):
     messages = [[Tag.READY, b"x" * size], [Tag.DONE, 1.0], [Tag.CALL, b"y" * size]]
     frames = b"".join(protocol.encode(message) for message in messages)
-    reader, found = FrameReader(), []
+    reader, found = FrameReader(ANY_SIZE, protocol.unpack_message), []
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sending = threading.Thread(target=theirs.sendall, args=[frames])

@@ -1,0 +1,2 @@
+-- expect: failed: attack:99999999999999999999999: boom
+error("attack:99999999999999999999999: boom", 0)

@@ -1,0 +1,4 @@
+-- expect: failed: more than 1,000 host calls in a run
+while true do
+  pcall(store.get, "key")
+end

@@ -1,0 +1,188 @@
+"""What a child says, checked: its frames become values that the worker may use.
+
+A child may have been taken over. The type, range and length of each field are checked here, and
+nowhere else: `endings` makes an outcome of an answer by the same functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from scripts_engine.sandbox.host_call import HOST_CALLS, HostCallError
+from scripts_engine.sandbox.limits import (
+    MAX_ANSWER_FIELDS,
+    MAX_ARGUMENT_DEPTH,
+    MAX_ARGUMENT_VALUES,
+    MAX_MESSAGE_BYTES,
+)
+from scripts_engine.sandbox.protocol import ProtocolError, Tag, unpack
+
+# More than any process has, and less than the kernel takes.
+MAX_CPU_SECONDS = 1e9
+# What is longer in arguments is a map. msgpack makes room for a list before it reads it.
+_MAX_LIST = 16
+
+
+class Ready(NamedTuple):
+    """The child is locked down and takes runs."""
+
+
+class Refused(NamedTuple):
+    """The child cannot serve."""
+
+    reason: str
+
+
+class Call(NamedTuple):
+    """A host call."""
+
+    name: str
+    """One of HOST_CALLS."""
+    packed_arguments: bytes
+
+    def arguments(self) -> list[Any]:
+        """Raises ProtocolError, and HostCallError when there are too many."""
+        if _unfolds_too_far(self.packed_arguments, MAX_ARGUMENT_VALUES, MAX_ARGUMENT_DEPTH):
+            raise HostCallError(
+                f"{self.name}: the arguments hold more than {MAX_ARGUMENT_VALUES:,} values"
+                f" or {MAX_ARGUMENT_DEPTH} levels"
+            )
+        arguments = unpack(self.packed_arguments, max_array_len=_MAX_LIST)
+        if not isinstance(arguments, list):
+            raise ProtocolError("the arguments of a call are not a list")
+        return arguments
+
+
+class Done(NamedTuple):
+    """The answer to a run or a syntax check."""
+
+    cpu_seconds: float
+    """Of the process, since it began."""
+    answer: list[Any]
+    """Not checked yet: see `endings`."""
+
+
+Frame = Ready | Refused | Call | Done
+
+
+def read(payload: memoryview) -> Frame:
+    """The frame in a payload. Raises ProtocolError."""
+    if _unfolds_too_far(payload, MAX_ANSWER_FIELDS, max_depth=1):
+        raise ProtocolError("a frame of too many values")
+    tag, *fields = unpack(payload, max_array_len=MAX_ANSWER_FIELDS, max_map_len=0)
+    if tag == Tag.DONE:
+        return _done(fields)
+    if tag == Tag.CALL:
+        return _call(fields)
+    if tag == Tag.READY and not fields:
+        return Ready()
+    if tag == Tag.REFUSED and len(fields) == 1:
+        return Refused(text(fields[0], MAX_MESSAGE_BYTES))
+    raise ProtocolError("a frame that makes no sense")
+
+
+def text(value: Any, max_bytes: int) -> str:
+    """Of bytes, the first of them when they are more. Raises ProtocolError."""
+    if not isinstance(value, bytes):
+        raise ProtocolError("a text is missing")
+    return value[:max_bytes].decode("utf-8", "replace")
+
+
+def line(value: Any, source: bytes) -> int | None:
+    """One of the source's lines, None for another number. Raises ProtocolError.
+
+    A script may choose the number, by an error that looks like one of Lua's own.
+    """
+    if value is None:
+        return None
+    if type(value) is not int:
+        raise ProtocolError("a line that is not a number")
+    return value if 1 <= value <= _lines_of(source) else None
+
+
+def _done(fields: list[Any]) -> Done:
+    cpu_seconds, *answer = fields or (None,)
+    # Not a number fails the comparison too.
+    if type(cpu_seconds) is not float or not 0 <= cpu_seconds <= MAX_CPU_SECONDS:
+        raise ProtocolError("an answer with an impossible CPU time")
+    return Done(cpu_seconds, answer)
+
+
+def _call(fields: list[Any]) -> Call:
+    name, packed_arguments = fields if len(fields) == 2 else (None, None)
+    known = HOST_CALLS.get(name) if isinstance(name, bytes) else None
+    if known is None or not isinstance(packed_arguments, bytes):
+        raise ProtocolError("a call without a known name, or without arguments")
+    return Call(known, packed_arguments)
+
+
+def _lines_of(source: bytes) -> int:
+    """As Lua counts them."""
+    return 1 + len(_LINE_END.findall(source))
+
+
+_LINE_END = re.compile(rb"\r\n|\n\r|\n|\r")
+
+
+# A message up to this size makes little of whatever it holds: most need no closer look.
+_SMALL_BYTES = 4096
+
+
+def _unfolds_too_far(packed: bytes | memoryview, max_values: int, max_depth: int) -> bool:
+    """Whether a msgpack text announces more values, or deeper lists and maps, than that.
+
+    Anything else that is wrong with it is left for `unpack` to find.
+    """
+    size = len(packed)
+    if size <= _SMALL_BYTES:
+        return False
+    position, values = 0, 1
+    # How many are to come of each list that is open.
+    open_lists = [1]
+    while open_lists and position < size:
+        if not open_lists[-1]:
+            open_lists.pop()
+            continue
+        open_lists[-1] -= 1
+        length_bytes, length, bytes_each, values_each = _SHAPES[packed[position]]
+        position += 1
+        if length_bytes:
+            length = int.from_bytes(packed[position : position + length_bytes], "big")
+            position += length_bytes
+        position += length * bytes_each
+        if values_each:
+            values += length * values_each
+            open_lists.append(length * values_each)
+            if values > max_values or len(open_lists) - 1 > max_depth:
+                return True
+    return False
+
+
+def _shape_of(first: int) -> tuple[int, int, int, int]:
+    """Of a value that begins with this byte: how many bytes its length takes, the length where
+    it takes none, and how many bytes and how many values follow for each unit of it.
+    """
+    if first < 0x80 or first >= 0xE0:
+        return 0, 0, 0, 0
+    if first < 0x90:
+        return 0, first - 0x80, 0, 2
+    if first < 0xA0:
+        return 0, first - 0x90, 0, 1
+    if first < 0xC0:
+        return 0, first - 0xA0, 1, 0
+    return _LONG_SHAPES.get(first, (0, 0, 0, 0))
+
+
+_LONG_SHAPES = {
+    **{first: (size, 0, 1, 0) for first, size in {0xC4: 1, 0xC5: 2, 0xC6: 4}.items()},
+    **{first: (size, 0, 1, 0) for first, size in {0xD9: 1, 0xDA: 2, 0xDB: 4}.items()},
+    **{first: (size, 0, 0, 1) for first, size in {0xDC: 2, 0xDD: 4}.items()},
+    **{first: (size, 0, 0, 2) for first, size in {0xDE: 2, 0xDF: 4}.items()},
+    **{first: (0, size, 1, 0) for first, size in {0xCA: 4, 0xCB: 8}.items()},
+    **{first: (0, size, 1, 0) for first, size in {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.items()},
+    **{first: (0, size, 1, 0) for first, size in {0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}.items()},
+    # Extensions, which a child has no use for, are as good as too many values.
+    **dict.fromkeys((0xC1, *range(0xC7, 0xCA), *range(0xD4, 0xD9)), (0, 2**32, 0, 1)),
+}
+_SHAPES = tuple(map(_shape_of, range(256)))
