@@ -1,35 +1,132 @@
+"""Makes what a run shows fit to be kept."""
+
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import AnyStr
 
 from config.http.redaction import REDACTED
 
 # Shorter ones would tear up ordinary text, and are no secrets.
 SHORTEST_HIDDEN = 4
+# A text with more of them is not kept at all.
+MAX_STRETCHES = 10_000
 
 
 class Recorder:
-    """Makes what a run shows fit to be kept: without the secrets that the script was given.
+    """Leaves out the secrets that the script was given, as they are and as JSON writes them.
 
-    NUL becomes visible, because PostgreSQL's text and jsonb cannot hold it.
+    All are looked for in what the script showed, never in what was made of it. Hiding a short
+    secret makes a text longer: it is cut to the limit of what it was made from.
     """
 
     def __init__(self, hidden: Iterable[bytes] = ()) -> None:
         forms = {form for secret in hidden for form in (secret, _in_json(secret))}
-        self._hidden = sorted(
-            (form for form in forms if len(form) >= SHORTEST_HIDDEN), key=len, reverse=True
-        )
+        self._hidden = [form for form in forms if len(form) >= SHORTEST_HIDDEN]
+        self._hidden_texts = [form.decode("utf-8", "replace") for form in self._hidden]
 
-    def bytes(self, content: bytes) -> bytes:
-        for secret in self._hidden:
-            content = content.replace(secret, REDACTED.encode())
-        return content
+    def bytes(self, content: bytes, max_bytes: int) -> bytes:
+        return _without(content, self._hidden, REDACTED.encode())[:max_bytes]
 
-    def text(self, text: str) -> str:
-        for secret in self._hidden:
-            text = text.replace(secret.decode("utf-8", "replace"), REDACTED)
-        return text.replace("\0", "\N{SYMBOL FOR NULL}")
+    def text(self, text: str, max_chars: int) -> str:
+        return storable(_without(text, self._hidden_texts, REDACTED))[:max_chars]
+
+    def texts(self, texts: Iterable[str], max_chars: int) -> Iterator[str]:
+        """Each of them; together they are no longer than that."""
+        left = max_chars
+        for each in texts:
+            kept = self.text(each, left)
+            left -= len(kept)
+            yield kept
+
+    def headers(self, headers: Iterable[tuple[str, str]], max_chars: int) -> list[list[str]]:
+        """Names and values, together no longer than that; a secret stands there in UTF-8 too."""
+        kept: list[list[str]] = []
+        left = max_chars
+        for header in headers:
+            kept.append([])
+            for part in header:
+                content = _without(part.encode("latin-1"), self._hidden, REDACTED.encode())
+                kept[-1].append(storable(content.decode("latin-1"))[:left])
+                left -= len(kept[-1][-1])
+        return kept
+
+
+def storable(text: str) -> str:
+    """As every database takes it: PostgreSQL's text and jsonb hold neither NUL nor surrogates."""
+    if text.isascii():
+        return text.replace("\0", "\N{SYMBOL FOR NULL}") if "\0" in text else text
+    return text.replace("\0", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
 
 
 def _in_json(secret: bytes) -> bytes:
     """The secret as it stands inside a JSON string."""
     return json.dumps(secret.decode("utf-8", "replace"), ensure_ascii=False)[1:-1].encode()
+
+
+def _without(content: AnyStr, hidden: Sequence[AnyStr], redacted: AnyStr) -> AnyStr:
+    """The content with a mark for each stretch of it that the hidden ones cover.
+
+    Takes time in proportion to the content for each of them, whatever they are.
+    """
+    found = (stretch for each in hidden for stretch in _stretches(content, each))
+    if not hidden:
+        return content
+    covered = sorted(islice(found, MAX_STRETCHES + 1))
+    if not covered:
+        return content
+    if len(covered) > MAX_STRETCHES:
+        return redacted
+    pieces: list[AnyStr] = []
+    position = -1
+    for start, end in covered:
+        # Where stretches overlap or touch, one mark stands for all.
+        if start > position:
+            pieces += [content[max(position, 0) : start], redacted]
+        position = max(position, end)
+    pieces.append(content[position:])
+    return content[:0].join(pieces)
+
+
+def _stretches(content: AnyStr, hidden: AnyStr) -> Iterator[tuple[int, int]]:
+    """Where it occurs, from start to end; a periodic run of occurrences is one stretch."""
+    start = content.find(hidden)
+    if start < 0:
+        return
+    length, period = len(hidden), _period(hidden)
+    while start >= 0:
+        end = start + length + _repeated(content, start + length, period)
+        yield start, end
+        # By less than that only occurrences could be shifted that belong to the run.
+        start = content.find(hidden, end - min(length - period, period - 1))
+
+
+def _repeated(content: AnyStr, position: int, period: int) -> int:
+    """The length of what repeats, in whole periods, what stands before the position.
+
+    Each comparison is twice as long as the one before it: most of the work is not done here.
+    """
+    repeated, stride = 0, period
+    while True:
+        start = position + repeated
+        ahead = content[start : start + stride]
+        if len(ahead) == stride and ahead == content[start - period : start - period + stride]:
+            repeated += stride
+            stride *= 2
+        elif stride > period:
+            stride = period
+        else:
+            return repeated
+
+
+def _period(hidden: AnyStr) -> int:
+    """The least shift at which it overlaps itself; its length when it does not."""
+    borders = [0] * len(hidden)
+    border = 0
+    for position in range(1, len(hidden)):
+        while border and hidden[position] != hidden[border]:
+            border = borders[border - 1]
+        if hidden[position] == hidden[border]:
+            border += 1
+        borders[position] = border
+    return len(hidden) - border

@@ -13,11 +13,20 @@ from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
-from scripts_engine.flows.recorder import Recorder
+from scripts_engine.flows.recorder import Recorder, storable
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Trigger
 from scripts_engine.sandbox.job import Job
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import (
+    MAX_LOG_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_REPLY_BYTES,
+    MAX_REPLY_HEADER_BYTES,
+    MAX_SOURCE_BYTES,
+    MAX_TRACEBACK_BYTES,
+    Limits,
+)
+from scripts_engine.sandbox.log_area import MAX_TEXT_BYTES
 from scripts_engine.sandbox.outcome import Outcome, OutcomeKind
 from scripts_engine.sandbox_pool import sandbox_pool
 
@@ -113,12 +122,16 @@ def _row(
 ) -> Row:
     """The Run's columns."""
     reply, error, author = outcome.reply, outcome.error, subject.started_by
+    log_texts = recorder.texts([line.text for line in outcome.logs], MAX_TEXT_BYTES)
+    call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     return {
         "id": run_id,
         "organisation_id": subject.organisation_id,
         "script_id": subject.script_id,
         "script_version_id": subject.version_id,
-        "unsaved_source": "" if subject.version_id else recorder.text(subject.source),
+        "unsaved_source": ""
+        if subject.version_id
+        else recorder.text(subject.source, MAX_SOURCE_BYTES),
         "hook_id": subject.hook_id,
         "trigger": subject.trigger.value,
         "started_by_id": None if author.user is None else author.user.pk,
@@ -127,10 +140,10 @@ def _row(
         "started_at": datetime.fromtimestamp(outcome.started_at, UTC),
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
-        "request_method": event.method,
-        "request_query": event.query,
+        "request_method": storable(event.method),
+        "request_query": storable(event.query),
         "request_headers": [
-            [name, REDACTED if name.lower() in _REDACTED_HEADERS else value]
+            [storable(name), REDACTED if name.lower() in _REDACTED_HEADERS else storable(value)]
             for name, value in event.headers
         ],
         "request_body": event.body,
@@ -138,22 +151,24 @@ def _row(
         "response_status": _HTTP_STATUS[outcome.kind] if reply is None else reply.status,
         "response_headers": []
         if reply is None
-        else [[name, recorder.text(value)] for name, value in reply.headers],
-        "response_body": b"" if reply is None else recorder.bytes(reply.body),
+        else recorder.headers(reply.headers, MAX_REPLY_HEADER_BYTES),
+        "response_body": b"" if reply is None else recorder.bytes(reply.body, MAX_REPLY_BYTES),
         "logs": [
-            {"at": line.at, "level": line.level, "text": recorder.text(line.text)}
-            for line in outcome.logs
+            {"at": line.at, "level": line.level, "text": text}
+            for line, text in zip(outcome.logs, log_texts, strict=True)
         ],
         "host_calls": [
             {
                 "name": call.name,
                 "offsetMs": round(call.offset_seconds * 1000, 3),
                 "durationMs": round(call.duration_seconds * 1000, 3),
-                "error": call.error and recorder.text(call.error),
+                "error": None if call.ok else problem,
             }
-            for call in outcome.host_calls
+            for call, problem in zip(outcome.host_calls, call_errors, strict=True)
         ],
-        "error_message": "" if error is None else recorder.text(error.message),
+        "error_message": "" if error is None else recorder.text(error.message, MAX_MESSAGE_BYTES),
         "error_line": None if error is None else error.line,
-        "error_traceback": "" if error is None else recorder.text(error.traceback),
+        "error_traceback": ""
+        if error is None
+        else recorder.text(error.traceback, MAX_TRACEBACK_BYTES),
     }

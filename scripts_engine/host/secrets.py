@@ -9,6 +9,11 @@ from scripts_engine.flows.set_secret import context_of
 from scripts_engine.models import Secret
 from scripts_engine.sandbox.host_call import HostCallError
 
+# Each is looked for in everything that is recorded of the run.
+MAX_REVEALED = 50
+# No secret has a longer name.
+MAX_NAME_BYTES = 100
+
 logger = logging.getLogger(__name__)
 
 
@@ -27,6 +32,8 @@ class SecretsCapability:
         """The value, or ``None`` where there is none of that name."""
         if not isinstance(name, bytes):
             raise HostCallError("secrets.get: the name must be a string")
+        if len(name) > MAX_NAME_BYTES:
+            return None
         text = name.decode("utf-8", "replace").replace("\0", "\ufffd")
         secret = Secret.objects.of_organisation(self._organisation_id).filter(name=text).first()
         if secret is None:
@@ -38,5 +45,7 @@ class SecretsCapability:
         except DecryptionError:
             logger.exception("Secret %s cannot be decrypted", secret.pk)
             raise HostCallError(f"secrets.get: {text} cannot be read; set it anew") from None
+        if value not in self._revealed and len(self._revealed) >= MAX_REVEALED:
+            raise HostCallError(f"secrets.get: more than {MAX_REVEALED} secrets in a run")
         self._revealed.add(value)
         return value

@@ -9,6 +9,7 @@ from django.test import override_settings
 from accounts.models import Organisation
 from scripts_engine.encryption import DecryptionError, decrypt, encrypt
 from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.host.secrets import MAX_REVEALED
 from scripts_engine.models import Run, Secret
 from tests.factories import admin_graphql, reply_of, run_lua
 
@@ -39,6 +40,43 @@ def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) 
         "response_headers", "response_body", "host_calls")))  # fmt: skip
     assert "sk_live_1234" not in kept
     assert kept.count("[redacted]") >= 4
+
+
+def test_a_secret_that_hides_others_cannot_make_a_record_of_megabytes(acme: Organisation) -> None:
+    for number, value in enumerate(["[redacted]"[start : start + 4] for start in range(7)]):
+        set_secret(acme, name=f"KEY_{number}", value=value)
+    run = run_lua(
+        acme,
+        """for n = 0, 6 do local _ = secrets.get("KEY_" .. n) end
+        return (secrets.get("KEY_0") .. "-"):rep(1800)""",
+    )
+
+    assert bytes(run.response_body) == b"[redacted]-" * 1800
+
+
+def test_a_secret_in_a_header_is_hidden_whatever_its_characters(acme: Organisation) -> None:
+    set_secret(acme, name="KEY", value="geheim-é")
+    run = run_lua(acme, 'return Reply{headers = {["X-Key"] = secrets.get("KEY")}, body = "done"}')
+
+    assert ["X-Key", "[redacted]"] in run.response_headers
+
+
+def test_a_script_is_given_so_many_secrets_and_no_more(acme: Organisation) -> None:
+    for number in range(MAX_REVEALED + 1):
+        set_secret(acme, name=f"KEY_{number}", value=f"value {number}")
+    run = run_lua(
+        acme,
+        """local given = 0
+        local ok, problem = pcall(function()
+            for _ = 1, 2 do
+                for n = 0, 50 do given = given + (secrets.get("KEY_" .. n) and 1 or 0) end
+            end
+        end)
+        return given .. ": " .. problem""",
+    )
+
+    assert reply_of(run).startswith(f"{MAX_REVEALED}: ")
+    assert "more than 50 secrets in a run" in reply_of(run)
 
 
 def test_a_secret_in_a_json_reply_is_hidden_too(acme: Organisation) -> None:

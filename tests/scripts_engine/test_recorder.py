@@ -1,0 +1,122 @@
+"""What is kept of a run holds no secret, and no more than what it was made from could."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts_engine.flows.recorder import MAX_STRETCHES, Recorder, storable
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("secrets", "shown", "kept"),
+    [
+        (["abcd"], "<abcd>", "<[redacted]>"),
+        (["abcd"], "abcd", "[redacted]"),
+        (["abcd"], "<abcdabcd>", "<[redacted]>"),
+        (["abcd"], "<abcd-abcd>", "<[redacted]-[redacted]>"),
+        (["abcd", "abcdefgh"], "<abcdefgh> <abcde>", "<[redacted]> <[redacted]e>"),
+        (["bcde", "abcdef"], "<abcdef> <abcde>", "<[redacted]> <a[redacted]>"),
+        (["abcd", "cdef"], "<abcdef>", "<[redacted]>"),
+        (["aaaa"], "<aaaaaa>", "<[redacted]>"),
+        (["abab"], "<ababa>", "<[redacted]a>"),
+        (["abcab"], "<abcabcab>", "<[redacted]>"),
+        (["redacted", "secret"], "<secret>", "<[redacted]>"),
+        (['quo"te'], '{"k":"quo\\"te"}', '{"k":"[redacted]"}'),
+        (["geheim-é"], "<geheim-é>", "<[redacted]>"),
+        (["abc"], "<abc>", "<abc>"),
+    ],
+)
+def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) -> None:
+    recorder = Recorder(secret.encode() for secret in secrets)
+
+    assert recorder.text(shown, 1000) == kept
+    assert recorder.bytes(shown.encode(), 1000) == kept.encode()
+
+
+def covered(shown: str, secrets: list[str]) -> list[bool]:
+    """Which characters belong to an occurrence, found one by one."""
+    return [
+        any(
+            shown.startswith(secret, start)
+            for secret in secrets
+            for start in range(max(0, place - len(secret) + 1), place + 1)
+        )
+        for place in range(len(shown))
+    ]
+
+
+@given(st.text("ab", max_size=40), st.lists(st.text("ab", min_size=4, max_size=9), max_size=4))
+def test_exactly_what_occurrences_cover_is_hidden(shown: str, secrets: list[str]) -> None:
+    kept = Recorder(secret.encode() for secret in secrets).text(shown, 1000)
+
+    marked = "".join("#" if hidden else each for each, hidden in
+        zip(shown, covered(shown, secrets), strict=True))  # fmt: skip
+    while "##" in marked:
+        marked = marked.replace("##", "#")
+    assert kept.replace("[redacted]", "#") == marked
+
+
+def test_secrets_that_occur_in_the_mark_do_not_multiply() -> None:
+    secrets = [b"[redacted]"[start:][:4] for start in range(7)] + [b"aaaa"]
+    shown = b"aaaa-" * 1800
+
+    kept = Recorder(secrets).bytes(shown, MIB)
+
+    assert kept == b"[redacted]-" * 1800
+
+
+def test_what_is_kept_is_cut_to_its_limit() -> None:
+    recorder = Recorder([b"abcd"])
+
+    assert len(recorder.bytes(b"abcd-" * 100, 500)) == 500
+    assert len(recorder.text("abcd-" * 100, 500)) == 500
+    assert sum(map(len, recorder.texts(["abcd-" * 10] * 10, 500))) == 500
+    headers = recorder.headers([("X-Name", "abcd-" * 100)] * 2, 500)
+    assert sum(len(name) + len(value) for name, value in headers) == 500
+
+
+def test_a_text_of_nothing_but_secrets_is_not_kept() -> None:
+    shown = b"abcd-" * (MAX_STRETCHES + 1)
+
+    assert Recorder([b"abcd"]).bytes(shown, MIB) == b"[redacted]"
+
+
+def test_a_secret_in_a_header_is_hidden_in_its_bytes() -> None:
+    value = "key=geheim-é".encode().decode("latin-1")
+
+    kept = Recorder(["geheim-é".encode()]).headers([("X-Key", value)], 100)
+
+    assert kept == [["X-Key", "key=[redacted]"]]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "shown"),
+    [
+        ([b"a" * (4 + more) for more in range(50)], b"a" * MIB),
+        ([b"a" * (16_000 + more) + b"b" for more in range(50)], b"a" * MIB),
+        ([b"a" * 8000 + b"b" + b"a" * (8000 + more) for more in range(50)],
+            (b"a" * 8000 + b"b") * 130),
+        ([b"a" * (4 + more) for more in range(50)], (b"a" * 30 + b"b") * 33_000),
+    ],
+)  # fmt: skip
+def test_hostile_secrets_take_time_in_proportion_to_the_text(
+    secrets: list[bytes], shown: bytes
+) -> None:
+    """A second at the most where the square of the text would be hours."""
+    started = time.process_time()
+
+    Recorder(secrets).bytes(shown, MIB)
+
+    assert time.process_time() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("a\0b", "a␀b"), ("é\0", "é␀"), ("\ud800", "?"), ("plain", "plain"), ("", "")],
+)
+def test_text_is_kept_as_every_database_takes_it(text: str, kept: str) -> None:
+    assert storable(text) == kept
