@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from scripts_engine.attacks.on_the_worker import WorkerAttack, worker_attacks
 from scripts_engine.attacks.suite import Attack, NoAttacks, attacks, text_of
 from scripts_engine.sandbox.layers import active_layers
 from scripts_engine.sandbox.pool import SandboxPool
@@ -35,7 +36,8 @@ class Command(BaseCommand):
                     json.dumps({"layers": layers, "attacks": [], "error": str(error)})
                 )
             raise CommandError(f"No attack was tried: {error}.") from error
-        report = {"layers": layers, "attacks": self._try_attacks(suite)}
+        tried = self._try_scripts(suite) + [self._try_on_worker(each) for each in worker_attacks()]
+        report = {"layers": layers, "attacks": tried}
         failed = [attack for attack in report["attacks"] if not attack["asExpected"]]
         if options["json"]:
             self.stdout.write(json.dumps(report))
@@ -55,26 +57,52 @@ class Command(BaseCommand):
             for layer in layers
         ]
 
-    def _try_attacks(self, suite: Sequence[Attack]) -> list[dict[str, Any]]:
+    def _try_scripts(self, suite: Sequence[Attack]) -> list[dict[str, Any]]:
         pool = SandboxPool(size=2)
         try:
-            return [self._try_attack(pool, attack) for attack in suite]
+            return [self._try_script(pool, attack) for attack in suite]
         finally:
             pool.close()
 
-    def _try_attack(self, pool: SandboxPool, attack: Attack) -> dict[str, Any]:
+    def _try_script(self, pool: SandboxPool, attack: Attack) -> dict[str, Any]:
         started = time.monotonic()
         outcome = attack.run(pool, _TENANT)
-        seconds = time.monotonic() - started
-        as_expected = attack.ended_as_expected(outcome)
+        return self._reported(
+            attack,
+            str(outcome.kind),
+            text_of(outcome),
+            as_expected=attack.ended_as_expected(outcome),
+            seconds=time.monotonic() - started,
+        )
+
+    def _try_on_worker(self, attack: WorkerAttack) -> dict[str, Any]:
+        started = time.monotonic()
+        outcome = attack.run()
+        return self._reported(
+            attack,
+            outcome[:200],
+            outcome,
+            as_expected=outcome == attack.expected,
+            seconds=time.monotonic() - started,
+        )
+
+    def _reported(
+        self,
+        attack: Attack | WorkerAttack,
+        outcome: str,
+        said: str,
+        *,
+        as_expected: bool,
+        seconds: float,
+    ) -> dict[str, Any]:
         verdict = "ok  " if as_expected else "FAIL"
-        self._say(f"{verdict} {attack.name:<44}{outcome.kind:<16}{seconds * 1000:8.1f} ms")
+        self._say(f"{verdict} {attack.name:<44}{outcome:<16}{seconds * 1000:8.1f} ms")
         if not as_expected:
-            self._say(f"     expected {attack.expected}; got {text_of(outcome)[:200]}")
+            self._say(f"     expected {attack.expected}; got {said[:200]}")
         return {
             "name": attack.name,
             "expected": attack.expected,
-            "outcome": str(outcome.kind),
+            "outcome": outcome,
             "asExpected": as_expected,
             "seconds": round(seconds, 4),
         }

@@ -1,0 +1,53 @@
+"""A child that was taken over, as the worker sees one: it sends whatever it likes."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from scripts_engine.sandbox.child_process import ChildProcess
+from scripts_engine.sandbox.log_area import create_area_file
+
+# Only its process is needed: what the child says is said here.
+_WAIT_FOR_THE_END = "import sys; sys.stdin.read()"
+
+
+@contextmanager
+def hostile_child(sent: bytes, log: bytes = b"") -> Iterator[ChildProcess]:
+    """A child that sends these bytes, reads what it is sent, and has written that into its log."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(  # noqa: S603 (nothing of it comes from outside)
+        [sys.executable, "-I", "-S", "-c", _WAIT_FOR_THE_END], stdin=subprocess.PIPE
+    )
+    log_file = create_area_file()
+    os.pwrite(log_file, log, 0)
+    child = ChildProcess(process.pid, ours, os.pidfd_open(process.pid), log_file)
+    threads = [
+        threading.Thread(target=_send, args=[theirs, sent]),
+        threading.Thread(target=_read_all, args=[theirs]),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield child
+    finally:
+        child.end()
+        for thread in threads:
+            thread.join()
+        theirs.close()
+        process.communicate()
+
+
+def _send(channel: socket.socket, sent: bytes) -> None:
+    # The worker hangs up as soon as it has heard enough.
+    with suppress(OSError):
+        channel.sendall(sent)
+
+
+def _read_all(channel: socket.socket) -> None:
+    with suppress(OSError):
+        while channel.recv(1 << 16):
+            pass
