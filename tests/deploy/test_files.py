@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from config.supervisor import STOP_GRACE_SECONDS
+from scripts_engine.attacks.on_the_worker import worker_attacks
 from scripts_engine.attacks.suite import attacks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -102,4 +103,5 @@ def test_the_image_holds_all_that_check_sandbox_tries() -> None:
 def test_the_number_of_attacks_in_the_documentation_is_right() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
 
-    assert re.findall(r"with (\d+) attacks", page) == [str(len(attacks()))]
+    count = len(attacks()) + len(worker_attacks())
+    assert re.findall(r"with (\d+) attacks", page) == [str(count)]
