@@ -30,7 +30,8 @@ class RunHost:
     @cached_property
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Made for the first call: most runs make none."""
-        http, store = HttpCapability(), StoreCapability(self._organisation_id)
+        http = HttpCapability(self._organisation_id)
+        store = StoreCapability(self._organisation_id)
         self._secrets = SecretsCapability(self._organisation_id)
         return {
             "http.request": http.request,

@@ -1,9 +1,7 @@
 """Which addresses scripts may connect to: the public internet, and what the operator allows."""
 
 import ipaddress
-import socket
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -40,19 +38,9 @@ _NOT_PUBLIC = tuple(
 _SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 
-# A resolver may keep silent for long: it does so in a thread that the run does not wait for.
-_resolvers = ThreadPoolExecutor(max_workers=32, thread_name_prefix="resolver")
-
-
-def resolve(host: str, port: int, timeout_seconds: float) -> list[IPAddress]:
-    """The addresses of a name or a literal. Raises ``OSError``, ``TimeoutError`` among them."""
-    future = _resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    try:
-        answers = future.result(timeout=timeout_seconds)
-    except UnicodeError:
-        raise OSError("the host name is malformed") from None
-    texts = [str(address[0]).partition("%")[0] for *_, address in answers]
-    return [ipaddress.ip_address(text) for text in dict.fromkeys(texts)]
+def without_zone(text: str) -> IPAddress:
+    """The address of a text that may name a zone: ``fe80::1%eth0``."""
+    return ipaddress.ip_address(text.partition("%")[0])
 
 
 def is_allowed(address: IPAddress, allowed_networks: Sequence[IPNetwork]) -> bool:

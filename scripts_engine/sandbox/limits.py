@@ -13,6 +13,9 @@ MAX_LOG_BYTES = 64 * KIB
 MAX_LOG_LINES = 1000
 MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
+# Of a reply and of an HTTP request or response of a script; bytes of names and values together.
+MAX_HEADERS = 100
+MAX_HEADER_BYTES = 16 * KIB
 # A message between the processes: a payload, a reply, or what a host call carries.
 MAX_FRAME_BYTES = 8 * MIB
 # What ToJson may write; a shared table that unfolds without end stops here.
