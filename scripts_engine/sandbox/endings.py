@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY
 from scripts_engine.sandbox.limits import Limits, figure_in_words
 from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError
+from scripts_engine.sandbox.reply_headers import checked_headers
 
 
 class Ending(NamedTuple):
@@ -100,23 +100,10 @@ def _reply(values: Sequence[Any], limits: Limits) -> Reply:
         raise ProtocolError("a reply with an impossible status")
     if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
         raise ProtocolError("a reply with an impossible body")
-    try:
-        joined = b"".join(flat)
-    except TypeError as error:
-        raise ProtocolError("a reply with headers that are no bytes") from error
-    if len(flat) % 2:
-        raise ProtocolError("a reply with a header without a value")
-    if _FORBIDDEN_IN_HEADERS.search(joined):
-        raise ProtocolError("a reply with a line break in a header")
-    headers = [part.decode("latin-1") for part in flat]
-    return Reply(status, tuple(zip(headers[::2], headers[1::2], strict=True)), body)
+    return Reply(status, checked_headers(flat), body)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, bytes):
         raise ProtocolError("a text is missing")
     return value.decode("utf-8", "replace")
-
-
-# The prelude refuses them; a child that was taken over must not split a reply either.
-_FORBIDDEN_IN_HEADERS = re.compile(rb"[\r\n\0]")
