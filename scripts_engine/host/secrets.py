@@ -9,6 +9,9 @@ from scripts_engine.flows.set_secret import context_of
 from scripts_engine.models import Secret
 from scripts_engine.sandbox.host_call import HostCallError
 
+# No secret has a longer name.
+MAX_NAME_BYTES = 100
+
 logger = logging.getLogger(__name__)
 
 
@@ -27,6 +30,8 @@ class SecretsCapability:
         """The value, or ``None`` where there is none of that name."""
         if not isinstance(name, bytes):
             raise HostCallError("secrets.get: the name must be a string")
+        if len(name) > MAX_NAME_BYTES:
+            return None
         text = name.decode("utf-8", "replace").replace("\0", "\ufffd")
         secret = Secret.objects.of_organisation(self._organisation_id).filter(name=text).first()
         if secret is None:
