@@ -51,6 +51,8 @@ class RunHost:
             return function(*args, deadline=deadline)
         except HostCallError:
             raise
+        except TimeoutError:
+            raise HostCallError(f"{name}: the run's time is over") from None
         except DATABASE_ERRORS as error:
             logger.error("Host call %s: %s", name, " ".join(str(error).split()))  # noqa: TRY400
             raise HostCallError(f"{name}: failed") from None
