@@ -15,7 +15,7 @@ from typing import Any
 from scripts_engine.sandbox.limits import MAX_HEADER_BYTES, MAX_HEADERS
 from scripts_engine.sandbox.protocol import ProtocolError
 
-_RESERVED_NAMES = """
+RESERVED_NAMES = """
 connection content-length http2-settings keep-alive te trailer transfer-encoding upgrade
 
 date server status via x-request-id
@@ -42,9 +42,9 @@ x-permitted-cross-domain-policies
 
 edge-control x-esi x-lscache x-send-file
 """
-_RESERVED = frozenset(_RESERVED_NAMES.split())
+_RESERVED = frozenset(RESERVED_NAMES.split())
 # Whole families: ours, the browser's, and those of proxies, caches and file servers.
-_RESERVED_PREFIXES = (
+RESERVED_PREFIXES = (
     "moonhook-",
     "ad-auction-",
     "attribution-reporting-",
@@ -74,7 +74,7 @@ def is_reserved(name: bytes) -> bool:
     Servers fold what they pass on: ``X_Sendfile`` reaches some as ``X-Sendfile``.
     """
     spelled = _SEPARATORS.sub("-", name.decode("latin-1").lower()).strip("-")
-    return spelled in _RESERVED or f"{spelled}-".startswith(_RESERVED_PREFIXES)
+    return spelled in _RESERVED or f"{spelled}-".startswith(RESERVED_PREFIXES)
 
 
 def checked_headers(flat: Sequence[Any]) -> tuple[tuple[str, str], ...]:
