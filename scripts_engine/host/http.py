@@ -35,6 +35,8 @@ MAX_HOST_BYTES = 253
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN_IN_VALUES = re.compile(r"[\r\n\0]")
+# What a request line and Host are made of.
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
 # What frames the message or names its end points is this side's to say.
 _OWN_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade",
@@ -202,6 +204,8 @@ def _parsed(text: str) -> Url:
         raise HostCallError("http: no user name or password in a URL; set Authorization instead")
     # A zone (fe80::1%eth0) means something on this machine only.
     if len(url.host) > MAX_HOST_BYTES or "%" in url.host:
+        raise HostCallError("http: the URL is malformed")
+    if not _VISIBLE_ASCII.fullmatch(f"{url.netloc}{url.request_uri}"):
         raise HostCallError("http: the URL is malformed")
     return url
 

@@ -94,9 +94,10 @@ def _connected(endpoint: Endpoint, ca_bundle: str, ends_at: float) -> Iterator[s
         if endpoint.tls_name is None:
             yield connection
             return
+        context = _tls(ca_bundle)
         connection.settimeout(remaining(ends_at))
         try:
-            secured = _tls(ca_bundle).wrap_socket(connection, server_hostname=endpoint.tls_name)
+            secured = context.wrap_socket(connection, server_hostname=endpoint.tls_name)
         except TimeoutError:
             raise
         except (OSError, ValueError):

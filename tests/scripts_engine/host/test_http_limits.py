@@ -140,6 +140,24 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("", b"/"),
+        ("?a=b#c", b"/?a=b"),
+        ("a b/\\r\\nX: 1?q=\\0 \\255", b""),
+        ("a b/\\r\\nX: 1?q=\\0 é", b"/a%20b/%0D%0AX:%201?q=%00%20%C3%A9"),
+    ],
+)
+def test_a_request_line_holds_nothing_but_one_target(
+    acme: Organisation, server: RawServer, path: str, target: bytes
+) -> None:
+    ask(acme, server, f'request.url = request.url .. "{path}"')
+
+    lines = [request.split(b"\r\n")[0] for request in server.requests]
+    assert lines == [b"GET %b HTTP/1.1" % target] * bool(target)
+
+
+@pytest.mark.parametrize(
     "host",
     [
         "a" * 254,
