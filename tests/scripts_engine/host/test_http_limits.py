@@ -48,7 +48,7 @@ class RawServer:
             connection.sendall(self.answer)
             connection.shutdown(socket.SHUT_WR)
             connection.recv(1)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             """The client had enough."""
 
     def close(self) -> None:
@@ -267,7 +267,6 @@ def test_a_response_has_up_to_100_headers_and_16_kib_of_them(
     [
         OK + headers(101) + b"\r\n",
         OK + header_of(16 * 1024 + 1) + b"\r\n",
-        OK + b"X-A: a\r\n" + b" a\r\n" * 100 + b"\r\n",
         b"HTTP/1.1 103 Early\r\n" + headers(50) + b"\r\n" + OK + headers(51) + b"\r\n",
         CHUNKED + b"0\r\n" + headers(100) + b"\r\n",
         CHUNKED + b"0\r\n" + header_of(16 * 1024) + b"\r\n",
@@ -291,36 +290,45 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
 ) -> None:
     chunk = b"1\r\nx\r\n"
 
-    assert answer(acme, server, CHUNKED + chunk * 16_383 + LAST_CHUNK) == "200 " + "x" * 16_383
+    assert answer(acme, server, CHUNKED + chunk * 8_191 + LAST_CHUNK) == "200 " + "x" * 8_191
     problem = answer(acme, server, CHUNKED + chunk * 2 * 1024 * 1024 + LAST_CHUNK)
-    assert problem == "error: http: the answer has more than 16,384 chunks"
+    assert problem == "error: http: the answer has more than 8,192 chunks"
 
 
 @pytest.mark.parametrize(
     "sent",
     [
-        b"HTTP/1.1 200 " + b"x" * 20_000 + b"\r\n\r\n",
-        b"H" * 20_000,
-        OK + b"X" * 20_000 + b": a\r\n\r\n",
-        OK + b"X: " + b" " * 20_000 + b"\r\n\r\n",
-        CHUNKED + b"1;" + b"x" * 300 + b"\r\nx\r\n" + LAST_CHUNK,
-        CHUNKED + b"0" * 300 + b"\r\n\r\n",
+        b"HTTP/1.1 200 " + b"x" * 40_000 + b"\r\n\r\n",
+        b"H" * 40_000,
+        OK + b"X" * 40_000 + b": a\r\n\r\n",
+        OK + b"X: " + b" " * 40_000,
+        CHUNKED + b"1;" + b"x" * 40_000,
+        CHUNKED + b"0" * 40_000,
     ],
 )
 def test_a_line_that_is_too_long_is_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == "error: http: the answer has a line that is too long"
+    assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
+
+
+def test_chunks_that_are_mostly_extensions_are_an_error(
+    acme: Organisation, server: RawServer
+) -> None:
+    chunk = b"1;" + b"x" * 10_000 + b"\r\nx\r\n"
+
+    problem = answer(acme, server, CHUNKED + chunk * 500 + LAST_CHUNK)
+    assert problem == "error: http: the answer is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
     "sent",
     [
-        OK + b"Content-Length: 2097153\r\n\r\n",
-        OK + b"Content-Length: 9999999999999999999\r\n\r\n",
-        CHUNKED + b"200001\r\n",
-        CHUNKED + b"ffffffffffffffff\r\n",
-        CHUNKED + b"100000\r\n" + b"x" * 0x100000 + b"\r\n100001\r\n",
+        OK + b"Content-Length: 2097153\r\n\r\n" + b"x" * 0x200001,
+        OK + b"Content-Length: 9999999999999999999\r\n\r\n" + b"x" * 0x200001,
+        CHUNKED + b"200001\r\n" + b"x" * 0x200001,
+        CHUNKED + b"ffffffffffffffff\r\n" + b"x" * 0x200001,
+        CHUNKED + b"100000\r\n" + b"x" * 0x100000 + b"\r\n100001\r\n" + b"x" * 0x100001,
         OK + b"\r\n" + b"x" * 0x200001,
     ],
 )
@@ -359,18 +367,12 @@ def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
         CHUNKED + b"\r\n",
         CHUNKED + b"5\r\nhello!\r\n" + LAST_CHUNK,
         CHUNKED + b"5\r\nhell",
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + LAST_CHUNK,
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     ],
 )
 def test_what_is_not_http_is_an_error(acme: Organisation, server: RawServer, sent: bytes) -> None:
     assert answer(acme, server, sent) == f"error: http: {BROKEN}"
-
-
-def test_a_transfer_coding_that_nobody_asked_for_is_an_error(
-    acme: Organisation, server: RawServer
-) -> None:
-    sent = OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + LAST_CHUNK
-
-    assert "a transfer coding" in answer(acme, server, sent)
 
 
 def test_a_redirect_to_a_url_over_8_kib_is_an_error(acme: Organisation, server: RawServer) -> None:
