@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts_engine.sandbox.reply_headers import RESERVED_NAMES, RESERVED_PREFIXES
+
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
 TEST_FILES = {
@@ -41,6 +43,14 @@ def test_every_documented_variable_is_read() -> None:
     documented = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
 
     assert documented - variables_read() == set()
+
+
+def test_every_header_that_a_script_may_not_set_is_documented() -> None:
+    page = (ROOT / "docs" / "lua.md").read_text().lower()
+    families = [f"{prefix}…" for prefix in RESERVED_PREFIXES]
+
+    named = [f"`{name}`" for name in (*RESERVED_NAMES.split(), *families)]
+    assert [name for name in named if name not in page] == []
 
 
 def test_guarantees_are_found() -> None:

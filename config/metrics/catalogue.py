@@ -63,6 +63,11 @@ SANDBOX_REFUSALS = Counter(
     known=[("all-slots",), ("tenant-share",)],
 )
 
+HTTP_LOOK_UPS_IN_USE = Gauge(
+    "moonhook_http_look_ups_in_use",
+    "Look-ups of host names for scripts under way, those that no run waits for any more included.",
+)
+
 HOOK_REFUSALS = Counter(
     "moonhook_hook_refusals_total", "Hook calls answered with a problem before a run.", ["code"]
 )

@@ -5,6 +5,7 @@ it likes, and by what a script makes the worker do for it.
 import struct
 import time
 import tracemalloc
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -148,7 +149,7 @@ def _many_headers() -> str:
     headers = {b"X-%d" % number: b"1" for number in range(9000)}
     options = {b"method": b"GET", b"url": b"http://192.0.2.1/", b"headers": headers}
     try:
-        HttpCapability().request(options, deadline=time.monotonic() + 10)
+        HttpCapability(uuid.uuid4()).request(options, deadline=time.monotonic() + 10)
     except HostCallError as error:
         return REFUSED if "headers" in str(error) else f"tried: {error}"
     return "sent"

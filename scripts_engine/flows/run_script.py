@@ -18,10 +18,10 @@ from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Trigger
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import (
+    MAX_HEADER_BYTES,
     MAX_LOG_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_REPLY_BYTES,
-    MAX_REPLY_HEADER_BYTES,
     MAX_SOURCE_BYTES,
     MAX_TRACEBACK_BYTES,
     Limits,
@@ -151,7 +151,7 @@ def _row(
         "response_status": _HTTP_STATUS[outcome.kind] if reply is None else reply.status,
         "response_headers": []
         if reply is None
-        else recorder.headers(reply.headers, MAX_REPLY_HEADER_BYTES),
+        else recorder.headers(reply.headers, MAX_HEADER_BYTES),
         "response_body": b"" if reply is None else recorder.bytes(reply.body, MAX_REPLY_BYTES),
         "logs": [
             {"at": line.at, "level": line.level, "text": text}

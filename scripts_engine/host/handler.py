@@ -30,7 +30,8 @@ class RunHost:
     @cached_property
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Made for the first call: most runs make none."""
-        http, store = HttpCapability(), StoreCapability(self._organisation_id)
+        http = HttpCapability(self._organisation_id)
+        store = StoreCapability(self._organisation_id)
         self._secrets = SecretsCapability(self._organisation_id)
         return {
             "http.request": http.request,
@@ -50,6 +51,8 @@ class RunHost:
             return function(*args, deadline=deadline)
         except HostCallError:
             raise
+        except TimeoutError:
+            raise HostCallError(f"{name}: the run's time is over") from None
         except DATABASE_ERRORS as error:
             logger.error("Host call %s: %s", name, " ".join(str(error).split()))  # noqa: TRY400
             raise HostCallError(f"{name}: failed") from None

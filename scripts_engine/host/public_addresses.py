@@ -1,84 +1,91 @@
 """Which addresses scripts may connect to: the public internet, and what the operator allows."""
 
 import ipaddress
-import socket
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# IANA's special-purpose registries (RFC 6890) and what else leads back inside. Written out,
-# because what ipaddress calls global differs from one Python to the next.
-_NOT_PUBLIC = tuple(
-    ipaddress.ip_network(network)
+# All of IANA's IPv4 special-purpose registry (RFC 6890) and what else leads back inside. Written
+# out, because what ipaddress calls global differs from one Python to the next. Blocks that the
+# registry calls globally reachable are here too: no website has such an address, and the nearest
+# router or relay may answer for it.
+_NOT_PUBLIC_IPV4 = tuple(
+    ipaddress.IPv4Network(network)
     for network in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.88.99.0/24",
-        "192.168.0.0/16",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/3",
-        "::/8",
-        "100::/8",
-        "2001::/23",
-        "2001:db8::/32",
-        "3fff::/20",
-        "5f00::/16",
-        "fc00::/6",
-        "ff00::/8",
+        "0.0.0.0/8",  # this host on this network
+        "10.0.0.0/8",  # private use
+        "100.64.0.0/10",  # shared address space of carriers
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # Azure's platform, seen from its machines
+        "169.254.0.0/16",  # link-local: cloud metadata
+        "172.16.0.0/12",  # private use
+        "192.0.0.0/24",  # IETF protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # multicast tunnels (AMT)
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private use
+        "192.175.48.0/24",  # AS112, direct delegation
+        "198.18.0.0/15",  # benchmarking
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, limited broadcast
     )
 )
-_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
-_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+# IPv6 is the other way round: global unicast is one block, and everything else is not public, so
+# ::/8 (loopback, IPv4-compatible and translated, 64:ff9b:1::/48), 100::/64, 5f00::/16 (SRv6),
+# fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
+_GLOBAL_UNICAST_IPV6 = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_IPV6 = tuple(
+    ipaddress.IPv6Network(network)
+    for network in (
+        "2001::/23",  # IETF protocol assignments: Teredo, benchmarking, ORCHID, AMT, …
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: carries an IPv4 address
+        "2620:4f:8000::/48",  # AS112, direct delegation
+        "3fff::/20",  # documentation
+    )
+)
+# Translated to the IPv4 address in its last 32 bits (NAT64, RFC 6052).
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# The upper half of an interface identifier that carries an IPv4 address (ISATAP, RFC 5214); the
+# bit that tells universal from local may be either.
+_ISATAP = 0x0000_5EFE
+_ISATAP_MASK = 0xFDFF_FFFF
 
-# A resolver may keep silent for long: it does so in a thread that the run does not wait for.
-_resolvers = ThreadPoolExecutor(max_workers=32, thread_name_prefix="resolver")
 
-
-def resolve(host: str, port: int, timeout_seconds: float) -> list[IPAddress]:
-    """The addresses of a name or a literal. Raises ``OSError``, ``TimeoutError`` among them."""
-    future = _resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    try:
-        answers = future.result(timeout=timeout_seconds)
-    except UnicodeError:
-        raise OSError("the host name is malformed") from None
-    texts = [str(address[0]).partition("%")[0] for *_, address in answers]
-    return [ipaddress.ip_address(text) for text in dict.fromkeys(texts)]
+def without_zone(text: str) -> IPAddress:
+    """The address of a text that may name a zone: ``fe80::1%eth0``."""
+    return ipaddress.ip_address(text.partition("%")[0])
 
 
 def is_allowed(address: IPAddress, allowed_networks: Sequence[IPNetwork]) -> bool:
-    """Public, or in a network that the operator allows.
+    """Whether the address is public, or in a network that the operator allows.
 
-    An IPv6 address that stands for an IPv4 one is judged by the latter.
+    An IPv4-mapped address is judged as the IPv4 one, to which the system connects. One that a
+    NAT64 translates is allowed by its own network or by that of the IPv4 address in it.
     """
-    carried = _ipv4_inside(address)
-    target = address if carried is None else carried
-    if any(target in network for network in allowed_networks):
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if any(address in network for network in allowed_networks):
         return True
-    return _is_public(target)
-
-
-def _is_public(address: IPAddress) -> bool:
-    return address.is_global and not any(address in network for network in _NOT_PUBLIC)
-
-
-def _ipv4_inside(address: IPAddress) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 one stands for: mapped, 6to4 or translated (NAT64)."""
     if isinstance(address, ipaddress.IPv4Address):
-        return None
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address in _SIX_TO_FOUR:
-        return address.sixtofour
-    if any(address in network for network in _NAT64):
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return None
+        return _is_public_ipv4(address)
+    if address in _NAT64:
+        return is_allowed(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF), allowed_networks)
+    return _is_public_ipv6(address)
+
+
+def _is_public_ipv4(address: ipaddress.IPv4Address) -> bool:
+    return address.is_global and not any(address in network for network in _NOT_PUBLIC_IPV4)
+
+
+def _is_public_ipv6(address: ipaddress.IPv6Address) -> bool:
+    return (
+        address.is_global
+        and address in _GLOBAL_UNICAST_IPV6
+        and not any(address in network for network in _NOT_PUBLIC_IPV6)
+        and (int(address) >> 32) & _ISATAP_MASK != _ISATAP
+    )

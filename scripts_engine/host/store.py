@@ -6,10 +6,10 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Organisation
+from scripts_engine.host.bounded_transaction import transaction_until
 from scripts_engine.models import StoredValue
 from scripts_engine.models.stored_value import StoredValueQuerySet
 from scripts_engine.sandbox.host_call import HostCallError
@@ -37,18 +37,20 @@ class StoreCapability:
         key = _checked_key(key)
         value = _checked_value(text)
         expires_at = _expiry(ttl_seconds)
-        with transaction.atomic():
+        with transaction_until(deadline):
             self._write(key, value, expires_at)
 
     def delete(self, key: Any, *, deadline: float) -> None:
-        self._values.filter(key=_checked_key(key)).delete()
+        key = _checked_key(key)
+        with transaction_until(deadline):
+            self._values.filter(key=key).delete()
 
     def increment(self, key: Any, by: Any, *, deadline: float) -> int | float:
         """Adds to the number under the key, 0 where there is none; the new number. Atomic."""
         key = _checked_key(key)
         if not _is_number(by):
             raise HostCallError("store.increment: by must be a number")
-        with transaction.atomic():
+        with transaction_until(deadline):
             self._lock()
             row = self._values.live().filter(key=key).first()
             number = 0 if row is None else json.loads(row.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from scripts_engine.sandbox.limits import (
 )
 from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError
+from scripts_engine.sandbox.reply_headers import checked_headers
 
 
 class Ending(NamedTuple):
@@ -118,17 +118,4 @@ def _reply(values: Sequence[Any], limits: Limits) -> Reply:
         raise ProtocolError("a reply with an impossible status")
     if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
         raise ProtocolError("a reply with an impossible body")
-    try:
-        joined = b"".join(flat)
-    except TypeError as error:
-        raise ProtocolError("a reply with headers that are no bytes") from error
-    if len(flat) % 2:
-        raise ProtocolError("a reply with a header without a value")
-    if _FORBIDDEN_IN_HEADERS.search(joined):
-        raise ProtocolError("a reply with a line break in a header")
-    headers = [part.decode("latin-1") for part in flat]
-    return Reply(status, tuple(zip(headers[::2], headers[1::2], strict=True)), body)
-
-
-# The prelude refuses them; a child that was taken over must not split a reply either.
-_FORBIDDEN_IN_HEADERS = re.compile(rb"[\r\n\0]")
+    return Reply(status, checked_headers(flat), body)

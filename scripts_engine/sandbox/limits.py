@@ -15,7 +15,9 @@ MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
 MAX_MESSAGE_BYTES = 4 * KIB
 MAX_TRACEBACK_BYTES = 16 * KIB
-MAX_REPLY_HEADER_BYTES = 16 * KIB
+# Of a reply and of an HTTP request or response of a script; bytes of names and values together.
+MAX_HEADERS = 100
+MAX_HEADER_BYTES = 16 * KIB
 # A message between the processes: a payload, a reply, or what a host call carries.
 MAX_FRAME_BYTES = 8 * MIB
 # What a child answers at the end of a run: a reply with its headers, or an error.

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from scripts_engine.sandbox.limits import figure_in_words
 from scripts_engine.sandbox.log_area import LogArea
+from scripts_engine.sandbox.reply_headers import is_reserved
 
 Answer = bytes | bool | float | None | tuple[Literal[False], bytes]
 # Lua's own words.
@@ -45,6 +46,7 @@ class Operations:
             b"line": log_area.set_current_line,
             b"call": call_host,
             b"kept": self._take_kept,
+            b"header.is_reserved": is_reserved,
             b"now": time.time,
             b"random": os.urandom,
             b"crypto.sha256": _sha256,

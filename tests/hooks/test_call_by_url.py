@@ -180,6 +180,7 @@ def test_a_script_may_set_headers_but_not_ours(acme: Organisation) -> None:
             ["content-security-policy"] = "none", ["Connection"] = "close",
             ["X-Accel-Redirect"] = "/internal", ["X-Sendfile"] = "/etc/passwd",
             ["Content-Length"] = "99", ["Strict-Transport-Security"] = "max-age=1",
+            Set_Cookie = "a=b", NEL = "{}", ["Report-To"] = "{}", ["WWW-Authenticate"] = "Basic",
         }}""",
     )
 
@@ -191,8 +192,10 @@ def test_a_script_may_set_headers_but_not_ours(acme: Organisation) -> None:
     assert "Strict-Transport-Security" not in response.headers
     assert "X-Accel-Redirect" not in response.headers
     assert "X-Sendfile" not in response.headers
+    assert {"Set_Cookie", "NEL", "Report-To", "WWW-Authenticate"}.isdisjoint(response.headers)
     logged = " ".join(line["text"] for line in Run.objects.get().logs)
     assert "Set-Cookie" in logged
+    assert "Set_Cookie" in logged
 
 
 @pytest.mark.parametrize(

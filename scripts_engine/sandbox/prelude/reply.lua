@@ -1,44 +1,17 @@
 -- Reply, and what becomes of one that a script returns.
 local private = ...
-local body_of, expect, warn = private.body_of, private.expect, private.warn
+local body_of, call_python = private.body_of, private.call_python
+local expect, warn = private.expect, private.warn
 local find, format, lower, sort = string.find, string.format, string.lower, table.sort
 local error, math_type, next, rawget = error, math.type, next, rawget
 local setmetatable, tostring, type, unpack = setmetatable, tostring, type, table.unpack
 
+-- As in limits.py.
 local MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 * 1024
 local reply_mark = { __name = "Reply", __metatable = false }
 private.reply_mark = reply_mark
 local fields = { status = true, headers = true, body = true }
 
--- They are the platform's or the connection's.
-local forbidden = {
-  ["alt-svc"] = true,
-  ["clear-site-data"] = true,
-  ["connection"] = true,
-  ["content-length"] = true,
-  ["content-security-policy"] = true,
-  ["keep-alive"] = true,
-  ["moonhook-run-id"] = true,
-  ["proxy-authenticate"] = true,
-  ["proxy-authorization"] = true,
-  ["proxy-connection"] = true,
-  ["referrer-policy"] = true,
-  ["service-worker-allowed"] = true,
-  ["set-cookie"] = true,
-  ["strict-transport-security"] = true,
-  ["te"] = true,
-  ["trailer"] = true,
-  ["transfer-encoding"] = true,
-  ["upgrade"] = true,
-  ["x-accel-buffering"] = true,
-  ["x-accel-charset"] = true,
-  ["x-accel-expires"] = true,
-  ["x-accel-limit-rate"] = true,
-  ["x-accel-redirect"] = true,
-  ["x-content-type-options"] = true,
-  ["x-lighttpd-send-file"] = true,
-  ["x-sendfile"] = true,
-}
 local without_body = { [204] = true, [205] = true, [304] = true }
 
 -- What is wrong with the fields of a reply, or nil.
@@ -92,7 +65,7 @@ local function answer(status, headers, body, content_type)
   local names = {}
   for name in next, headers do
     local key = lower(name)
-    if forbidden[key] then
+    if call_python("header.is_reserved", name) then
       warn(format("the header %s was dropped: a script may not set it", name))
     else
       names[#names + 1] = name

@@ -9,7 +9,7 @@ from django.test import override_settings
 from accounts.models import Organisation
 from scripts_engine.encryption import DecryptionError, decrypt, encrypt
 from scripts_engine.flows.set_secret import set_secret
-from scripts_engine.host.secrets import MAX_REVEALED
+from scripts_engine.host.secrets import MAX_REVEALED, SecretsCapability
 from scripts_engine.models import Run, Secret
 from tests.factories import admin_graphql, reply_of, run_lua
 
@@ -23,6 +23,17 @@ def test_a_script_reads_its_organisations_secret(acme: Organisation, globex: Org
 
     assert reply_of(run_lua(acme, source)) == str(len("sk_live_é".encode()))
     assert reply_of(run_lua(globex, source)) == "none"
+
+
+def test_a_name_that_no_secret_can_have_asks_no_database(
+    acme: Organisation, django_assert_num_queries: Any
+) -> None:
+    set_secret(acme, name="K" * 100, value="value")
+    secrets = SecretsCapability(acme.pk)
+
+    assert secrets.get(b"K" * 100, deadline=0) == b"value"
+    with django_assert_num_queries(0):
+        assert secrets.get(b"K" * 101, deadline=0) is None
 
 
 def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) -> None:

@@ -1,9 +1,13 @@
 """store.*, from scripts."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import Organisation
@@ -142,6 +146,60 @@ def test_expired_values_make_room(acme: Organisation, monkeypatch: pytest.Monkey
 def test_no_increment_is_lost_among_many_at_once(acme: Organisation) -> None:
     threads = 32 if connection.vendor == "postgresql" else 8
     capability = StoreCapability(acme.pk)
-    totals = at_once(threads, lambda _: capability.increment(b"n", 1, deadline=0))
+    deadline = time.monotonic() + 60
+    totals = at_once(threads, lambda _: capability.increment(b"n", 1, deadline=deadline))
 
     assert sorted(totals) == list(range(1, threads + 1))
+
+
+WRITES: dict[str, Callable[[StoreCapability, float], object]] = {
+    "set": lambda store, deadline: store.set(b"k", b"2", None, deadline=deadline),
+    "delete": lambda store, deadline: store.delete(b"k", deadline=deadline),
+    "increment": lambda store, deadline: store.increment(b"k", 1, deadline=deadline),
+}
+
+
+@contextmanager
+def everything_locked(organisation: Organisation) -> Iterator[None]:
+    """Another transaction holds the organisation and its values, for 5 s at most."""
+    locked, enough = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Organisation.objects.select_for_update().get(pk=organisation.pk)
+            StoredValue.objects.update(value="1")
+            locked.set()
+            enough.wait(5)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(30)
+    yield
+    enough.set()
+    holder.join(30)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_waits_for_others_no_longer_than_the_run_lasts(
+    acme: Organisation, write: str
+) -> None:
+    capability = StoreCapability(acme.pk)
+    capability.set(b"k", b"1", None, deadline=time.monotonic() + 60)
+    with everything_locked(acme), pytest.raises(OperationalError):
+        WRITES[write](capability, time.monotonic() + 0.3)
+
+    assert StoredValue.objects.get().value == "1"
+    WRITES[write](capability, time.monotonic() + 60)
+    assert [row.value for row in StoredValue.objects.all()] in ([], ["2"])
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_after_the_run_does_nothing(acme: Organisation, write: str) -> None:
+    capability = StoreCapability(acme.pk)
+    capability.set(b"k", b"1", None, deadline=time.monotonic() + 60)
+    with pytest.raises(TimeoutError):
+        WRITES[write](capability, time.monotonic() - 1)
+
+    assert StoredValue.objects.get().value == "1"

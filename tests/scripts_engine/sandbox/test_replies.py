@@ -50,30 +50,80 @@ def test_what_a_script_returns_becomes_the_reply(run, source, status, headers, b
     assert (reply.status, reply.headers, reply.body) == (status, headers, body)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Set-Cookie",
-        "Clear-Site-Data",
-        "Strict-Transport-Security",
-        "Service-Worker-Allowed",
-        "Alt-Svc",
-        "Content-Length",
-        "X-Content-Type-Options",
-        "Content-Security-Policy",
-        "Referrer-Policy",
-        "Moonhook-Run-Id",
-        "Connection",
-        "Transfer-Encoding",
-        "set-cookie",
-    ],
-)
-def test_a_header_of_the_platform_is_dropped_with_a_line_in_the_log(run, name):
+# What each speaks to: the connection, a browser about the origin, a proxy or server.
+RESERVED = """
+Connection Content-Length HTTP2-Settings Keep-Alive TE Trailer Transfer-Encoding Upgrade
+Proxy-Authenticate Proxy-Authentication-Info Proxy-Connection Proxy-Status
+
+Date Moonhook-Anything Moonhook-Duplicate-Of Moonhook-Run-Id Server Status Via X-Request-Id
+
+Content-Security-Policy Content-Security-Policy-Report-Only Referrer-Policy
+X-Content-Security-Policy X-Content-Type-Options X-WebKit-CSP
+
+Clear-Site-Data Set-Cookie Set-Cookie2 Set-Login IdP-SignIn-Status Activate-Storage-Access
+Secure-Session-Registration Sec-Session-Registration Sec-WebSocket-Accept
+Authentication-Control Authentication-Info Optional-WWW-Authenticate WWW-Authenticate
+
+Accept-CH Accept-CH-Lifetime Critical-CH Alt-Svc Alternate-Protocol Expect-CT NEL Report-To
+Reporting-Endpoints Public-Key-Pins Public-Key-Pins-Report-Only Strict-Transport-Security
+Cross-Origin-Opener-Policy Observe-Browsing-Topics Onion-Location Origin-Agent-Cluster
+Origin-Trial P3P Service-Worker-Allowed Shared-Storage-Write Speculation-Rules Use-As-Dictionary
+X-Permitted-Cross-Domain-Policies Attribution-Reporting-Register-Source Ad-Auction-Signals
+Cache-Groups Cache-Group-Invalidation
+
+Edge-Control Surrogate-Control Surrogate-Key X-Accel-Buffering X-Accel-Redirect
+X-AppEngine-BlobKey X-Lighttpd-Send-File X-LiteSpeed-Cache-Control X-LiteSpeed-Location
+X-Reproxy-File X-Reproxy-URL X-Send-File X-Sendfile X-Sendfile-Type X-Sendfile2
+"""
+# Spellings that some server or proxy takes for the name.
+RESPELLED = """
+set-cookie SET-COOKIE Set_Cookie set_cookie SET_COOKIE Set.Cookie Set--Cookie -Set-Cookie
+Set-Cookie. Set-Cookie- _Set-Cookie X_Sendfile x_accel_redirect X-Accel_Redirect WWW_Authenticate
+nel Nel- report_to PROXY_STATUS moonhook_run_id Sec_Foo
+"""
+ALLOWED = """
+Access-Control-Allow-Credentials Access-Control-Allow-Headers Access-Control-Allow-Methods
+Access-Control-Allow-Origin Access-Control-Expose-Headers Access-Control-Max-Age Accept-Ranges
+Age Allow Cache-Control CDN-Cache-Control Content-Disposition Content-Digest Content-Encoding
+Content-Language Content-Location Content-Range Content-Type Cross-Origin-Resource-Policy
+Deprecation ETag Expires Last-Modified Link Location Pragma Preference-Applied RateLimit
+Refresh Retry-After Server-Timing Signature Signature-Input Sunset Timing-Allow-Origin Vary
+WebHook-Allowed-Origin X-Custom X-Frame-Options X-Hook-Secret X-Robots-Tag X-Secret Securely
+Nelson Datetime Via-Ferrata X-Request-Id-Of-Shop
+"""
+
+
+@pytest.mark.parametrize("name", [*RESERVED.split(), *RESPELLED.split()])
+def test_a_header_that_speaks_for_the_host_is_dropped_with_a_line_in_the_log(run, name):
     outcome = run(f"return Reply{{headers = {{['{name}'] = 'x', ['X-Kept'] = 'y'}}}}")
     assert outcome.reply.headers == (("X-Kept", "y"),)
     assert [(line.level, line.text) for line in outcome.logs] == [
         ("warn", f"the header {name} was dropped: a script may not set it")
     ]
+
+
+@pytest.mark.parametrize("name", ALLOWED.split())
+def test_a_header_of_the_scripts_own_resource_is_sent(run, name):
+    outcome = run(f"return Reply{{headers = {{['{name}'] = 'x'}}}}")
+    assert outcome.reply.headers == ((name, "x"),)
+    assert outcome.logs == ()
+
+
+def test_a_reply_has_up_to_100_headers_besides_its_default_content_type(run):
+    source = """local headers = {} for i = 1, %d do headers["X-" .. i] = "a" end
+        return Reply{headers = headers, body = "text"}"""
+    assert len(run(source % 100).reply.headers) == 101
+    refused = run(source % 101)
+    assert refused.kind == "failed"
+    assert "more than 100 headers or 16384 bytes of them" in refused.error.message
+
+
+def test_the_headers_of_a_reply_have_up_to_16_kib(run):
+    source = 'return Reply{headers = {["X-A"] = ("a"):rep(%d)}, body = "text"}'
+    assert len(run(source % (16 * 1024 - 3)).reply.headers) == 2
+    refused = run(source % (16 * 1024 - 2))
+    assert refused.kind == "failed"
+    assert "more than 100 headers or 16384 bytes of them" in refused.error.message
 
 
 @pytest.mark.parametrize("status", [204, 205, 304])
@@ -95,6 +145,10 @@ def test_a_status_without_a_body_drops_it_with_a_line_in_the_log(run, status):
         ("return Reply{headers = 'x'}", "headers must be a table"),
         ("return Reply{headers = {['A:'] = 'x'}}", "a header has an invalid name"),
         ("return Reply{headers = {[''] = 'x'}}", "a header has an invalid name"),
+        ("return Reply{headers = {[':status'] = '200'}}", "a header has an invalid name"),
+        ("return Reply{headers = {['Set-Cookie:'] = 'x'}}", "a header has an invalid name"),
+        ("return Reply{headers = {['Set-Cookie '] = 'x'}}", "a header has an invalid name"),
+        (r"return Reply{headers = {['Set\u{2010}Cookie'] = 'x'}}", "a header has an invalid name"),
         ("return Reply{headers = {'x'}}", "a header has an invalid name"),
         ("return Reply{headers = {A = {}}}", "the header A must be a string"),
         ("return Reply{headers = {A = 'a', a = 'b'}}", "is given twice"),

@@ -1,0 +1,34 @@
+"""Transactions of a run: they wait for other transactions until the run's deadline at most."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+
+from django.db import connection, transaction
+
+from scripts_engine.host.deadline import remaining
+
+
+@contextmanager
+def transaction_until(deadline: float) -> Iterator[None]:
+    """A transaction. Raises ``TimeoutError`` when it is too late for one to begin."""
+    lock_timeout_ms = ceil(remaining(deadline) * 1000)
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            # Until the end of the transaction.
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(lock_timeout_ms)])
+            yield
+        return
+    usual_ms = connection.settings_dict["OPTIONS"]["timeout"] * 1000
+    _set_busy_timeout(min(lock_timeout_ms, usual_ms))
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        _set_busy_timeout(usual_ms)
+
+
+def _set_busy_timeout(milliseconds: int) -> None:
+    """How long SQLite waits for its lock, on this connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {milliseconds:d}")

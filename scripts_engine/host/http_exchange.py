@@ -1,0 +1,218 @@
+"""One HTTP/1.1 request and its response over a connection of their own.
+
+h11 reads and writes the protocol, and this module the socket: every wait ends at the deadline, and
+what a server sends costs at most what the limits say.
+"""
+
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+
+import h11
+
+from scripts_engine.host.deadline import remaining
+from scripts_engine.host.public_addresses import IPAddress
+from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS, MIB
+
+MAX_RESPONSE_BYTES = 2 * MIB
+MAX_INTERIM_RESPONSES = 10
+# Chunks of 256 bytes at the largest response: each costs some 15 µs.
+MAX_CHUNKS = 8 * KIB
+# With heads and framing; what extends chunks is not worth reading.
+MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
+# A head or a line of which no end has come yet.
+MAX_UNREAD_BYTES = MAX_HEADER_BYTES + 4 * KIB
+READ_BYTES = 16 * KIB
+
+# What h11 would have a server answer to a client that went over its limit.
+_TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The server, by the address that was judged."""
+
+    address: IPAddress
+    port: int
+    tls_name: str | None
+    """The host name or address that the certificate must be for; ``None``: no TLS."""
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: dict[str, str]
+    """By lower-case name; one that came more than once is joined with ", "."""
+    body: bytes
+
+
+def exchange(
+    endpoint: Endpoint,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    *,
+    ca_bundle: str,
+    ends_at: float,
+) -> Response:
+    """Send the request, read the response.
+
+    Raises ``TimeoutError`` at the deadline, and ``HostCallError``.
+    """
+    protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_UNREAD_BYTES)
+    head, rest = _request(protocol, method, target, headers, body)
+    with _connected(endpoint, ca_bundle, ends_at) as connection:
+        try:
+            _send(connection, head, ends_at)
+            # A server may answer and hang up before it has read everything.
+            with suppress(BrokenPipeError):
+                _send(connection, rest, ends_at)
+            return _Reader(connection, protocol, ends_at).response()
+        except TimeoutError:
+            raise
+        except (OSError, h11.RemoteProtocolError) as error:
+            if getattr(error, "error_status_hint", None) == _TOO_LARGE:
+                raise _too_many_headers() from None
+            raise HostCallError("http: the connection broke or the answer is not HTTP") from None
+
+
+@contextmanager
+def _connected(endpoint: Endpoint, ca_bundle: str, ends_at: float) -> Iterator[socket.socket]:
+    address = (str(endpoint.address), endpoint.port)
+    try:
+        connection = socket.create_connection(address, timeout=remaining(ends_at))
+    except TimeoutError:
+        raise
+    except OSError:
+        raise HostCallError("http: no connection could be made") from None
+    with connection:
+        if endpoint.tls_name is None:
+            yield connection
+            return
+        context = _tls(ca_bundle)
+        connection.settimeout(remaining(ends_at))
+        try:
+            secured = context.wrap_socket(connection, server_hostname=endpoint.tls_name)
+        except TimeoutError:
+            raise
+        except (OSError, ValueError):
+            raise HostCallError("http: the certificate or the TLS handshake is not good") from None
+        with secured:
+            yield secured
+
+
+@lru_cache(maxsize=4)
+def _tls(ca_bundle: str) -> ssl.SSLContext:
+    """Kept, because reading a bundle takes some 25 ms."""
+    context = ssl.create_default_context(cafile=ca_bundle)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _request(
+    protocol: h11.Connection,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+) -> tuple[bytes, bytes]:
+    """The head, and what follows it. Raises ``HostCallError``."""
+    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    if body is not None or method in {"POST", "PUT", "PATCH"}:
+        fields.append((b"Content-Length", b"%d" % len(body or b"")))
+    fields.append((b"Connection", b"close"))
+    try:
+        request = h11.Request(method=method, target=target, headers=fields)
+    except h11.LocalProtocolError:
+        raise HostCallError("http: a header has characters that it may not have") from None
+    head = protocol.send(request) or b""
+    rest = protocol.send(h11.Data(data=body)) if body else None
+    return head, (rest or b"") + (protocol.send(h11.EndOfMessage()) or b"")
+
+
+def _send(connection: socket.socket, data: bytes, ends_at: float) -> None:
+    rest = memoryview(data)
+    while rest:
+        connection.settimeout(remaining(ends_at))
+        rest = rest[connection.send(rest) :]
+
+
+class _Reader:
+    """Reads one response. All its heads and its trailer share the header limits."""
+
+    def __init__(self, connection: socket.socket, protocol: h11.Connection, ends_at: float) -> None:
+        self._connection = connection
+        self._protocol = protocol
+        self._ends_at = ends_at
+        self._received_bytes = 0
+        self._header_count = 0
+        self._header_bytes = 0
+
+    def response(self) -> Response:
+        head = self._head()
+        body = bytearray()
+        chunks = 0
+        while not isinstance(event := self._next_event(), h11.EndOfMessage):
+            chunks += event.chunk_start
+            body += event.data
+            if len(body) > MAX_RESPONSE_BYTES:
+                raise _too_large()
+            if chunks > MAX_CHUNKS:
+                raise HostCallError(f"http: the answer has more than {MAX_CHUNKS:,} chunks")
+        self._count(event.headers)
+        return Response(head.status_code, _joined(head.headers), bytes(body))
+
+    def _head(self) -> h11.Response:
+        interim_responses = 0
+        while isinstance(event := self._next_event(), h11.InformationalResponse):
+            self._count(event.headers)
+            interim_responses += 1
+            if interim_responses > MAX_INTERIM_RESPONSES:
+                raise HostCallError(f"http: more than {MAX_INTERIM_RESPONSES} interim responses")
+        self._count(event.headers)
+        return event
+
+    def _next_event(self) -> Any:
+        """The next event of a message that goes on."""
+        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+            self._connection.settimeout(remaining(self._ends_at))
+            data = self._connection.recv(READ_BYTES)
+            self._received_bytes += len(data)
+            if self._received_bytes > MAX_RECEIVED_BYTES:
+                raise _too_large()
+            self._protocol.receive_data(data)
+        remaining(self._ends_at)
+        return event
+
+    def _count(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        fields = list(headers)
+        self._header_count += len(fields)
+        self._header_bytes += sum(len(name) + len(value) for name, value in fields)
+        if self._header_count > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
+            raise _too_many_headers()
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By lower-case name."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.decode("ascii"), []).append(value.decode("latin-1"))
+    return {name: ", ".join(texts) for name, texts in values.items()}
+
+
+def _too_large() -> HostCallError:
+    return HostCallError(f"http: the answer is larger than {MAX_RESPONSE_BYTES // MIB} MiB")
+
+
+def _too_many_headers() -> HostCallError:
+    return HostCallError(
+        f"http: the answer has more than {MAX_HEADERS} headers"
+        f" or {MAX_HEADER_BYTES // KIB} KiB of them"
+    )

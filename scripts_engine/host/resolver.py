@@ -1,0 +1,93 @@
+"""Host names to addresses, within a run's time and an organisation's share of the threads."""
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from config.metrics.catalogue import HTTP_LOOK_UPS_IN_USE
+from scripts_engine.host.deadline import remaining
+from scripts_engine.host.public_addresses import IPAddress, without_zone
+from scripts_engine.sandbox.observer import PoolObserver
+from scripts_engine.sandbox.slots import FairSlots, NoSlot
+
+MAX_LOOK_UPS = 32
+MAX_LOOK_UPS_PER_TENANT = 4
+
+AddressInfo = Sequence[tuple[Any, ...]]
+LookUp = Callable[..., AddressInfo]
+
+
+class _LookUpMetrics(PoolObserver):
+    def slots_in_use(self, count: int) -> None:
+        HTTP_LOOK_UPS_IN_USE.set(count)
+
+
+class Resolver:
+    """Looks names up in threads, which the operating system may keep waiting for long.
+
+    A look-up counts until its thread ends, whether or not a run still waits for it: the silent
+    name server of one organisation leaves threads to the others.
+    """
+
+    def __init__(
+        self,
+        look_up: LookUp = socket.getaddrinfo,
+        size: int = MAX_LOOK_UPS,
+        tenant_share: int = MAX_LOOK_UPS_PER_TENANT,
+    ) -> None:
+        self._look_up = look_up
+        self._slots = FairSlots(size, tenant_share, _LookUpMetrics())
+
+    @property
+    def busy(self) -> int:
+        """Look-ups under way."""
+        return self._slots.busy
+
+    def resolve(self, host: str, port: int, *, tenant: str, ends_at: float) -> list[IPAddress]:
+        """The addresses of a literal, at once, or of a name.
+
+        Raises ``OSError``: ``TimeoutError``, or ``socket.gaierror`` for an unknown name.
+        """
+        # Bytes, which Python does not run through its IDNA codec.
+        name = host.encode("ascii")
+        try:
+            # Every spelling of an address that the system takes: no name server is asked.
+            answers: AddressInfo = socket.getaddrinfo(
+                name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:
+            answers = self._ask(name, port, tenant, ends_at)
+        return list(dict.fromkeys(without_zone(address[0]) for *_, address in answers))
+
+    def _ask(self, name: bytes, port: int, tenant: str, ends_at: float) -> AddressInfo:
+        try:
+            self._slots.acquire(tenant, remaining(ends_at))
+        except NoSlot:
+            raise TimeoutError from None
+        answer: Future[AddressInfo] = Future()
+        # Not of an executor, whose threads the interpreter waits for at its end.
+        thread = threading.Thread(
+            target=self._answer, args=[answer, name, port, tenant], name="resolver", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._slots.release(tenant)
+            raise OSError("no thread for a look-up") from error
+        return answer.result(timeout=remaining(ends_at))
+
+    def _answer(self, answer: Future[AddressInfo], name: bytes, port: int, tenant: str) -> None:
+        try:
+            found = self._look_up(name, port, type=socket.SOCK_STREAM)
+        except BaseException as error:  # noqa: BLE001
+            # Raised where the run waits.
+            self._slots.release(tenant)
+            answer.set_exception(error)
+        else:
+            self._slots.release(tenant)
+            answer.set_result(found)
+
+
+resolver = Resolver()
