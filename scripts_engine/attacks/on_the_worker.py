@@ -157,8 +157,8 @@ def _many_headers() -> str:
 
 def _redaction_bomb() -> str:
     """Each secret is a part of the mark that hides another."""
-    secrets = [b"[redacted]"[start : start + 4] for start in range(7)] + [b"aaaa"]
-    shown = b"aaaa" * 2300
+    secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
+    shown = b"shown-secret-" * 700
     kept = Recorder(secrets).bytes(shown, len(shown))
     return BOUNDED if len(kept) <= len(shown) else f"{len(kept)} bytes kept of {len(shown)}"
 

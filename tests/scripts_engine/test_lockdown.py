@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from scripts_engine import lockdown_policy
 from scripts_engine.attacks import suite as attack_suite
+from scripts_engine.attacks.on_the_worker import WorkerAttack
 from scripts_engine.management.commands import check_sandbox
 from scripts_engine.sandbox.layers import Layer
 
@@ -34,13 +35,19 @@ def test_the_report_names_layers_and_attacks(
         open_file="-- expect: succeeded: absent\nreturn io == nil and 'absent'",
     )
     monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    on_worker = WorkerAttack("forge_frame", "refused", lambda: "refused")
+    monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
     output = StringIO()
     call_command("check_sandbox", "--json", stdout=output)
     report = json.loads(output.getvalue())
 
     assert {layer["name"] for layer in report["layers"]} >= {"seccomp", "landlock", "rlimits"}
     outcomes = {attack["name"]: attack["outcome"] for attack in report["attacks"]}
-    assert outcomes == {"hang": "timed-out", "open_file": "succeeded"}
+    assert outcomes == {
+        "hang": "timed-out",
+        "open_file": "succeeded",
+        "forge_frame": "refused",
+    }
     assert all(attack["asExpected"] for attack in report["attacks"])
 
 
@@ -49,13 +56,16 @@ def test_an_attack_that_gets_through_fails_the_report(
 ) -> None:
     suite = suite_of(tmp_path, through="-- expect: failed\nreturn 1")
     monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    on_worker = WorkerAttack("forge_frame", "refused", lambda: "believed")
+    monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
     output = StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("check_sandbox", stdout=output)
 
     assert ended.value.code == 1
     assert "FAIL through" in output.getvalue()
-    assert "0 of 1 attacks" in output.getvalue()
+    assert "FAIL forge_frame" in output.getvalue()
+    assert "0 of 2 attacks" in output.getvalue()
 
 
 @pytest.mark.parametrize("folder", ["empty", "missing"])
