@@ -1,5 +1,7 @@
 """An organisation's members and the users that it has invited, in one list."""
 
+from typing import Any
+
 from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
@@ -8,7 +10,7 @@ from accounts.models import Invitation, Membership, Organisation, User
 
 def known_users(
     organisation: Organisation, *, email: str | None = None, is_accepted: bool | None = None
-) -> QuerySet[User]:
+) -> QuerySet[Any]:
     """The users, each with ``since``: when they became a member, or were invited.
 
     ``email`` is canonical. It finds an invited user by the address invited only: the organisation

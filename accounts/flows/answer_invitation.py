@@ -41,7 +41,7 @@ def _take(user: User, invitation_id: UUID) -> Invitation:
     a member elsewhere.
     """
     held(user)
-    open_ones = Invitation.objects.answerable_by(user).select_related("organisation")
+    open_ones = user.invitations.answerable().select_related("organisation")
     invitation = open_ones.filter(pk=invitation_id).first()
     if invitation is None:
         raise NotFoundError("There is no such invitation.")

@@ -42,8 +42,7 @@ def membership_type(organisation: type[graphene.ObjectType]) -> type[graphene.Ob
         @staticmethod
         def resolve_status(row: Model, info: GraphQLResolveInfo) -> str:
             is_invited = isinstance(row, Invitation)
-            status = MembershipStatus.Invited if is_invited else MembershipStatus.Accepted
-            return str(status.value)
+            return "invited" if is_invited else "accepted"
 
         @staticmethod
         def resolve_expires_at(row: Model, info: GraphQLResolveInfo) -> object:

@@ -19,9 +19,9 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     def of_organisation(self, organisation: Organisation) -> "InvitationQuerySet":
         return self.open().filter(organisation=organisation)
 
-    def answerable_by(self, user: User) -> "InvitationQuerySet":
-        """The open ones of the user; an inactive organisation's wait until it is active again."""
-        return self.open().filter(user=user, organisation__is_active=True)
+    def answerable(self) -> "InvitationQuerySet":
+        """The open ones, but those of an inactive organisation, which wait until it is active."""
+        return self.open().filter(organisation__is_active=True)
 
 
 class Invitation(models.Model):

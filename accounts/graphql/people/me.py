@@ -26,7 +26,7 @@ def devices_of_caller(info: GraphQLResolveInfo) -> QuerySet[DeviceToken]:
 
 
 def invitations_of_caller(info: GraphQLResolveInfo) -> QuerySet[Invitation]:
-    return Invitation.objects.answerable_by(caller(info)).select_related("organisation")
+    return caller(info).invitations.answerable().select_related("organisation")
 
 
 class AccountsQuery(graphene.ObjectType):

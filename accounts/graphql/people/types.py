@@ -59,7 +59,7 @@ class UserType(DjangoObjectType):
     @staticmethod
     def resolve_memberships(user: User, info: GraphQLResolveInfo) -> list[Membership | Invitation]:
         accepted = user.memberships.select_related("organisation")
-        open_ones = Invitation.objects.answerable_by(user).select_related("organisation")
+        open_ones = user.invitations.answerable().select_related("organisation")
         return [*accepted, *open_ones]
 
     @staticmethod

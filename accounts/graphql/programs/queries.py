@@ -5,7 +5,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.email_address import canonical_email
 from accounts.graphql.connection import Page, connection_field, page_of
-from accounts.graphql.enums import MembershipStatus
+from accounts.graphql.enums import MembershipStatus, enum_value
 from accounts.graphql.programs.types import (
     ApiKeyConnection,
     AuthEventConnection,
@@ -66,7 +66,7 @@ class AccountsQuery(graphene.ObjectType):
         email: str | None = None,
         status: Enum | None = None,
     ) -> MemberPage:
-        is_accepted = None if status is None else status is MembershipStatus.Accepted
+        is_accepted = None if status is None else enum_value(status) == "accepted"
         address = None if email is None else canonical_email(email)
         organisation = caller_organisation(info)
         rows = known_users(organisation, email=address, is_accepted=is_accepted)
