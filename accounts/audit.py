@@ -34,6 +34,31 @@ def record(
     ).save()
 
 
+def record_about(
+    kind: AuthEventKind,
+    origin: Origin,
+    subject: User,
+    *,
+    by: User | None = None,
+    credential: object = "",
+    reason: str = "",
+) -> None:
+    """Writes an event about a person's own things, under the organisation they belong to.
+
+    Their own: profile, credentials, PINs, locks, devices, sessions, second factor. ``by`` is the
+    administrator who did it, where it was not the person. Otherwise like ``record``.
+    """
+    _event(
+        kind,
+        origin,
+        user_id=(by or subject).pk,
+        organisation_id=subject.tenant_id,
+        email=subject.email,
+        credential=str(credential),
+        reason=reason,
+    ).save()
+
+
 class Ended(NamedTuple):
     """A credential that is no more: its public id, whose it was, and who ended it."""
 
@@ -58,37 +83,24 @@ def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> 
     )
 
 
-def record_about_address(kind: AuthEventKind, origin: Origin, email: str, reason: str) -> None:
-    """Writes an event about whoever has the canonical address, if anybody.
+def record_about_address(
+    kind: AuthEventKind, origin: Origin, email: str, reason: str = "", *, by: User | None = None
+) -> None:
+    """Writes an event about the user with the canonical address, if there is one.
 
-    It sees the user and the only organisation of theirs. The same three statements, and no more
-    work, whether there is such a user or not: who guesses learns nothing from the time.
+    Otherwise like ``record_about``. The same two statements whether there is such a user or not:
+    the time does not tell.
     """
-    users = User.objects.filter(email=email).values_list("pk", flat=True)[:1]
-    organisations = Organisation.objects.filter(memberships__user__email=email)
-    user_ids, organisation_ids = list(users), list(organisations.values_list("pk", flat=True)[:2])
+    subject = User.objects.only("pk", "home_id", "is_superuser").filter(email=email).first()
+    actor = by or subject
     _event(
         kind,
         origin,
-        user_id=user_ids[0] if user_ids else None,
-        organisation_id=organisation_ids[0] if len(organisation_ids) == 1 else None,
+        user_id=None if actor is None else actor.pk,
+        organisation_id=None if subject is None else subject.tenant_id,
         email=email,
         reason=reason,
     ).save()
-
-
-class Subject(NamedTuple):
-    """Whom an address is about."""
-
-    user: User | None
-    organisation: Organisation | None
-
-
-def subject_of(email: str) -> Subject:
-    """The user with the canonical address, and the only organisation of theirs."""
-    user = User.objects.filter(email=email).first()
-    organisations = list(Organisation.objects.filter(memberships__user__email=email)[:2])
-    return Subject(user, organisations[0] if len(organisations) == 1 else None)
 
 
 def _event(

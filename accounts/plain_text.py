@@ -1,6 +1,11 @@
 """Text that every database can hold and every page can show."""
 
+import re
+import unicodedata
+
 from django.core.exceptions import ValidationError
+
+_LONGEST_NAME_IN_MAIL = 80
 
 
 def validate_plain_text(text: str) -> None:
@@ -20,3 +25,21 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def name_for_mail(name: str) -> str:
+    """The name on one line, without markup and without what a mail program makes a link of.
+
+    For a name that a stranger chose: letters, digits and a little punctuation, 80 characters.
+    """
+    letters = "".join(char if _is_plain(char) else " " for char in name)
+    # A full stop between letters may begin a domain.
+    words = re.sub(r"\.(?=\S)", " ", letters).split()
+    text = " ".join(words)
+    is_long = len(text) > _LONGEST_NAME_IN_MAIL
+    return f"{text[:_LONGEST_NAME_IN_MAIL].rstrip()}…" if is_long else text
+
+
+def _is_plain(char: str) -> bool:
+    """A letter, an accent, a digit, or punctuation that names have."""
+    return unicodedata.category(char)[0] in "LMN" or char in "&',.()+-’–"

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django_tasks import TaskContext, task
 
 from accounts.flows.choose_pin_channels import choose_pin_channels
+from accounts.flows.notify_invitation import notify_invitation
 from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.send_expiry_warning import send_expiry_warning
 from accounts.flows.send_pin import send_pin
@@ -39,6 +40,11 @@ def send_new_device_notice(
     device_token_id: str, client_address: str, *, request_id: str = ""
 ) -> None:
     notify_new_device(device_token_id, client_address)
+
+
+@task()
+def send_invitation(invitation_id: str, *, request_id: str = "") -> None:
+    notify_invitation(invitation_id)
 
 
 @task()

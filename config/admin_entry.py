@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_otp import DEVICE_ID_SESSION_KEY
 
-from accounts.audit import record, record_about_address
+from accounts.audit import record_about, record_about_address
 from accounts.models import AuthEventKind, User
 from accounts.second_factor.enrolment import has_second_factor
 from config.admin_lockout import NO_ADDRESS, typed_user_name
@@ -65,13 +65,7 @@ def next_page(request: HttpRequest) -> str:
 
 
 def note_login(request: HttpRequest) -> None:
-    user = cast("User", request.user)
-    record(
-        AuthEventKind.ADMIN_LOGIN,
-        origin_of(request),
-        user=user,
-        organisation=user.sole_organisation(),
-    )
+    record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), cast("User", request.user))
 
 
 def note_refusal(request: HttpRequest, email: str, reason: str) -> None:

@@ -23,6 +23,7 @@ _GROUPS = (
         (
             ("Organisations", "domain", "accounts_organisation_changelist"),
             ("Users", "group", "accounts_user_changelist"),
+            ("Invitations", "mail", "accounts_invitation_changelist"),
             ("API keys", "key", "accounts_apikey_changelist"),
             ("Devices", "smartphone", "accounts_devicetoken_changelist"),
             ("Sessions", "login", "sessions_api_session_changelist"),

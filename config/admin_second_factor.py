@@ -14,7 +14,7 @@ from django.utils.safestring import mark_safe
 from django_otp import login as remember_verification
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.audit import record
+from accounts.audit import record_about
 from accounts.errors import RateLimitedError
 from accounts.models import AuthEventKind, User
 from accounts.second_factor import enrolment, verification
@@ -95,13 +95,7 @@ def _write_down(request: HttpRequest, user: User, what: str, reason: str) -> Non
     """In the history of the user, and in the audit log."""
     user_admin: ModelAdmin[Any] = site.get_model_admin(User)
     user_admin.log_change(request, user, what)
-    record(
-        AuthEventKind.SECOND_FACTOR_CHANGED,
-        origin_of(request),
-        user=user,
-        organisation=user.sole_organisation(),
-        reason=reason,
-    )
+    record_about(AuthEventKind.SECOND_FACTOR_CHANGED, origin_of(request), user, reason=reason)
 
 
 def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:

@@ -13,7 +13,7 @@ from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.ids import first_id_at
-from accounts.models import AuthEvent, PinChallenge, PinFailures, RateWindow, User
+from accounts.models import AuthEvent, Invitation, PinChallenge, PinFailures, RateWindow, User
 from config.batches import delete_in_batches
 from config.http.unavailable import DATABASE_ERRORS
 from config.old_runs import forget_old_runs
@@ -33,6 +33,10 @@ def forget_old_challenges() -> int:
     """Challenges, and with them the digests of their codes, a day after their last code ended."""
     day_ago = timezone.now() - timedelta(days=1)
     return delete_in_batches(PinChallenge.objects.filter(expires_at__lte=day_ago))
+
+
+def forget_expired_invitations() -> int:
+    return delete_in_batches(Invitation.objects.expired(), order=("expires_at",))
 
 
 def forget_closed_windows() -> int:
@@ -74,6 +78,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     warn_of_expiry,
     end_expired_sessions,
     forget_old_challenges,
+    forget_expired_invitations,
     forget_closed_windows,
     forget_expired_values,
     forget_old_failures,

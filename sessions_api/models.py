@@ -83,11 +83,11 @@ class SessionQuerySet(models.QuerySet["Session"]):
         )
 
     def of_own(self, organisation: Organisation) -> "SessionQuerySet":
-        """Those of its keys, and of users who are a member of no other organisation.
+        """Those of its keys, and of users whose home it is.
 
         Two look-ups by index; one condition over both would read every session there is.
         """
-        own_users = User.objects.belonging_only_to(organisation)
+        own_users = User.objects.belonging_to(organisation.pk)
         by_key = Session.objects.filter(api_key__organisation=organisation)
         by_device = Session.objects.filter(device_token__user__in=own_users)
         either = by_key.order_by().values("pk").union(by_device.order_by().values("pk"), all=True)

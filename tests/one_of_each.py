@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from accounts.flows.add_member import add_member
 from accounts.models import (
     ApiKey,
     AuthEvent,
     AuthEventKind,
     DeviceToken,
+    Invitation,
     Organisation,
     PinChallenge,
     PinFailures,
@@ -36,8 +38,10 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
     factories.open_session(
         factories.api_key_login(key, email=f"{name.lower()}-program@example.org")
     )
+    guest = User.objects.create_user(f"{name.lower()}-guest@example.org")
     return {
         Organisation: organisation,
+        Invitation: add_member(organisation, email=guest.email),
         User: user,
         ApiKey: key.api_key,
         AuthEvent: AuthEvent.objects.of_organisation(organisation).get(

@@ -14,7 +14,7 @@ from accounts.admin.labels import DANGER, INFO, SUCCESS, WARNING
 from accounts.admin.moment_filter import MomentFilter
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.models import AuthEvent, AuthEventKind
+from accounts.models import AuthEvent, AuthEventKind, User
 
 _COLOURS = {
     AuthEventKind.SESSION_OPENED: SUCCESS,
@@ -27,6 +27,8 @@ _COLOURS = {
     AuthEventKind.API_KEY_REVOKED: WARNING,
     AuthEventKind.CALL_TOKEN_ISSUED: SUCCESS,
     AuthEventKind.USER_DEACTIVATED: WARNING,
+    AuthEventKind.INVITATION_ACCEPTED: SUCCESS,
+    AuthEventKind.INVITATION_DECLINED: WARNING,
     AuthEventKind.TEST_MESSAGE_SENT: SUCCESS,
     AuthEventKind.TEST_MESSAGE_NOT_SENT: WARNING,
     AuthEventKind.RATE_LIMITED: DANGER,
@@ -88,6 +90,18 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         if not term:
             return queryset, False
         return queryset.filter(Q(credential=term) | Q(request_id=term)), False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Without the user where they have left: the event has their address as it was then."""
+        fields = super().get_fields(request, obj)
+        user = None if obj is None else obj.user
+        if user is None or user.is_superuser or self._users(request).filter(pk=user.pk).exists():
+            return fields
+        return [name for name in fields if name != "user"]
+
+    def _users(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.admin_site.get_model_admin(User).get_queryset(request)
+        return rows
 
     @display(description="When (UTC)")
     def shown_at(self, event: AuthEvent) -> str:

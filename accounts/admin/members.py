@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -15,33 +16,62 @@ from accounts.admin.user_form import ROLE_HELP
 from accounts.flows.add_member import add_member
 from accounts.flows.remove_member import remove_member
 from accounts.flows.update_user import update_user
-from accounts.models import Membership, User
+from accounts.models import Invitation, Membership, User
+from config.http.origin import Origin, origin_of
+
+SUPERUSER = "Superusers belong to no organisation."
+# The same for an address that nobody has and for a superuser's.
+NO_USER = "There is no user with this e-mail yet. Add the user first."
 
 
 class MembershipFormSet(PaginationInlineFormSet):
-    """Saves through the flows."""
+    """Saves through the flows: a new row is an invitation. ``origin`` is the inline's request's."""
 
-    def save_new(self, form: Any, commit: bool = True) -> Membership:
-        membership: Membership = form.instance
-        organisation, user = membership.organisation, membership.user
-        add_member(organisation, email=user.email, role=membership.role)
-        return Membership.objects.get(organisation=organisation, user=user)
+    origin: Origin
+
+    def save_new(self, form: Any, commit: bool = True) -> Membership | Invitation:
+        row: Membership = form.instance
+        email = form.cleaned_data.get("email") or row.user.email
+        return add_member(row.organisation, email=email, role=row.role, origin=self.origin)
 
     def save_existing(self, form: Any, obj: Membership, commit: bool = True) -> Membership:
-        update_user(obj.organisation, obj.user, role=obj.role)
+        update_user(obj.organisation, obj.user, role=obj.role, origin=self.origin)
         return obj
 
     def delete_existing(self, obj: Membership, commit: bool = True) -> None:
-        remove_member(obj.organisation, obj.user)
+        remove_member(obj.organisation, obj.user, origin=self.origin)
+
+
+class _ThroughFlows(TenantInline):
+    formset = MembershipFormSet
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        formset = super().get_formset(request, obj, **kwargs)
+        formset.origin = origin_of(request)
+        return formset
+
+
+def tell_of_invitations(model_admin: Any, request: HttpRequest, formset: Any) -> None:
+    for row in formset.new_objects:
+        if isinstance(row, Invitation):
+            model_admin.message_user(
+                request,
+                f"{row.email} is invited to {row.organisation} and will be a member once they "
+                "accept. They were told by e-mail.",
+                messages.INFO,
+            )
 
 
 class MemberForm(forms.ModelForm[Membership]):
-    """A member by e-mail: who knows the address of a user may add them."""
+    """A member by e-mail: who knows the address of a user may invite them."""
 
     email = forms.CharField(
         label="E-mail",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Of somebody who is a user already, like ann@example.com.",
+        help_text=(
+            "Of somebody who is a user already, like ann@example.com. They are invited, and a "
+            "member once they accept."
+        ),
     )
 
     class Meta:
@@ -59,18 +89,17 @@ class MemberForm(forms.ModelForm[Membership]):
         if not self.instance._state.adding:
             return email
         user = User.objects.find_by_email(email)
-        if user is None:
-            raise ValidationError("There is no user with this e-mail yet. Add the user first.")
+        if user is None or user.is_superuser:
+            raise ValidationError(NO_USER)
         if user.memberships.filter(organisation=self.instance.organisation).exists():
             raise ValidationError("This user is a member already.")
         self.instance.user = user
         return email
 
 
-class MembersInline(TenantInline):
+class MembersInline(_ThroughFlows):
     model = Membership
     form = MemberForm
-    formset = MembershipFormSet
     fields = ("email", "role")
     help_texts = {"role": ROLE_HELP}
     extra = 0
@@ -89,16 +118,22 @@ class UserMembershipForm(forms.ModelForm[Membership]):
         if not self.instance._state.adding:
             self.fields["organisation"].disabled = True
 
+    def clean(self) -> dict[str, Any] | None:
+        if self.instance._state.adding and self.instance.user.is_superuser:
+            raise ValidationError(SUPERUSER)
+        return super().clean()
 
-class UserMembershipsInline(TenantInline):
+
+class UserMembershipsInline(_ThroughFlows):
     """Of a user's memberships those that the person has a say over."""
 
     model = Membership
     form = UserMembershipForm
-    formset = MembershipFormSet
     fields = ("organisation", "role")
     help_texts = {
-        "organisation": "Where the user becomes a member; they keep their other memberships.",
+        "organisation": (
+            "Where the user is invited to become a member. They keep their other memberships."
+        ),
         "role": ROLE_HELP,
     }
     autocomplete_fields = ("organisation",)

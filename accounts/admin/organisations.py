@@ -7,8 +7,9 @@ from django.http import HttpRequest
 
 from accounts.admin.decorators import display
 from accounts.admin.empty_state import EmptyState
-from accounts.admin.members import MembersInline
+from accounts.admin.members import MembersInline, tell_of_invitations
 from accounts.admin.reach import is_superuser
+from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
@@ -19,7 +20,7 @@ _SUPERUSERS = ("is_active", *_RETENTION)
 
 
 @admin.register(Organisation)
-class OrganisationAdmin(TenantModelAdmin):
+class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     """Made and switched off by superusers; named and staffed by its administrators too."""
 
     empty_state = EmptyState(
@@ -77,3 +78,7 @@ class OrganisationAdmin(TenantModelAdmin):
         else:
             obj.pk = create_organisation(obj.name).pk
             obj.refresh_from_db()
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        tell_of_invitations(self, request, formset)

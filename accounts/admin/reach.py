@@ -1,13 +1,13 @@
 """Whose organisations and users a person in the admin has a say over.
 
 Superusers: all. Other staff: the organisations where they hold the administrator role, and the
-users who are a member of one of these and of nothing else.
+users whose home is one of these.
 """
 
 from typing import cast
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.models import Membership, Organisation, Role, User
@@ -55,15 +55,20 @@ def administered_organisations(request: HttpRequest) -> QuerySet[Organisation]:
 def own_users(request: HttpRequest) -> QuerySet[User]:
     """The users whose profile, devices and sessions this person may see and end.
 
-    PIN codes go to the profile's phone and e-mail: whoever may change them owns the account, so
-    no organisation may touch a user whom it shares with another, nor a superuser.
+    Those whose home is an organisation of the person's (``User.belongs_to``).
     """
     if is_superuser(request):
         return User.objects.all()
-    elsewhere = Membership.objects.filter(user=OuterRef("user")).exclude(
-        organisation=OuterRef("organisation")
-    )
-    alone = Membership.objects.filter(
-        ~Exists(elsewhere), organisation__in=administered_organisation_ids(request)
-    )
-    return User.objects.filter(is_superuser=False, pk__in=alone.values("user"))
+    users: QuerySet[User] = User.objects.belonging_to(*administered_organisation_ids(request))
+    return users
+
+
+def unshared_users(request: HttpRequest) -> QuerySet[User]:
+    """Those of them whose e-mail, phone, password and second factor this person may change.
+
+    Users who are a member of no other organisation (``User.belongs_only_to``).
+    """
+    if is_superuser(request):
+        return User.objects.all()
+    users: QuerySet[User] = User.objects.belonging_only_to(*administered_organisation_ids(request))
+    return users

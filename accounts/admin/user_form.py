@@ -37,8 +37,8 @@ class NewUserForm(forms.ModelForm[User]):
         Organisation.objects.none(),
         widget=AutocompleteSelect(Membership._meta.get_field("organisation"), site),
         help_text=(
-            "The first one they belong to, and the only one that may change their profile. Others "
-            "can add them as a member later."
+            "Their home: it sees and changes their profile. Other organisations can invite them as "
+            "a member later, and see the e-mail only."
         ),
     )
     role = forms.ChoiceField(
@@ -55,7 +55,7 @@ class NewUserForm(forms.ModelForm[User]):
             "email": {
                 "unique": (
                     "There is a user with this e-mail already. "
-                    "Add them on the page of the organisation, under Members."
+                    "Invite them on the page of the organisation, under Members."
                 )
             }
         }

@@ -7,10 +7,10 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db import transaction
+from django.db.models import Case, Exists, F, Model, OuterRef, Q, QuerySet, When
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm
 
@@ -18,14 +18,23 @@ from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
 from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import page_of
-from accounts.admin.members import UserMembershipsInline
-from accounts.admin.reach import administered_organisations, is_superuser, own_users
+from accounts.admin.members import UserMembershipsInline, tell_of_invitations
+from accounts.admin.own_filter import OwnUsersFilter
+from accounts.admin.reach import (
+    administered_organisation_ids,
+    administered_organisations,
+    is_superuser,
+    own_users,
+    person,
+    unshared_users,
+)
+from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.admin.user_form import PROFILE_HELP, NewUserForm
 from accounts.admin.user_locks import UserLocks
 from accounts.admin.user_test_message import UserTestMessage
-from accounts.audit import record
+from accounts.audit import record_about
 from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
@@ -35,12 +44,18 @@ from config.http.origin import Origin, origin_of
 
 admin.site.unregister(Group)
 
+_FOREIGN = (
+    "This user does not belong to your organisation. The profile, the devices and the sessions are "
+    "for the organisation that made the user; the role in your own organisation is yours to change."
+)
 _SHARED = (
-    "This user is a member of another organisation too. Neither of them may see or change the "
-    "profile, the devices and the sessions; the role in your own organisation is yours to change."
+    "This user has become a member of another organisation too. While that lasts, e-mail, phone, "
+    "password and second factor can be changed by superusers only: they open the other "
+    "organisation as well."
 )
 
 
+_OWN_COLUMNS = ("is_active", "is_staff", "created_at")
 _STATES = ("pin_login", "admin_login", "password_state", "second_factor")
 
 _RESET = Question(
@@ -55,7 +70,7 @@ _RESET = Question(
 
 
 @admin.register(User)
-class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
+class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
     empty_state = EmptyState(
         "A user is a person who logs in by PIN code, and with a password to this admin if they "
         "are staff. Add the first.",
@@ -76,11 +91,11 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
     add_form = NewUserForm
     form = forms.ModelForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("email", "shown_name", "is_active", "is_staff", "created_at")
+    list_display = ("email", "shown_name", "shown_active", "shown_staff", "shown_created_at")
     list_filter = (
         ("memberships__organisation", ScopedAutocompleteFilter),
-        ("is_active", BooleanRadioFilter),
-        ("is_staff", BooleanRadioFilter),
+        ("is_active", OwnUsersFilter),
+        ("is_staff", OwnUsersFilter),
     )
     search_fields = ("email",)
     search_help_text = "E-mail or name"
@@ -107,7 +122,12 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         is_own = Exists(own_users(request).filter(pk=OuterRef("pk")))
-        return super().get_queryset(request).annotate(is_own=is_own)
+        is_unshared = Exists(unshared_users(request).filter(pk=OuterRef("pk")))
+        rows = super().get_queryset(request).annotate(is_own=is_own, is_unshared=is_unshared)
+        # To order by: an order by the columns themselves would tell them.
+        return rows.annotate(
+            **{f"own_{name}": Case(When(is_own=True, then=F(name))) for name in _OWN_COLUMNS}
+        )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -118,16 +138,21 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
         return queryset.filter(found), False
 
     def has_profile_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Whether the user's profile is this person's to change."""
+        """Whether the user's profile is this person's to see."""
         user = self.get_object(request, object_id) if object_id else None
         return user is not None and user.is_own
 
+    def has_password_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether this person may change what the user logs in with."""
+        user = self.get_object(request, object_id) if object_id else None
+        return user is not None and user.is_unshared
+
     def has_reset_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Superusers, for somebody else who has one; one's own is turned off with a code."""
-        if object_id is None or not is_superuser(request):
+        """As for the password, of somebody who has one; one's own is turned off with a code."""
+        user = self.get_object(request, object_id) if object_id else None
+        if user is None or not user.is_unshared or user == request.user:
             return False
-        user = self.get_object(request, object_id)
-        return user is not None and user != request.user and has_second_factor(user)
+        return has_second_factor(user)
 
     @display(description="Second factor", label={"On": "success", "Off": ""})
     def second_factor(self, user: User) -> str:
@@ -137,6 +162,18 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
     def shown_name(self, user: Any) -> str:
         return user.name if user.is_own else ""
 
+    @admin.display(description="Active", boolean=True, ordering="own_is_active")
+    def shown_active(self, user: Any) -> bool | None:
+        return user.is_active if user.is_own else None
+
+    @admin.display(description="Staff", boolean=True, ordering="own_is_staff")
+    def shown_staff(self, user: Any) -> bool | None:
+        return user.is_staff if user.is_own else None
+
+    @display(description="Created at", ordering="own_created_at")
+    def shown_created_at(self, user: Any) -> Any:
+        return user.created_at if user.is_own else ""
+
     @display(description="Password")
     def password_state(self, user: User) -> str:
         return "Set" if user.has_usable_password() else "None: logs in by PIN only."
@@ -145,13 +182,19 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
         if obj is None:
             return self.add_fieldsets
         if not obj.is_own:
-            return ((None, {"fields": ("email", "created_at"), "description": _SHARED}),)
+            return ((None, {"fields": ("email",), "description": _FOREIGN}),)
         access = ["is_active", "is_staff", "pin_login", "admin_login"]
         access += ["password_state", "second_factor"]
         if is_superuser(request):
             access.insert(2, "is_superuser")
         return (
-            (None, {"fields": ("email", "name", "phone")}),
+            (
+                None,
+                {
+                    "fields": ("email", "name", "phone"),
+                    "description": "" if obj.is_unshared else _SHARED,
+                },
+            ),
             ("Access", {"fields": access}),
             ("History", {"fields": ("id", "created_at", "last_login")}),
         )
@@ -160,6 +203,8 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
         always = ["id", "created_at", "last_login", *_STATES]
         if obj is not None and not obj.is_own:
             return [*always, "email"]
+        if obj is not None and not obj.is_unshared:
+            always += ["email", "phone"]
         return always if is_superuser(request) else [*always, "is_staff"]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
@@ -184,13 +229,30 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
         # As the database has it: the form's own has its changes already.
         user = held(obj)
-        organisation = user.sole_organisation()
+        reach = administered_organisation_ids(request)
         if is_superuser(request):
-            change_profile(user, **changes)
-        elif changes and organisation is not None:
-            update_user(organisation, user, origin=origin_of(request), **changes)
+            self._change_as_superuser(request, user, changes)
+        elif changes and user.home is not None and user.home_id in reach:
+            update_user(user.home, user, origin=origin_of(request), **changes)
 
-    @action(description="Set password", permissions=["profile"], icon="password")
+    def _change_as_superuser(
+        self, request: HttpRequest, user: User, changes: dict[str, Any]
+    ) -> None:
+        change_profile(user, **changes)
+        if changes:
+            record_about(
+                AuthEventKind.USER_CHANGED,
+                origin_of(request),
+                user,
+                by=person(request),
+                reason=", ".join(sorted(changes)),
+            )
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        tell_of_invitations(self, request, formset)
+
+    @action(description="Set password", permissions=["password"], icon="password")
     def set_password(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return redirect("admin:auth_user_password_change", object_id)
 
@@ -204,12 +266,14 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
         user = self.get_or_404(request, object_id)
         if not is_confirmed(request):
             return ask(self, request, _RESET, [user])
-        remove(user)
-        record(
+        with transaction.atomic():
+            self._hold_unshared(request, user)
+            remove(user)
+        record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
             origin_of(request),
-            user=user,
-            organisation=user.sole_organisation(),
+            user,
+            by=person(request),
             reason="reset",
         )
         self.log_change(request, user, "Reset the second factor.")
@@ -219,10 +283,25 @@ class UserAdmin(UserLocks, UserTestMessage, TenantModelAdmin, DjangoUserAdmin):
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        if not self.get_or_404(request, id).is_own:
-            raise PermissionDenied
-        response: HttpResponse = super().user_change_password(request, id, form_url)
+        user = self.get_or_404(request, id)
+        with transaction.atomic():
+            self._hold_unshared(request, user)
+            response: HttpResponse = super().user_change_password(request, id, form_url)
+        if isinstance(response, HttpResponseRedirect):
+            record_about(
+                AuthEventKind.USER_CHANGED,
+                origin_of(request),
+                user,
+                by=person(request),
+                reason="password",
+            )
         return response
+
+    def _hold_unshared(self, request: HttpRequest, user: User) -> None:
+        """Refuses unless this person may change what the user logs in with, until the commit."""
+        held(user)
+        if not unshared_users(request).filter(pk=user.pk).exists():
+            raise PermissionDenied
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

@@ -3,6 +3,8 @@ from django.utils import timezone
 from accounts.models import PinChallenge, User
 
 PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
+# What a user logs in with, or where codes go.
+LOGIN_FIELDS = frozenset({"email", "phone"})
 STAFF_FIELDS = frozenset({"is_staff", "is_superuser"})
 
 
@@ -26,7 +28,10 @@ def change_profile(user: User, **changes: object) -> User:
 
 
 def held(user: User) -> User:
-    """The user as the database has it, held until the transaction ends."""
+    """The user as the database has it, held until the transaction ends.
+
+    Memberships begin and end under it too, so what was asked about them stays true meanwhile.
+    """
     return User.objects.select_for_update().get(pk=user.pk)
 
 

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.audit import record, record_about_address
+from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email
 from accounts.models import AuthEventKind, DeviceToken, PinChallenge, PinFailures, User
 from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
@@ -43,13 +43,7 @@ def check_pin(
         record_about_address(AuthEventKind.PIN_REFUSED, origin, address, outcome)
         return None
     device_token = outcome.issued.device_token
-    record(
-        AuthEventKind.DEVICE_ADDED,
-        origin,
-        user=device_token.user,
-        organisation=device_token.user.sole_organisation(),
-        credential=device_token.pk,
-    )
+    record_about(AuthEventKind.DEVICE_ADDED, origin, device_token.user, credential=device_token.pk)
     if outcome.is_new_device:
         send_new_device_notice.enqueue(
             str(device_token.pk), origin.client_address, request_id=origin.request_id

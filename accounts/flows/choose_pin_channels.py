@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from accounts.audit import record
+from accounts.audit import record_about
 from accounts.flows.send_pin import refuse_what_is_late
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import Channel, SendVia, channels_for
@@ -27,11 +27,5 @@ def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, .
     """Without SMS where none may be sent any more; an e-mail takes its place."""
     if Channel.SMS not in channels or may_send_sms(user.phone):
         return channels
-    record(
-        AuthEventKind.RATE_LIMITED,
-        NOWHERE,
-        user=user,
-        organisation=user.sole_organisation(),
-        reason="sms",
-    )
+    record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="sms")
     return (Channel.EMAIL,)

@@ -2,11 +2,17 @@ from accounts.errors import ForbiddenError
 from accounts.models import Organisation, User
 
 
-def require_own_user(organisation: Organisation, user: User) -> None:
-    """Raises ``ForbiddenError`` unless the user is a member of this organisation only.
+def require_home(organisation: Organisation, user: User) -> None:
+    """Raises ``ForbiddenError`` unless the organisation is the user's home."""
+    if not user.belongs_to(organisation):
+        raise ForbiddenError("This user does not belong to this organisation.")
 
-    PIN codes go to the profile's phone and e-mail: whoever may change them owns the account, so
-    no tenant may do so to a user whom it shares with another.
+
+def require_sole_home(organisation: Organisation, user: User) -> None:
+    """Raises ``ForbiddenError`` unless it is, and the user is a member of no other organisation.
+
+    Call with the user's row held, so that no invitation is accepted meanwhile.
     """
+    require_home(organisation, user)
     if not user.belongs_only_to(organisation):
-        raise ForbiddenError("This user is not a member of this organisation only.")
+        raise ForbiddenError("This user is a member of another organisation too.")

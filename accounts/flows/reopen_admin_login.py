@@ -1,19 +1,11 @@
 from axes.models import AccessFailureLog
 
-from accounts.audit import record
+from accounts.audit import record_about_address
 from accounts.models import AuthEventKind, User
 from config.http.origin import Origin
 
 
 def reopen_admin_login(email: str, *, origin: Origin, by: User) -> None:
-    """Forgets the wrong passwords that closed the admin's door for the address."""
+    """Forgets the wrong passwords that locked the admin login of the address."""
     AccessFailureLog.objects.filter(username=email).delete()
-    user = User.objects.filter(email=email).first()
-    record(
-        AuthEventKind.ACCOUNT_UNLOCKED,
-        origin,
-        user=by,
-        organisation=None if user is None else user.sole_organisation(),
-        email=email,
-        reason="admin-login",
-    )
+    record_about_address(AuthEventKind.ACCOUNT_UNLOCKED, origin, email, "admin-login", by=by)

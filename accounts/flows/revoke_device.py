@@ -35,15 +35,13 @@ def revoke_devices(
         )
         revoked = DeviceToken.objects.filter(pk__in=[device_token.pk for device_token in live])
         revoked.update(revoked_at=timezone.now())
-    owners = User.objects.filter(pk__in={device_token.user_id for device_token in live})
-    organisation_ids = owners.sole_organisation_ids()
     record_ends(
         AuthEventKind.DEVICE_REVOKED,
         origin,
         [
             Ended(
                 credential=device_token.pk,
-                organisation_id=organisation_ids.get(device_token.user_id),
+                organisation_id=device_token.user.tenant_id,
                 email=device_token.user.email,
                 by=by or device_token.user,
             )

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.audit import record
+from accounts.audit import record_about
 from accounts.errors import DeliveryError
 from accounts.flows.make_code import code_to_send
 from accounts.models import AuthEventKind, User
@@ -33,9 +33,9 @@ def send_pin(email: str, channel: Channel, asked_at: datetime) -> None:
     try:
         deliver(user, pin, channel, give_up_at=asked_at + settings.PIN_LIFETIME)
     except DeliveryError as error:
-        _record(AuthEventKind.PIN_NOT_SENT, user, str(error))
+        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason=str(error)[:60])
         raise
-    _record(AuthEventKind.PIN_SENT, user, channel)
+    record_about(AuthEventKind.PIN_SENT, NOWHERE, user, reason=channel)
 
 
 def refuse_what_is_late(user: User | None, asked_at: datetime) -> None:
@@ -43,10 +43,5 @@ def refuse_what_is_late(user: User | None, asked_at: datetime) -> None:
     if timezone.now() < asked_at + settings.PIN_LIFETIME:
         return
     if user is not None:
-        _record(AuthEventKind.PIN_NOT_SENT, user, "asked for too long ago")
+        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason="asked for too long ago")
     raise DeliveryError("asked for too long ago")
-
-
-def _record(kind: AuthEventKind, user: User, reason: str) -> None:
-    organisation = user.sole_organisation()
-    record(kind, NOWHERE, user=user, organisation=organisation, reason=reason[:60])

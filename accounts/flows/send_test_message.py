@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.audit import record
+from accounts.audit import record, record_about
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import SMS_OFF, Channel
 from accounts.pin_delivery.email_channel import send_email
@@ -57,15 +57,12 @@ def send_test_message(
     else:
         outcome = MessageOutcome(is_sent=True, words=_success(channel, to, file))
         reason = channel.value
-    kind = AuthEventKind.TEST_MESSAGE_SENT
-    record(
-        kind if outcome.is_sent else AuthEventKind.TEST_MESSAGE_NOT_SENT,
-        origin,
-        user=by,
-        organisation=None if about is None else about.sole_organisation(),
-        email=_about(channel, to, about),
-        reason=reason,
-    )
+    sent, not_sent = AuthEventKind.TEST_MESSAGE_SENT, AuthEventKind.TEST_MESSAGE_NOT_SENT
+    kind = sent if outcome.is_sent else not_sent
+    if about is None:
+        record(kind, origin, user=by, email=_shown(channel, to), reason=reason)
+    else:
+        record_about(kind, origin, about, by=by, reason=reason)
     return outcome
 
 
@@ -109,8 +106,6 @@ def _success(channel: Channel, to: str, file: Path | None) -> str:
     return f"The {taker} took the message to {to}. If it does not arrive, look there next."
 
 
-def _about(channel: Channel, to: str, about: User | None) -> str:
+def _shown(channel: Channel, to: str) -> str:
     """The address in the audit; a number typed for a test is not kept."""
-    if about is not None:
-        return about.email
     return to if channel is Channel.EMAIL else "(a phone)"

@@ -1,4 +1,4 @@
-from accounts.audit import record
+from accounts.audit import record_about_address
 from accounts.models import AuthEventKind, PinFailures, User
 from config.http.origin import Origin
 
@@ -9,11 +9,4 @@ def unlock_address(email: str, *, origin: Origin, by: User) -> None:
     Asks nobody for leave: callers know who may.
     """
     PinFailures.objects.unlock(email)
-    user = User.objects.filter(email=email).first()
-    record(
-        AuthEventKind.ACCOUNT_UNLOCKED,
-        origin,
-        user=by,
-        organisation=None if user is None else user.sole_organisation(),
-        email=email,
-    )
+    record_about_address(AuthEventKind.ACCOUNT_UNLOCKED, origin, email, by=by)

@@ -1,8 +1,8 @@
 from django.db import transaction
 
 from accounts.audit import record
-from accounts.flows.change_profile import PROFILE_FIELDS, change_profile, held
-from accounts.flows.own_user import require_own_user
+from accounts.flows.change_profile import LOGIN_FIELDS, PROFILE_FIELDS, change_profile, held
+from accounts.flows.own_user import require_home, require_sole_home
 from accounts.models import AuthEventKind, Membership, Organisation, User
 from config.http.origin import NOWHERE, Origin
 
@@ -18,14 +18,16 @@ def update_user(
 ) -> User:
     """Changes the given ones of ``email``, ``name``, ``phone``, ``is_active`` and the role.
 
-    The role is the organisation's own matter; a profile may be changed only of a user who is a
-    member of no other organisation (``ForbiddenError``). Raises ``ValidationError`` by field.
+    The role is the organisation's own matter. Only home may change the name and the activity, and
+    e-mail and phone only while no other organisation has the user as a member
+    (``ForbiddenError``). Raises ``ValidationError`` by field.
     """
     if role is not None:
         Membership.objects.filter(organisation=organisation, user=user).update(role=role)
     if profile:
         user = held(user)
-        require_own_user(organisation, user)
+        require = require_sole_home if LOGIN_FIELDS & profile.keys() else require_home
+        require(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
     changed = ", ".join(sorted({*profile, *(["role"] if role is not None else [])}))
     if changed:

@@ -105,6 +105,11 @@ def _key_fields(rows: QuerySet[Any]) -> list[str]:
     return [str(name).removeprefix("-") for name in ordering]
 
 
+def _key_field(rows: QuerySet[Any], name: str) -> Any:
+    annotation = rows.query.annotations.get(name)
+    return rows.model._meta.get_field(name) if annotation is None else annotation.output_field
+
+
 def _key_value(field: Any, text: Any) -> Any:
     if not isinstance(text, str):
         raise TypeError
@@ -124,7 +129,7 @@ def _behind(rows: QuerySet[Any], cursor: str) -> Q:
 def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
     try:
         texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        fields = [rows.model._meta.get_field(name) for name in _key_fields(rows)]
+        fields = [_key_field(rows, name) for name in _key_fields(rows)]
         return [_key_value(field, text) for field, text in zip(fields, texts, strict=True)]
     except (binascii.Error, ValueError, TypeError, ValidationError):
         raise GraphQLProblem(

@@ -11,7 +11,8 @@ from django.db.models import Model
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.one import one
-from accounts.models import ApiKey, Organisation
+from accounts.members import known_users
+from accounts.models import ApiKey, Organisation, User
 
 Row = TypeVar("Row", bound=Model)
 
@@ -44,3 +45,8 @@ def find(info: GraphQLResolveInfo, model: type[Row], id: str) -> Row:
 def find_even_deleted(info: GraphQLResolveInfo, model: type[Any], id: str) -> Any:
     """Likewise, for what may be deleted but has left runs."""
     return one(model.objects.ever_of_organisation(caller_organisation(info)), id)
+
+
+def find_known_user(info: GraphQLResolveInfo, id: str) -> User:
+    """A member of the caller's organisation or one that it has invited, or NOT_FOUND."""
+    return one(known_users(caller_organisation(info)), id)

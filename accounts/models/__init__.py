@@ -1,6 +1,7 @@
 from accounts.models.api_key import ApiKey
 from accounts.models.auth_event import AuthEvent, AuthEventKind
 from accounts.models.device_token import DeviceToken
+from accounts.models.invitation import Invitation
 from accounts.models.membership import Membership, Role
 from accounts.models.organisation import Organisation
 from accounts.models.pin_challenge import PinChallenge, PinCode
@@ -13,6 +14,7 @@ __all__ = [
     "AuthEvent",
     "AuthEventKind",
     "DeviceToken",
+    "Invitation",
     "Membership",
     "Organisation",
     "PinChallenge",

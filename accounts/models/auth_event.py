@@ -30,7 +30,11 @@ class AuthEventKind(models.TextChoices):
     USER_CHANGED = "user.changed"
     USER_DEACTIVATED = "user.deactivated"
     MEMBER_ADDED = "member.added"
+    MEMBER_INVITED = "member.invited"
     MEMBER_REMOVED = "member.removed"
+    INVITATION_ACCEPTED = "invitation.accepted"
+    INVITATION_DECLINED = "invitation.declined"
+    INVITATION_WITHDRAWN = "invitation.withdrawn"
     SECRET_SET = "secret.set"  # noqa: S105
     SECRET_DELETED = "secret.deleted"  # noqa: S105
     SECOND_FACTOR_CHANGED = "second-factor.changed"

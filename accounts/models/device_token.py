@@ -11,8 +11,8 @@ class DeviceTokenQuerySet(models.QuerySet["DeviceToken"]):
         return self.filter(revoked_at__isnull=True, user__memberships__organisation=organisation)
 
     def of_own_users(self, organisation: Organisation) -> "DeviceTokenQuerySet":
-        """Only the devices of users who are a member of no other organisation."""
-        return self.filter(user__in=User.objects.belonging_only_to(organisation))
+        """Only the devices of users whose home the organisation is."""
+        return self.filter(user__in=User.objects.belonging_to(organisation.pk))
 
 
 class DeviceToken(models.Model):

@@ -16,22 +16,22 @@ class UserQuerySet(models.QuerySet["User"]):
     def of_organisation(self, organisation: Organisation) -> "UserQuerySet":
         return self.filter(memberships__organisation=organisation)
 
-    def belonging_only_to(self, organisation: Organisation) -> "UserQuerySet":
-        """The set form of ``User.belongs_only_to``."""
-        elsewhere = User.organisations.through._default_manager.filter(
-            user=models.OuterRef("pk")
-        ).exclude(organisation=organisation)
-        return self.of_organisation(organisation).filter(
-            ~models.Exists(elsewhere), is_superuser=False, home=organisation
+    def belonging_to(self, *organisation_ids: uuid.UUID) -> "UserQuerySet":
+        """The set form of ``User.belongs_to``, for any of the organisations."""
+        at_home = _memberships_of_each_user().filter(organisation=models.OuterRef("home"))
+        return self.filter(
+            models.Exists(at_home), is_superuser=False, home__in=list(organisation_ids)
         )
 
-    def sole_organisation_ids(self) -> dict[uuid.UUID, uuid.UUID]:
-        """The set form of ``User.sole_organisation``, by user; without who has none or several."""
-        memberships = User.organisations.through._default_manager.filter(user__in=self)
-        found: dict[uuid.UUID, list[uuid.UUID]] = {}
-        for user_id, organisation_id in memberships.values_list("user", "organisation"):
-            found.setdefault(user_id, []).append(organisation_id)
-        return {user_id: ids[0] for user_id, ids in found.items() if len(ids) == 1}
+    def belonging_only_to(self, *organisation_ids: uuid.UUID) -> "UserQuerySet":
+        """The set form of ``User.belongs_only_to``, for any of the organisations."""
+        elsewhere = _memberships_of_each_user().exclude(organisation=models.OuterRef("home"))
+        return self.belonging_to(*organisation_ids).filter(~models.Exists(elsewhere))
+
+
+def _memberships_of_each_user() -> models.QuerySet[Any]:
+    memberships: models.QuerySet[Any] = User.organisations.through._default_manager.all()
+    return memberships.filter(user=models.OuterRef("pk"))
 
 
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
@@ -103,7 +103,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The organisation that made the user: the only one that may change the profile.",
+        help_text="The organisation that made the user, until the user leaves it.",
     )
     organisations = models.ManyToManyField(
         Organisation, through="accounts.Membership", related_name="users"
@@ -154,14 +154,29 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         states = set(self.organisations.values_list("is_active", flat=True))
         return states == {False}
 
-    def belongs_only_to(self, organisation: Organisation) -> bool:
-        """Whether the organisation may speak for the user: made there, and nobody else's member.
+    @property
+    def tenant_id(self) -> uuid.UUID | None:
+        """The organisation that events about the user are recorded under: its home.
 
-        Who was left by their organisation belongs to nobody who adds them. A superuser belongs to
-        no tenant.
+        ``None`` for a superuser, who belongs to no tenant, and for a user who has left home.
         """
-        if self.is_superuser or self.home_id != organisation.pk:
-            return False
-        return {membership.organisation_id for membership in self.memberships.all()} == {
-            organisation.pk
-        }
+        return None if self.is_superuser else self.home_id
+
+    def belongs_to(self, organisation: Organisation) -> bool:
+        """Whether the organisation is the user's home.
+
+        Home sees the profile, the devices and the sessions, ends them, deactivates and unlocks.
+        No other organisation does: it sees the e-mail and the role that it gave the user itself.
+        """
+        return self.tenant_id == organisation.pk and organisation.pk in self._organisation_ids()
+
+    def belongs_only_to(self, organisation: Organisation) -> bool:
+        """Whether the organisation is the user's home and nobody else has them as a member.
+
+        Only then may home change what the user logs in with: e-mail, phone, password, second
+        factor. PIN codes go there, so whoever changes them owns the account everywhere.
+        """
+        return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
+
+    def _organisation_ids(self) -> set[uuid.UUID]:
+        return {membership.organisation_id for membership in self.memberships.all()}

@@ -12,6 +12,8 @@ PIN_CHECKS_OF_CLIENT = RateLimitItemPerMinute(60, 5)
 LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
 SMS_OF_NUMBER = RateLimitItemPerDay(5)
 TEST_MESSAGES_OF_PERSON = RateLimitItemPerHour(20)
+INVITATIONS_OF_ORGANISATION = RateLimitItemPerHour(20)
+INVITATIONS_TO_ADDRESS = RateLimitItemPerDay(3)
 
 
 def sms_budget(per_day: int) -> RateLimitItem:

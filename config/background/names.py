@@ -4,6 +4,7 @@ NAMES = {
     "accounts.tasks.deliver_pin": "PIN code asked for",
     "accounts.tasks.deliver_pin_over": "PIN code to deliver",
     "accounts.tasks.send_new_device_notice": "Notice of a new device",
+    "accounts.tasks.send_invitation": "Mail of an invitation",
     "accounts.tasks.warn_of_key": "Warning that a key ends",
 }
 

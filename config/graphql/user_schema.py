@@ -2,7 +2,12 @@
 
 import graphene
 
-from accounts.graphql.people import check_pin_code, revoke_device, send_pin_code
+from accounts.graphql.people import (
+    answer_invitation,
+    check_pin_code,
+    revoke_device,
+    send_pin_code,
+)
 from accounts.graphql.people.me import AccountsQuery
 from sessions_api.graphql.people import SessionsQuery, end_session_field
 
@@ -21,6 +26,8 @@ class Mutation(graphene.ObjectType):
     check_pin_code = check_pin_code.field
     revoke_device = revoke_device.field
     end_session = end_session_field
+    accept_invitation = answer_invitation.accept_field
+    decline_invitation = answer_invitation.decline_field
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)

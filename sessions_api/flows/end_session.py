@@ -1,5 +1,4 @@
 from collections.abc import Iterable
-from uuid import UUID
 
 from django.db import transaction
 
@@ -33,18 +32,16 @@ def end_sessions(
             .order_by("pk")
         )
         Session.objects.filter(pk__in=[session.pk for session in there]).delete()
-    owners = User.objects.filter(pk__in={session.user.pk for session in there if session.user})
-    organisation_ids = owners.sole_organisation_ids()
     record_ends(
         AuthEventKind.SESSION_ENDED,
         origin,
-        [_ended(session, organisation_ids, by) for session in there],
+        [_ended(session, by) for session in there],
     )
     return there
 
 
-def _ended(session: Session, organisation_ids: dict[UUID, UUID], by: User | None) -> Ended:
+def _ended(session: Session, by: User | None) -> Ended:
     api_key, owner = session.api_key, session.user
     if owner is not None:
-        return Ended(session.pk, organisation_ids.get(owner.pk), owner.email, by or owner)
+        return Ended(session.pk, owner.tenant_id, owner.email, by or owner)
     return Ended(session.pk, None if api_key is None else api_key.organisation_id, by=by)

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.audit import record
+from accounts.audit import record, record_about
 from accounts.email_address import canonical_email
 from accounts.flows.authenticate import authenticate_api_key, authenticate_device
 from accounts.ids import parse_uuid
@@ -53,18 +53,33 @@ def open_session(
         # Counted first: who floods us with failures does not fill the audit.
         client = network_of(origin.client_address)
         hit([windows.LOGIN_FAILURES_OF_CLIENT], "login-failure", client)
-        record(AuthEventKind.SESSION_REFUSED, origin, **outcome._asdict())
+        _record_refusal(outcome, origin)
         return None
     SESSIONS_OPENED.inc(credential.value)
-    session = outcome.session
-    record(
-        AuthEventKind.SESSION_OPENED,
-        origin,
-        user=session.user,
-        organisation=session.organisation,
-        credential=uid,
-    )
+    _record_opening(outcome.session, uid, origin)
     return outcome
+
+
+def _record_opening(session: Session, uid: str, origin: Origin) -> None:
+    kind = AuthEventKind.SESSION_OPENED
+    if session.user is None:
+        record(kind, origin, organisation=session.organisation, credential=uid)
+    else:
+        record_about(kind, origin, session.user, credential=uid)
+
+
+def _record_refusal(refusal: _Refusal, origin: Origin) -> None:
+    kind, credential, reason = AuthEventKind.SESSION_REFUSED, refusal.credential, refusal.reason
+    if refusal.user is None:
+        record(
+            kind,
+            origin,
+            organisation=refusal.organisation,
+            credential=credential,
+            reason=reason,
+        )
+    else:
+        record_about(kind, origin, refusal.user, credential=credential, reason=reason)
 
 
 def _open_with_api_key(

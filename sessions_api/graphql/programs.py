@@ -3,7 +3,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.own_user import require_own_user
+from accounts.flows.own_user import require_home
 from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.scope import caller_organisation, find, scoped
@@ -34,7 +34,7 @@ class SessionsQuery(graphene.ObjectType):
         if user is None:
             return page_of(rows.of_own(organisation), first, after)
         member = find(info, User, user)
-        is_own = member.belongs_only_to(organisation)
+        is_own = member.belongs_to(organisation)
         return page_of(rows.of_user(member) if is_own else rows.none(), first, after)
 
 
@@ -42,14 +42,14 @@ def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
     session = find(info, Session, id)
     if session.user is not None:
         with domain_errors():
-            require_own_user(caller_organisation(info), session.user)
+            require_home(caller_organisation(info), session.user)
     end_session(session, origin=origin_of(info.context.request))
     return True
 
 
 end_session_field = graphene.Boolean(
     required=True,
-    description="Ends a session, at once. FORBIDDEN for a shared user's.",
+    description="Ends a session, at once. FORBIDDEN unless home asks.",
     args={
         "id": graphene.ID(required=True, description="The session's id."),
     },

@@ -101,8 +101,8 @@ def test_what_happens_to_users_and_secrets_is_on_record(acme_token: str, charlie
     assert told == [
         ("user.created", ""),
         ("user.changed", "phone, role"),
-        ("member.added", "administrator"),
-        ("member.removed", ""),
+        ("member.invited", "administrator"),
+        ("invitation.withdrawn", "administrator"),
         ("user.deactivated", ""),
         ("secret.set", ""),
         ("secret.deleted", ""),

@@ -1,21 +1,35 @@
 """What holds however many try at once."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client, override_settings
+from django_tasks_db.models import DBTaskResult
 
+from accounts.errors import ForbiddenError, NotFoundError
+from accounts.flows.add_member import add_member
+from accounts.flows.answer_invitation import accept_invitation
 from accounts.flows.authenticate import Authentication, authenticate_api_key
 from accounts.flows.check_pin import check_pin
 from accounts.flows.deactivate_user import deactivate_user
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.make_code import make_code
+from accounts.flows.remove_member import remove_member
 from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.flows.update_user import update_user
-from accounts.models import ApiKey, DeviceToken, Organisation, PinChallenge, PinFailures, User
+from accounts.models import (
+    ApiKey,
+    DeviceToken,
+    Invitation,
+    Organisation,
+    PinChallenge,
+    PinFailures,
+    User,
+)
 from config.http.origin import NOWHERE
 from tests.concurrency import at_once
 from tests.factories import api_key_login, make_pin, post_session
@@ -143,3 +157,92 @@ def test_a_deactivation_is_not_undone_by_a_change_at_the_same_time(
     assert not alice.is_active
     assert alice.sessions_valid_after is not None
     assert alice.name.startswith("Alice ")
+
+
+# --- Invitations ----------------------------------------------------------------------------------
+
+
+def invite(organisation: Organisation, user: User) -> Invitation:
+    invitation = add_member(organisation, email=user.email)
+    assert isinstance(invitation, Invitation)
+    return invitation
+
+
+def succeeds(action: Callable[[], object]) -> bool:
+    """Whether the flow did what was asked."""
+    try:
+        return action() is not False
+    except (NotFoundError, ForbiddenError):
+        return False
+
+
+def test_of_many_acceptances_at_once_one_succeeds(acme: Organisation, charlie: User) -> None:
+    invitation = invite(acme, charlie)
+    outcomes = at_once(8, lambda _: succeeds(lambda: accept_invitation(charlie, invitation.pk)))
+
+    assert outcomes.count(True) == 1
+    assert acme.memberships.filter(user=charlie).count() == 1
+    assert Invitation.objects.count() == 0
+
+
+@pytest.mark.parametrize("_try", range(5))
+def test_accepting_and_withdrawing_at_once_leave_nothing_between(
+    acme: Organisation, charlie: User, _try: int
+) -> None:
+    invitation = invite(acme, charlie)
+    actions = [
+        lambda: accept_invitation(charlie, invitation.pk),
+        lambda: remove_member(acme, charlie),
+    ]
+    outcomes = at_once(2, lambda number: succeeds(actions[number]))
+
+    # Withdrawn before, or accepted and then removed.
+    assert outcomes in ([False, True], [True, True])
+    assert not acme.memberships.filter(user=charlie).exists()
+    assert Invitation.objects.count() == 0
+
+
+@pytest.mark.parametrize("_try", range(5))
+def test_accepting_and_pruning_at_once_give_one_outcome(
+    acme: Organisation, charlie: User, _try: int
+) -> None:
+    invitation = invite(acme, charlie)
+    actions: list[Callable[[], object]] = [
+        lambda: accept_invitation(charlie, invitation.pk),
+        lambda: Invitation.objects.filter(pk=invitation.pk).delete()[0] == 1,
+    ]
+    outcomes = at_once(2, lambda number: succeeds(actions[number]))
+
+    assert sorted(outcomes) == [False, True]
+    assert acme.memberships.filter(user=charlie).exists() is outcomes[0]
+
+
+@pytest.mark.parametrize("_try", range(5))
+def test_home_does_not_change_the_phone_of_a_user_who_has_just_become_a_member_elsewhere(
+    acme: Organisation, globex: Organisation, charlie: User, _try: int
+) -> None:
+    invitation = invite(acme, charlie)
+    seen: list[bool] = []
+
+    def change() -> None:
+        with transaction.atomic():
+            update_user(globex, charlie, phone="+15550100111")
+            seen.append(acme.memberships.filter(user=charlie).exists())
+
+    actions = [change, lambda: accept_invitation(charlie, invitation.pk)]
+    outcomes = at_once(2, lambda number: succeeds(actions[number]))
+
+    charlie.refresh_from_db()
+    assert outcomes[1]
+    assert (charlie.phone == "+15550100111") is outcomes[0]
+    assert seen in ([], [False])
+
+
+@pytest.mark.parametrize("_try", range(3))
+def test_inviting_at_once_makes_one_invitation(
+    acme: Organisation, charlie: User, _try: int
+) -> None:
+    at_once(6, lambda _: add_member(acme, email=charlie.email))
+
+    assert Invitation.objects.count() == 1
+    assert DBTaskResult.objects.count() == 1

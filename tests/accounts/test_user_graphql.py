@@ -59,7 +59,7 @@ def test_known_and_unknown_cost_the_same_queries(
     for email in (alice.email, "nobody@example.com"):
         with django_assert_num_queries(6):
             user_graphql(SEND, None, email=email, via="Email")
-        with django_assert_num_queries(9):
+        with django_assert_num_queries(8):
             check(email, wrong)
 
 

@@ -57,9 +57,9 @@ def erin(acme: Organisation) -> User:
 
 @pytest.fixture
 def dora(acme: Organisation, globex: Organisation) -> User:
-    """A member of Acme and of Globex."""
-    dora = factories.make_user(acme, "dora@example.com", name="Dora", phone="+491709999999")
-    dora.memberships.create(organisation=globex)
+    """Of Globex, and a member of Acme too."""
+    dora = factories.make_user(globex, "dora@example.com", name="Dora", phone="+491709999999")
+    dora.memberships.create(organisation=acme)
     return dora
 
 

@@ -1,9 +1,12 @@
 from django.test import Client
 
-from accounts.models import Membership, Organisation, Role, User
+from accounts.flows.add_member import add_member
+from accounts.models import Invitation, Membership, Organisation, Role, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from sessions_api.models import Session
 from tests import factories
-from tests.admin.pages import list_of, nothing_inlined, page_of, text_of
+from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text_of
 
 
 def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
@@ -64,13 +67,58 @@ def test_bob_cannot_switch_his_organisation_on_again(as_bob: Client, acme: Organ
     assert not acme.is_active
 
 
-def test_bob_adds_a_member_by_email(as_bob: Client, acme: Organisation, charlie: User) -> None:
-    row = {"email": " Charlie@Example.org", "role": "member"}
+def test_bob_invites_a_member_by_email(as_bob: Client, acme: Organisation, charlie: User) -> None:
+    row = {"email": " Charlie@Example.org", "role": "administrator"}
 
-    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
+    response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)}, follow=True)
 
-    assert response.status_code == 302
-    assert acme.memberships.get(user=charlie).role == Role.MEMBER
+    invitation = acme.invitations.get(user=charlie)
+    assert (response.status_code, invitation.role) == (200, Role.ADMINISTRATOR)
+    assert "charlie@example.org is invited to Acme" in text_of(response)
+    assert page_of(invitation, "withdraw") in text_of(as_bob.get(page_of(acme)))
+    assert not acme.memberships.filter(user=charlie).exists()
+
+
+def test_a_superusers_address_is_refused_like_an_unknown_one(
+    as_bob: Client, acme: Organisation, root: User
+) -> None:
+    superuser = {"email": "root@example.com", "role": "member"}
+    unknown = {"email": "nobody@example.com", "role": "member"}
+
+    refused = as_bob.post(page_of(acme), {"name": "Acme", **members(superuser)})
+    not_found = as_bob.post(page_of(acme), {"name": "Acme", **members(unknown)})
+
+    text = "There is no user with this e-mail yet"
+    assert (refused.status_code, not_found.status_code) == (200, 200)
+    assert (text_of(refused).count(text), text_of(not_found).count(text)) == (1, 1)
+    assert Invitation.objects.count() == 0
+    assert acme.memberships.count() == 1
+
+
+def test_bob_withdraws_an_invitation(as_bob: Client, acme: Organisation, charlie: User) -> None:
+    invitation = add_member(acme, email=charlie.email)
+
+    asked = as_bob.get(page_of(invitation, "withdraw"))
+    still_there = acme.invitations.count()
+    response = as_bob.post(page_of(invitation, "withdraw"), CONFIRMED)
+
+    assert (asked.status_code, still_there, response.status_code) == (200, 1, 302)
+    assert acme.invitations.count() == 0
+
+
+def test_too_many_invitations_are_refused_in_words_and_nothing_is_saved(
+    as_bob: Client, acme: Organisation, charlie: User
+) -> None:
+    key = "invitation", str(acme.pk)
+    [hit([windows.INVITATIONS_OF_ORGANISATION], *key) for _ in range(20)]
+    row = {"email": charlie.email, "role": "member"}
+
+    response = as_bob.post(page_of(acme), {"name": "New name", **members(row)}, follow=True)
+
+    assert "Nothing was saved. Too many invitations." in text_of(response)
+    assert Invitation.objects.count() == 0
+    acme.refresh_from_db()
+    assert acme.name == "Acme"
 
 
 def test_an_unknown_member_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:

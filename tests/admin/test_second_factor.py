@@ -344,11 +344,30 @@ def test_root_resets_bobs(as_root: Client, bob: User, recovery_codes: list[str])
     assert LogEntry.objects.latest("pk").change_message == "Reset the second factor."
 
 
-def test_an_administrator_resets_nobodys(
-    acme: Any, bob: User, recovery_codes: list[str], erin: User
+def test_an_administrator_resets_that_of_a_user_of_their_organisation(
+    bob: User, recovery_codes: list[str], erin: User
 ) -> None:
     erin.memberships.update(role="administrator")
 
+    response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
+
+    assert response.status_code == 302
+    assert not enrolment.has_second_factor(bob)
+
+
+def test_no_administrator_resets_that_of_a_shared_user(
+    globex: Any, bob: User, recovery_codes: list[str], erin: User
+) -> None:
+    erin.memberships.update(role="administrator")
+    bob.memberships.create(organisation=globex)
+
+    response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
+
+    assert response.status_code == 403
+    assert enrolment.has_second_factor(bob)
+
+
+def test_a_member_resets_nobodys(bob: User, recovery_codes: list[str], erin: User) -> None:
     response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 403

@@ -220,7 +220,13 @@ def test_many_sessions_end_with_one_message_and_an_event_each(
 
 
 def test_sessions_of_keys_and_people_end_together(
-    as_root: Client, root: User, alice: User, dora: User, acme: Organisation, acme_token: str
+    as_root: Client,
+    root: User,
+    alice: User,
+    dora: User,
+    acme: Organisation,
+    globex: Organisation,
+    acme_token: str,
 ) -> None:
     factories.open_session(factories.device_login(factories.make_device_token(alice)))
     factories.open_session(factories.device_login(factories.make_device_token(dora)))
@@ -234,7 +240,7 @@ def test_sessions_of_keys_and_people_end_together(
     assert {(by, email, of) for _, _, by, email, of in ends_on_record()} == {
         (root.pk, root.email, acme.pk),
         (root.pk, alice.email, acme.pk),
-        (root.pk, dora.email, None),
+        (root.pk, dora.email, globex.pk),
     }
 
 

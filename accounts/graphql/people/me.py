@@ -6,8 +6,8 @@ import graphene
 from django.db.models import QuerySet
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.people.types import DeviceType, UserType
-from accounts.models import DeviceToken, User
+from accounts.graphql.people.types import DeviceType, InvitationType, UserType
+from accounts.models import DeviceToken, Invitation, User
 
 
 class PersonSession(Protocol):
@@ -25,6 +25,10 @@ def devices_of_caller(info: GraphQLResolveInfo) -> QuerySet[DeviceToken]:
     return caller(info).device_tokens.filter(revoked_at__isnull=True)
 
 
+def invitations_of_caller(info: GraphQLResolveInfo) -> QuerySet[Invitation]:
+    return caller(info).invitations.answerable().select_related("organisation")
+
+
 class AccountsQuery(graphene.ObjectType):
     me = graphene.Field(
         graphene.NonNull(UserType),
@@ -35,4 +39,9 @@ class AccountsQuery(graphene.ObjectType):
         graphene.NonNull(graphene.List(graphene.NonNull(DeviceType))),
         description="The devices that the user is logged in on.",
         resolver=lambda root, info: devices_of_caller(info),
+    )
+    invitations = graphene.Field(
+        graphene.NonNull(graphene.List(graphene.NonNull(InvitationType))),
+        description="Invitations that wait for the user's answer. Newest first.",
+        resolver=lambda root, info: invitations_of_caller(info),
     )

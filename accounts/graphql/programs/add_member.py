@@ -5,26 +5,30 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.add_member import add_member
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.enums import enum_value
-from accounts.graphql.programs.types import MemberType, RoleEnum
+from accounts.graphql.enums import RoleEnum, enum_value
+from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation
-from accounts.models import User
 from config.http.origin import origin_of
 
 
-def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> User:
+def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> Member:
+    organisation = caller_organisation(info)
     with domain_errors():
-        return add_member(
-            caller_organisation(info),
+        added = add_member(
+            organisation,
             email=email,
             role=enum_value(role) or "",
             origin=origin_of(info.context.request),
         )
+    return member_of(organisation, added.user)
 
 
 field = graphene.Field(
     graphene.NonNull(MemberType),
-    description="Makes an existing user a member. Shows nothing of the profile but the e-mail.",
+    description=(
+        "Invites an existing user, who becomes a member by accepting it; until then it gives and "
+        "takes nothing. A mail tells them. Gives one who is a member already the role."
+    ),
     args={
         "email": graphene.String(required=True, description="The user's login name."),
         "role": RoleEnum(

@@ -5,10 +5,9 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.create_user import create_user
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.enums import enum_value
-from accounts.graphql.programs.types import MemberType, RoleEnum
+from accounts.graphql.enums import RoleEnum, enum_value
+from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation
-from accounts.models import User
 from config.http.origin import origin_of
 
 
@@ -19,16 +18,18 @@ def resolve(
     name: str | None = None,
     phone: str | None = None,
     role: Enum | None = None,
-) -> User:
+) -> Member:
+    organisation = caller_organisation(info)
     with domain_errors():
-        return create_user(
-            caller_organisation(info),
+        user = create_user(
+            organisation,
             email=email,
             name=name or "",
             phone=phone or "",
             role=enum_value(role) or "",
             origin=origin_of(info.context.request),
         )
+    return member_of(organisation, user)
 
 
 field = graphene.Field(

@@ -3,23 +3,22 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.deactivate_user import deactivate_user
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.programs.types import MemberType
+from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
 from config.http.origin import origin_of
 
 
-def resolve(root: None, info: GraphQLResolveInfo, id: str) -> User:
-    user = find(info, User, id)
+def resolve(root: None, info: GraphQLResolveInfo, id: str) -> Member:
+    organisation, user = caller_organisation(info), find(info, User, id)
     with domain_errors():
-        return deactivate_user(
-            caller_organisation(info), user, origin=origin_of(info.context.request)
-        )
+        user = deactivate_user(organisation, user, origin=origin_of(info.context.request))
+    return member_of(organisation, user)
 
 
 field = graphene.Field(
     graphene.NonNull(MemberType),
-    description="Logs a user out everywhere and refuses new logins. FORBIDDEN for a shared user.",
+    description="Logs a user out everywhere and refuses new logins. FORBIDDEN unless home asks.",
     args={
         "id": graphene.ID(required=True, description="The user's id."),
     },

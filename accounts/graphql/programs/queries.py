@@ -1,17 +1,24 @@
+from enum import Enum
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.email_address import canonical_email
 from accounts.graphql.connection import Page, connection_field, page_of
+from accounts.graphql.enums import MembershipStatus, enum_value
 from accounts.graphql.programs.types import (
     ApiKeyConnection,
     AuthEventConnection,
     DeviceConnection,
+    Member,
     MemberConnection,
+    MemberPage,
     MemberType,
     OrganisationType,
+    member_of,
 )
-from accounts.graphql.scope import caller_organisation, find, scoped
+from accounts.graphql.scope import caller_organisation, find, find_known_user, scoped
+from accounts.members import known_users
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
 from accounts.plain_text import storable
 
@@ -22,12 +29,13 @@ class AccountsQuery(graphene.ObjectType):
     )
     users = connection_field(
         MemberConnection,
-        "The users of the organisation.",
+        "The members of the organisation, and the users that it has invited.",
         email=graphene.String(description="Only the one with this e-mail."),
+        status=MembershipStatus(description="Only members, or only invited users."),
     )
     user = graphene.Field(
         MemberType,
-        description="One user of the organisation.",
+        description="One user of the organisation, or one that it has invited.",
         id=graphene.ID(required=True, description="The user's id."),
     )
     api_keys = connection_field(
@@ -56,15 +64,17 @@ class AccountsQuery(graphene.ObjectType):
         first: int | None = None,
         after: str | None = None,
         email: str | None = None,
-    ) -> Page:
-        rows = scoped(info, User).prefetch_related("memberships").order_by("-created_at", "-id")
-        if email is not None:
-            rows = rows.filter(email=canonical_email(email))
-        return page_of(rows, first, after)
+        status: Enum | None = None,
+    ) -> MemberPage:
+        is_accepted = None if status is None else enum_value(status) == "accepted"
+        address = None if email is None else canonical_email(email)
+        organisation = caller_organisation(info)
+        rows = known_users(organisation, email=address, is_accepted=is_accepted)
+        return MemberPage(organisation, page_of(rows.order_by("-since", "-id"), first, after))
 
     @staticmethod
-    def resolve_user(root: None, info: GraphQLResolveInfo, id: str) -> User:
-        return find(info, User, id)
+    def resolve_user(root: None, info: GraphQLResolveInfo, id: str) -> Member:
+        return member_of(caller_organisation(info), find_known_user(info, id))
 
     @staticmethod
     def resolve_api_keys(

@@ -1,29 +1,27 @@
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
 
 import graphene
+from django.utils import timezone
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.connection import connection_of
+from accounts.graphql.connection import Page, connection_of
+from accounts.graphql.enums import RoleEnum
+from accounts.graphql.memberships import membership_type
 from accounts.graphql.scope import caller_organisation
-from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, Role, User
-
-
-class RoleEnum(graphene.Enum):
-    """A user's place in the organisation."""
-
-    class Meta:
-        name = "Role"
-
-    Member = "member"
-    Administrator = "administrator"
-
-    @property
-    def description(self) -> str:
-        return {
-            "member": "Logs in by PIN.",
-            "administrator": "Also manages the organisation in the admin.",
-        }[self.value]
+from accounts.models import (
+    ApiKey,
+    AuthEvent,
+    DeviceToken,
+    Invitation,
+    Membership,
+    Organisation,
+    User,
+)
+from config.http.graphql_problem import GraphQLProblem
 
 
 class OrganisationType(DjangoObjectType):
@@ -38,56 +36,109 @@ class OrganisationType(DjangoObjectType):
     id = graphene.ID(required=True, description="The organisation's id.")
 
 
-class MemberType(DjangoObjectType):
-    """A user of the organisation.
+MembershipType = membership_type(OrganisationType)
 
-    Of one who is a member of others too, nothing of the profile but the e-mail is shown: `name`
-    is empty, `phone` and `createdAt` are null.
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user as an organisation sees them: what ``MemberType`` shows, and nothing else of them."""
+
+    id: UUID
+    email: str
+    membership: Membership | Invitation
+    name: str = ""
+    phone: str | None = None
+    created_at: datetime | None = None
+    is_active: bool = True
+    is_shared: bool = True
+
+    @property
+    def role(self) -> str:
+        return self.membership.role
+
+
+def member_of(organisation: Organisation, user: User) -> Member:
+    """The user as the organisation sees them: home sees the profile, another the e-mail.
+
+    NOT_FOUND for a user who is neither a member nor invited any more.
+    """
+    places = (row for row in user.memberships.all() if row.organisation_id == organisation.pk)
+    membership = next(places, None)
+    if membership is None:
+        return _invited(organisation, user)
+    membership.organisation = organisation
+    if not user.belongs_to(organisation):
+        return Member(user.pk, user.email, membership)
+    return Member(
+        user.pk,
+        user.email,
+        membership,
+        name=user.name,
+        phone=user.phone or None,
+        created_at=user.created_at,
+        is_active=user.is_active,
+        is_shared=not user.belongs_only_to(organisation),
+    )
+
+
+def _invited(organisation: Organisation, user: User) -> Member:
+    now = timezone.now()
+    for invitation in user.invitations.all():
+        if invitation.organisation_id == organisation.pk and invitation.expires_at > now:
+            invitation.organisation = organisation
+            return Member(user.pk, invitation.email, invitation)
+    raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+
+
+class MemberPage:
+    """A page of users, whose nodes are what the organisation sees of them."""
+
+    def __init__(self, organisation: Organisation, page: Page) -> None:
+        self._organisation = organisation
+        self._page = page
+
+    @property
+    def nodes(self) -> list[Member]:
+        return [member_of(self._organisation, cast("User", row)) for row in self._page.nodes]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._page, name)
+
+
+class MemberType(graphene.ObjectType):
+    """A user of the organisation, or one that it has invited.
+
+    Only the organisation that made the user, the user's home, sees the profile. Others see the
+    e-mail and their own role: `name` is empty, `phone` and `createdAt` are null, and `isActive`
+    is true.
     """
 
     class Meta:
         name = "User"
-        model = User
-        skip_registry = True
-        fields = ("is_active",)
 
     id = graphene.ID(required=True, description="The user's id.")
-    created_at = graphene.DateTime(description="When the user was made; null for a shared one.")
-    email = graphene.String(required=True, description="The login name, in canonical form.")
-    name = graphene.String(required=True, description="Empty for a shared user.")
-    phone = graphene.String(description="In E.164 form; null for a shared user.")
+    created_at = graphene.DateTime(description="When the user was made. Shown to home only.")
+    email = graphene.String(
+        required=True,
+        description="The login name, in canonical form; of an invited user the address invited.",
+    )
+    name = graphene.String(required=True, description="What to call the user. Shown to home only.")
+    phone = graphene.String(description="In E.164 form, if there is one. Shown to home only.")
+    is_active = graphene.Boolean(
+        required=True,
+        description="False: every login and session is refused. Shown to home only.",
+    )
     role = graphene.Field(graphene.NonNull(RoleEnum), description="The place in this organisation.")
     is_shared = graphene.Boolean(
         required=True,
-        description="Whether others have a say too: then this organisation may not change it.",
+        description=(
+            "Whether others have a say too: then this organisation may not change e-mail and "
+            "phone, and unless it is the user's home nothing but the role."
+        ),
     )
-
-    @staticmethod
-    def resolve_name(user: User, info: GraphQLResolveInfo) -> str:
-        return user.name if _is_own(user, info) else ""
-
-    @staticmethod
-    def resolve_created_at(user: User, info: GraphQLResolveInfo) -> datetime | None:
-        return user.created_at if _is_own(user, info) else None
-
-    @staticmethod
-    def resolve_phone(user: User, info: GraphQLResolveInfo) -> str | None:
-        return (user.phone or None) if _is_own(user, info) else None
-
-    @staticmethod
-    def resolve_role(user: User, info: GraphQLResolveInfo) -> str:
-        organisation = caller_organisation(info)
-        memberships = user.memberships.all()
-        roles = [str(m.role) for m in memberships if m.organisation_id == organisation.pk]
-        return roles[0] if roles else Role.MEMBER.value
-
-    @staticmethod
-    def resolve_is_shared(user: User, info: GraphQLResolveInfo) -> bool:
-        return not _is_own(user, info)
-
-
-def _is_own(user: User, info: GraphQLResolveInfo) -> bool:
-    return user.belongs_only_to(caller_organisation(info))
+    membership = graphene.Field(
+        graphene.NonNull(MembershipType), description="The place in this organisation, in full."
+    )
 
 
 class ApiKeyType(DjangoObjectType):
@@ -147,8 +198,8 @@ class MemberDeviceType(DjangoObjectType):
         return str(device_token.pk)
 
     @staticmethod
-    def resolve_user(device_token: DeviceToken, info: GraphQLResolveInfo) -> User:
-        return device_token.user
+    def resolve_user(device_token: DeviceToken, info: GraphQLResolveInfo) -> Member:
+        return member_of(caller_organisation(info), device_token.user)
 
 
 class AuthEventType(DjangoObjectType):

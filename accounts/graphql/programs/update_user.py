@@ -5,8 +5,8 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.update_user import update_user
 from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.enums import enum_value
-from accounts.graphql.programs.types import MemberType, RoleEnum
+from accounts.graphql.enums import RoleEnum, enum_value
+from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
 from config.http.origin import origin_of
@@ -21,25 +21,27 @@ def resolve(
     phone: str | None = None,
     is_active: bool | None = None,
     role: Enum | None = None,
-) -> User:
+) -> Member:
     given = {"email": email, "name": name, "phone": phone, "is_active": is_active}
     profile = {field: value for field, value in given.items() if value is not None}
-    user = find(info, User, id)
+    organisation, user = caller_organisation(info), find(info, User, id)
     with domain_errors():
-        return update_user(
-            caller_organisation(info),
+        user = update_user(
+            organisation,
             user,
             role=enum_value(role),
             origin=origin_of(info.context.request),
             **profile,
         )
+    return member_of(organisation, user)
 
 
 field = graphene.Field(
     graphene.NonNull(MemberType),
     description=(
-        "Changes what is given of a user. Only the role may be changed of a user who is a member "
-        "of other organisations too."
+        "Changes what is given of a user. The role is each organisation's own; the rest is for "
+        "the user's home: name and activity always, e-mail and phone only while the user is a "
+        "member of no other organisation. Otherwise FORBIDDEN."
     ),
     args={
         "id": graphene.ID(required=True, description="The user's id."),

@@ -1,0 +1,62 @@
+import uuid
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.email_address import MAX_LENGTH
+from accounts.models.membership import Role
+from accounts.models.organisation import Organisation
+from accounts.models.user import User
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def open(self) -> "InvitationQuerySet":
+        return self.filter(expires_at__gt=timezone.now())
+
+    def expired(self) -> "InvitationQuerySet":
+        return self.filter(expires_at__lte=timezone.now())
+
+    def of_organisation(self, organisation: Organisation) -> "InvitationQuerySet":
+        return self.open().filter(organisation=organisation)
+
+    def answerable(self) -> "InvitationQuerySet":
+        """The open ones, but those of an inactive organisation, which wait until it is active."""
+        return self.open().filter(organisation__is_active=True)
+
+
+class Invitation(models.Model):
+    """An organisation's offer of a membership to a user of another home.
+
+    Kept apart from memberships, so that nothing that asks for members finds an invited user.
+    ``email`` is the address that the organisation invited: it does not learn of a later change.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="invitations"
+    )
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="invitations")
+    email = models.CharField("e-mail", max_length=MAX_LENGTH, help_text="The address invited.")
+    role = models.CharField(
+        max_length=20,
+        choices=Role.choices,
+        default=Role.MEMBER,
+        help_text="The place in the organisation once it is accepted.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was invited.")
+    expires_at = models.DateTimeField(
+        db_index=True, help_text="When it ends unless it is accepted before."
+    )
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organisation", "user"], name="one_invitation_per_organisation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} at {self.organisation}"

@@ -1,0 +1,240 @@
+"""The admin's part of the rule who has a say over a user: home, whoever else has them."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.flows.add_member import add_member
+from accounts.flows.remove_member import remove_member
+from accounts.models import AuthEvent, Invitation, Organisation, User
+from tests import factories
+from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
+from tests.admin.test_users import password_page, profile
+
+PASSWORD = {"password1": "a long enough one", "password2": "a long enough one"}
+PASSWORD |= {"usable_password": "true"}
+
+
+@pytest.fixture
+def frank(acme: Organisation, globex: Organisation) -> User:
+    """Made by Acme, bob's, who accepted to be a member of Globex too."""
+    frank = factories.make_user(acme, "frank@example.com", name="Frank", phone="+491708888888")
+    frank.memberships.create(organisation=globex)
+    return frank
+
+
+@pytest.fixture
+def let_go(acme: Organisation, globex: Organisation) -> User:
+    """Made by Globex, who let them go; then a member of Acme."""
+    user = factories.make_user(globex, "gina@example.com", name="Gina", phone="+491707777777")
+    remove_member(globex, user)
+    user.memberships.create(organisation=acme)
+    return user
+
+
+def row_of(user: User) -> dict[str, Any]:
+    return User.objects.values().get(pk=user.pk)
+
+
+def test_nobody_sees_the_profile_of_a_user_whom_another_organisation_let_go(
+    as_bob: Client, let_go: User
+) -> None:
+    device = factories.make_device_token(let_go, label="gina's phone").device_token
+
+    page, users = text_of(as_bob.get(page_of(let_go))), text_of(as_bob.get(list_of(User)))
+
+    assert "gina@example.com" in page
+    assert [text for text in ("Gina", "+491707777777") if text in users] == []
+    assert [text for text in ("+491707777777", page_of(device)) if text in page] == []
+    assert 'name="phone"' not in page
+
+
+def test_nobody_sets_the_password_of_a_user_whom_another_organisation_let_go(
+    as_bob: Client, let_go: User
+) -> None:
+    before = row_of(let_go)
+
+    asked = as_bob.get(password_page(let_go))
+    response = as_bob.post(password_page(let_go), PASSWORD)
+    as_bob.post(page_of(let_go), profile(let_go, phone="+491700000000", name="Mine"))
+
+    assert (asked.status_code, response.status_code) == (403, 403)
+    assert row_of(let_go) == before
+
+
+def test_bob_sees_and_renames_his_user_whom_others_have_too(as_bob: Client, frank: User) -> None:
+    page = text_of(as_bob.get(page_of(frank)))
+    response = as_bob.post(page_of(frank), profile(frank, name="Francis", is_active=""))
+
+    assert "+491708888888" in page
+    assert "has become a member of another organisation too" in page
+    assert 'name="phone"' not in page
+    assert 'name="email"' not in page
+    assert response.status_code == 302
+    assert (row_of(frank)["name"], row_of(frank)["is_active"]) == ("Francis", False)
+
+
+def test_bob_changes_no_login_of_his_user_whom_others_have_too(as_bob: Client, frank: User) -> None:
+    before = row_of(frank)
+
+    as_bob.post(page_of(frank), profile(frank, phone="+491700000000", email="bob2@example.com"))
+    password = as_bob.post(password_page(frank), PASSWORD)
+
+    assert password.status_code == 403
+    assert row_of(frank) == before
+    assert password_page(frank) not in text_of(as_bob.get(page_of(frank)))
+
+
+def test_bob_ends_devices_and_sessions_of_his_user_whom_others_have_too(
+    as_bob: Client, frank: User
+) -> None:
+    issued = factories.make_device_token(frank)
+    factories.open_session(factories.device_login(issued))
+    session = issued.device_token.sessions.get()
+
+    as_bob.post(page_of(session, "end"), CONFIRMED)
+    as_bob.post(page_of(issued.device_token, "revoke"), CONFIRMED)
+
+    assert issued.device_token.sessions.count() == 0
+    assert not factories.is_accepted(issued)
+
+
+def test_an_invitation_of_another_organisation_takes_nothing_from_bob(
+    as_bob: Client, globex: Organisation, alice: User
+) -> None:
+    add_member(globex, email=alice.email)
+
+    page = text_of(as_bob.get(page_of(alice)))
+    response = as_bob.post(page_of(alice), profile(alice, phone="+491700000000"))
+    password = as_bob.post(password_page(alice), PASSWORD)
+
+    assert "Globex" not in page
+    assert (response.status_code, password.status_code) == (302, 302)
+    assert row_of(alice)["phone"] == "+491700000000"
+
+
+def test_an_invited_user_has_no_page_for_the_organisation_that_invites(
+    as_bob: Client, acme: Organisation, charlie: User
+) -> None:
+    invitation = add_member(acme, email=charlie.email)
+    User.objects.filter(pk=charlie.pk).update(email="changed@example.org", name="Secretive")
+
+    page = text_of(as_bob.get(page_of(invitation)))
+
+    assert as_bob.get(page_of(charlie)).status_code == 404
+    assert "charlie@example.org" in page
+    hidden = ("changed@example.org", "Secretive", str(charlie.pk))
+    assert [text for text in hidden if text in page] == []
+    assert "charlie" not in text_of(as_bob.get(list_of(User)))
+
+
+@pytest.mark.parametrize("filters", [{"is_staff__exact": "1"}, {"is_active__exact": "0"}])
+def test_no_filter_tells_what_only_home_may_see(
+    as_bob: Client, dora: User, filters: dict[str, str]
+) -> None:
+    User.objects.filter(pk=dora.pk).update(is_staff=True, is_active=False)
+
+    filtered = text_of(as_bob.get(list_of(User), filters))
+
+    assert "dora@example.com" not in filtered
+    assert "dora@example.com" in text_of(as_bob.get(list_of(User)))
+
+
+@pytest.mark.parametrize("column", ["3", "4", "5"])
+def test_no_order_tells_what_only_home_may_see(
+    as_bob: Client, alice: User, dora: User, column: str
+) -> None:
+    def order() -> list[str]:
+        page = as_bob.get(list_of(User), {"o": column})
+        return [user.email for user in page.context["cl"].result_list]
+
+    before = order()
+    User.objects.filter(pk=dora.pk).update(
+        is_staff=True, is_active=False, created_at="2001-01-01T00:00:00Z"
+    )
+
+    assert "dora@example.com" in before
+    assert order() == before
+
+
+def test_a_membership_added_on_a_users_page_is_an_invitation(
+    as_root: Client, globex: Organisation, acme: Organisation, alice: User
+) -> None:
+    home = acme.memberships.get(user=alice)
+    inline = {
+        "memberships-TOTAL_FORMS": "2",
+        "memberships-INITIAL_FORMS": "1",
+        "memberships-0-id": str(home.pk),
+        "memberships-0-user": str(alice.pk),
+        "memberships-0-role": "member",
+        "memberships-1-user": str(alice.pk),
+        "memberships-1-organisation": str(globex.pk),
+        "memberships-1-role": "administrator",
+    }
+
+    response = as_root.post(page_of(alice), {**profile(alice), **inline})
+
+    assert response.status_code == 302
+    assert globex.invitations.get(user=alice).role == "administrator"
+    assert alice.memberships.get() == home
+    assert page_of(globex.invitations.get(), "withdraw") in text_of(as_root.get(page_of(alice)))
+
+
+def test_a_superuser_is_invited_by_nobody(
+    as_root: Client, globex: Organisation, root: User
+) -> None:
+    inline = {
+        "memberships-TOTAL_FORMS": "1",
+        "memberships-INITIAL_FORMS": "0",
+        "memberships-0-user": str(root.pk),
+        "memberships-0-organisation": str(globex.pk),
+        "memberships-0-role": "member",
+    }
+    form = profile(root, is_staff="on", is_superuser="on")
+
+    response = as_root.post(page_of(root), {**form, **inline})
+
+    assert response.status_code == 200
+    assert "Superusers belong to no organisation." in text_of(response)
+    assert Invitation.objects.count() == 0
+
+
+def test_what_a_superuser_changes_is_in_homes_audit(
+    as_root: Client, acme: Organisation, frank: User
+) -> None:
+    AuthEvent.objects.all().delete()
+    as_root.post(page_of(frank), profile(frank, phone="+491700000000"))
+    as_root.post(password_page(frank), PASSWORD)
+
+    told = AuthEvent.objects.filter(organisation=acme).order_by("pk")
+    assert [(event.kind, event.reason, event.email) for event in told] == [
+        ("user.changed", "phone", "frank@example.com"),
+        ("user.changed", "password", "frank@example.com"),
+    ]
+
+
+def test_the_audit_page_does_not_follow_a_user_who_has_left(
+    as_bob: Client, acme: Organisation, let_go: User
+) -> None:
+    remove_member(acme, let_go)
+    event = AuthEvent.objects.get(organisation=acme, kind="member.removed")
+    User.objects.filter(pk=let_go.pk).update(email="changed@example.com")
+
+    page = text_of(as_bob.get(page_of(event)))
+
+    assert "gina@example.com" in page
+    assert "changed@example.com" not in page
+
+
+def test_bob_lists_invitations_of_his_organisation_only(
+    as_bob: Client, acme: Organisation, globex: Organisation, alice: User, charlie: User
+) -> None:
+    add_member(acme, email=charlie.email)
+    add_member(globex, email=alice.email)
+
+    listed = text_of(as_bob.get(reverse("admin:accounts_invitation_changelist")))
+
+    assert "charlie@example.org" in listed
+    assert "alice@example.com" not in listed
