@@ -303,6 +303,8 @@ REST_MAX_BODY_BYTES = 16 * 1024
 USER_GRAPHQL_MAX_BODY_BYTES = 16 * 1024
 ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
 HOOK_MAX_BODY_BYTES = 1024 * 1024
+# How long a GraphQL document may take. A mutation that has begun is not interrupted.
+GRAPHQL_DEADLINE_SECONDS = integer("GRAPHQL_DEADLINE", 10, minimum=1)
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)
 API_KEY_SESSION_ABSOLUTE = timedelta(hours=12)

@@ -1,6 +1,9 @@
 """What ``ENGINE`` names."""
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +12,8 @@ from django.db.backends.sqlite3 import base
 from config.sqlite.writers import Writers, writers_of
 
 _WRITES = ("INSERT", "UPDATE", "DELETE")
+# Instructions of SQLite's virtual machine between two looks at the clock: about a millisecond's.
+_INSTRUCTIONS_PER_LOOK = 50_000
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -53,6 +58,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def statement_cursor(self) -> Cursor:
         """For statements that come again and again, without Django's wrapper."""
         return self.create_cursor()
+
+    @contextmanager
+    def statements_end_by(self, deadline: float) -> Iterator[None]:
+        """Interrupts what still runs at that time of ``time.monotonic``: OperationalError."""
+
+        def watched(execute: Any, *statement: Any) -> Any:
+            self.connection.set_progress_handler(is_over, _INSTRUCTIONS_PER_LOOK)
+            return execute(*statement)
+
+        def is_over() -> bool:
+            return time.monotonic() >= deadline
+
+        try:
+            with self.execute_wrapper(watched):
+                yield
+        finally:
+            if self.connection is not None:
+                self.connection.set_progress_handler(None, 0)
 
     def begin_turn(self) -> None:
         """Waits for its turn, if it may, and for no longer than one may wait."""
