@@ -79,7 +79,7 @@ def test_a_trusted_proxy_says_which_scheme_its_client_used(
 
 
 def test_an_underscore_does_not_spell_a_proxys_header(server_behind_a_proxy: WebServer) -> None:
-    response = get(server_behind_a_proxy.port, "/healthz", **{"X_Forwarded_Proto": "https"})
+    response = get(server_behind_a_proxy.port, "/healthz", X_Forwarded_Proto="https")
 
     assert response.status == 200
     assert response.headers["Strict-Transport-Security"] is None
