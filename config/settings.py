@@ -15,6 +15,7 @@ from config.environment import (
     PRODUCTION,
     GeneratedSecrets,
     choice,
+    data_directory,
     env,
     integer,
     integers,
@@ -28,7 +29,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 MOONHOOK_ENV = choice("MOONHOOK_ENV", DEVELOPMENT, (DEVELOPMENT, PRODUCTION))
 IS_PRODUCTION = MOONHOOK_ENV == PRODUCTION
-DATA_DIR = Path(env.str("MOONHOOK_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+DATA_DIR = data_directory(Path(env.str("MOONHOOK_DATA_DIR", default=str(BASE_DIR / "var"))))
 
 # A page with a traceback is never served: development reads the log like production does.
 DEBUG = False
@@ -252,7 +253,7 @@ if _email_url is not None:
     vars().update(environ.Env.email_url_config(_email_url))
     EMAIL_TIMEOUT = 15
 else:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_BACKEND = "accounts.pin_delivery.outbox.EmailOutbox"
     EMAIL_FILE_PATH = str(OUTBOX_DIR)
 # Apprise notation with {phone}; "off" says that there is no SMS here and e-mail takes its place.
 SMS_URL = required_in_production(

@@ -1,9 +1,10 @@
 """What ``ENGINE`` names."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -49,6 +50,18 @@ def _with_question_marks(query: str) -> str:
 class DatabaseWrapper(base.DatabaseWrapper):
     # While it is this connection's turn.
     _writers: Writers | None = None
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Makes a missing database as a file that only its owner can read.
+
+        SQLite gives its -wal and -shm files the mode of the database.
+        """
+        path = str(conn_params["database"])
+        if path != ":memory:" and not path.startswith("file:"):
+            # Where this fails, SQLite does too, and says why.
+            with suppress(OSError):
+                os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+        return super().get_new_connection(conn_params)
 
     def create_cursor(self, name: str | None = None) -> Cursor:
         cursor: Cursor = self.connection.cursor(factory=Cursor)
