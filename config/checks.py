@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004
 
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
 
@@ -43,5 +43,19 @@ def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> lis
             "A task that is still running would be taken up by another worker.",
             hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
             id="moonhook.E003",
+        )
+    ]
+
+
+@register(Tags.security)
+def data_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    directory = settings.DATA_DIR
+    if not directory.exists() or not directory.stat().st_mode & 0o077:
+        return []
+    return [
+        Warning(
+            f"Others on this machine may look into {directory}.",
+            hint=f"chmod 700 {directory}",
+            id="moonhook.W007",
         )
     ]

@@ -98,20 +98,6 @@ def sandbox_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def data_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    directory = settings.DATA_DIR
-    if not directory.exists() or not directory.stat().st_mode & 0o077:
-        return []
-    return [
-        Warning(
-            f"Others on this machine may look into {directory}.",
-            hint=f"chmod 700 {directory}",
-            id="moonhook.W007",
-        )
-    ]
-
-
-@register(Tags.security, deploy=True)
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []

@@ -82,6 +82,18 @@ def usable_cores(limit_file: Path = _CPU_LIMIT) -> int:
         return cores
 
 
+def data_directory(path: Path) -> Path:
+    """The directory, resolved. One that is made here is its owner's alone; others keep their mode.
+
+    Where it cannot be made, the first that needs it says so: not every command does.
+    """
+    directory = path.resolve()
+    with contextlib.suppress(OSError):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
+
+
 def required_in_production(name: str, environment: str, hint: str) -> str | None:
     """The variable's value, or None in development; in production its absence stops the start."""
     value = env.str(name, default="")

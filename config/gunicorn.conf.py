@@ -47,6 +47,12 @@ timeout = 60
 # Heartbeats in memory: a disk that is slow for a minute is no reason to kill a worker.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 graceful_timeout = settings.GRACEFUL_TIMEOUT_SECONDS
+# No client's word and no proxy's moves the path or sets the scheme here: settings say which proxies
+# Django listens to. A name with an underscore could pass for another header's, and is dropped.
+forwarded_allow_ips = ""
+forwarder_headers = ""
+secure_scheme_headers: dict[str, str] = {}
+header_map = "drop"
 logger_class = GunicornLogger
 # A socket in the home directory that can stop the server: nobody asked for it.
 control_socket_disable = True

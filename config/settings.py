@@ -15,6 +15,7 @@ from config.environment import (
     PRODUCTION,
     GeneratedSecrets,
     choice,
+    data_directory,
     env,
     integer,
     integers,
@@ -28,7 +29,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 MOONHOOK_ENV = choice("MOONHOOK_ENV", DEVELOPMENT, (DEVELOPMENT, PRODUCTION))
 IS_PRODUCTION = MOONHOOK_ENV == PRODUCTION
-DATA_DIR = Path(env.str("MOONHOOK_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+DATA_DIR = data_directory(Path(env.str("MOONHOOK_DATA_DIR", default=str(BASE_DIR / "var"))))
 
 # A page with a traceback is never served: development reads the log like production does.
 DEBUG = False
@@ -252,7 +253,7 @@ if _email_url is not None:
     vars().update(environ.Env.email_url_config(_email_url))
     EMAIL_TIMEOUT = 15
 else:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_BACKEND = "accounts.pin_delivery.outbox.EmailOutbox"
     EMAIL_FILE_PATH = str(OUTBOX_DIR)
 # Apprise notation with {phone}; "off" says that there is no SMS here and e-mail takes its place.
 SMS_URL = required_in_production(
@@ -303,6 +304,8 @@ REST_MAX_BODY_BYTES = 16 * 1024
 USER_GRAPHQL_MAX_BODY_BYTES = 16 * 1024
 ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
 HOOK_MAX_BODY_BYTES = 1024 * 1024
+# How long a GraphQL document may take. A mutation that has begun is not interrupted.
+GRAPHQL_DEADLINE_SECONDS = integer("GRAPHQL_DEADLINE", 10, minimum=1)
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)
 API_KEY_SESSION_ABSOLUTE = timedelta(hours=12)

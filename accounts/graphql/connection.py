@@ -1,7 +1,6 @@
 """Lists of any length: a page of nodes, newest first, and where the next one begins."""
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +9,15 @@ from typing import Any
 
 import graphene
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
 
 from accounts.graphql.moments import as_utc
 from config.http.graphql_problem import GraphQLProblem
 
 DEFAULT_PAGE = 50
 LARGEST_PAGE = 200
+# Ours have about 110: a time and a UUID.
+LONGEST_CURSOR = 512
 
 
 class PageInfo(graphene.ObjectType):
@@ -110,13 +111,6 @@ def _key_field(rows: QuerySet[Any], name: str) -> Any:
     return rows.model._meta.get_field(name) if annotation is None else annotation.output_field
 
 
-def _key_value(field: Any, text: Any) -> Any:
-    if not isinstance(text, str):
-        raise TypeError
-    value = field.to_python(text)
-    return as_utc(value, "after") if isinstance(value, datetime) else value
-
-
 def _behind(rows: QuerySet[Any], cursor: str) -> Q:
     """The rows that come after the cursor's in descending order of the key fields."""
     behind, equal = Q(), Q()
@@ -127,11 +121,33 @@ def _behind(rows: QuerySet[Any], cursor: str) -> Q:
 
 
 def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
+    """The key of the row that the cursor names. Whatever is wrong with it, the error is one."""
     try:
-        texts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        fields = [_key_field(rows, name) for name in _key_fields(rows)]
-        return [_key_value(field, text) for field, text in zip(fields, texts, strict=True)]
-    except (binascii.Error, ValueError, TypeError, ValidationError):
+        return _key(rows, cursor)
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        ValidationError,
+        GraphQLProblem,
+    ):
         raise GraphQLProblem(
             "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"
         ) from None
+
+
+def _key(rows: QuerySet[Any], cursor: str) -> list[Any]:
+    if len(cursor) > LONGEST_CURSOR:
+        raise ValueError("the cursor is too long")
+    texts = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("the cursor is not a list of strings")
+    fields = [_key_field(rows, name) for name in _key_fields(rows)]
+    return [_key_value(field, text) for field, text in zip(fields, texts, strict=True)]
+
+
+def _key_value(field: Field[Any, Any], text: str) -> Any:
+    """The value within the range of its column."""
+    value = field.clean(text, None)
+    return as_utc(value, "after") if isinstance(value, datetime) else value

@@ -1,18 +1,15 @@
-import json
-import os
 from pathlib import Path
 from urllib.parse import quote
 
 from apprise import Apprise
 from django.conf import settings
 from django.template.loader import render_to_string
-from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from accounts.deliveries import RefusedError
 from accounts.models import User
 from accounts.pin_delivery.failures import UNKNOWN_GATEWAY, Failure, failure_of_gateway
 from accounts.pin_delivery.gateway_log import GatewayLog
+from accounts.pin_delivery.outbox import write_sms
 
 
 class SmsRefusedError(RefusedError):
@@ -35,7 +32,7 @@ def send_sms(phone: str, text: str) -> Path | None:
     file. Raises ``SmsRefusedError``.
     """
     if settings.SMS_URL is None:
-        return write_to_outbox(phone, text)
+        return write_sms(phone, text)
     send_through_gateway(settings.SMS_URL, phone, text)
     return None
 
@@ -54,12 +51,3 @@ def send_through_gateway(url: str, phone: str, text: str) -> None:
         raise SmsRefusedError(
             f"the gateway gave {reason}", failure_of_gateway(log.text), is_passing=log.is_passing
         )
-
-
-def write_to_outbox(phone: str, text: str) -> Path:
-    """One JSON file a message, named so that they sort by time; readable by its owner only."""
-    settings.OUTBOX_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path: Path = settings.OUTBOX_DIR / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump({"to": phone, "text": text}, file, indent=2)
-    return path

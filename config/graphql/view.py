@@ -9,11 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from graphql import GraphQLSchema, execute_sync
+from graphql import GraphQLSchema
 
 from config.graphql.document import Operation, parse_and_validate, select_operation
 from config.graphql.document_limits import DocumentLimits
 from config.graphql.errors import bad_input, internal_error, unavailable_problem
+from config.graphql.execution import BoundedExecution, execute_within_limits
 from config.graphql.graphql_request import read_graphql_request
 from config.graphql.media_type import JSON, negotiate
 from config.graphql.reply import (
@@ -59,6 +60,7 @@ class GraphQLOverHTTPView(View):
     guard: Callable[[HttpRequest], GraphQLProblem | None] = staticmethod(no_guard)
     anonymous_fields: frozenset[str] | None = None
     max_root_mutation_fields: int | None = None
+    execution: type[BoundedExecution] = BoundedExecution
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         media_type = negotiate(request.headers.get("Accept"))
@@ -100,11 +102,12 @@ class GraphQLOverHTTPView(View):
             session = self.door(request)
         if errors := variable_errors(schema, operation.node, asked.variables):
             return invalid_request_reply(errors)
-        result = execute_sync(
+        result = execute_within_limits(
+            self.execution,
             schema,
             document,
-            context_value=GraphQLContext(request, session),
-            variable_values=asked.variables,
+            context=GraphQLContext(request, session),
+            variables=asked.variables,
             operation_name=asked.operation_name,
         )
         return executed_reply(result, request)

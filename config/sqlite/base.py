@@ -1,6 +1,10 @@
 """What ``ENGINE`` names."""
 
+import os
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +13,8 @@ from django.db.backends.sqlite3 import base
 from config.sqlite.writers import Writers, writers_of
 
 _WRITES = ("INSERT", "UPDATE", "DELETE")
+# Instructions of SQLite's virtual machine between two looks at the clock: about a millisecond's.
+_INSTRUCTIONS_PER_LOOK = 50_000
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -45,6 +51,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
     # While it is this connection's turn.
     _writers: Writers | None = None
 
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Makes a missing database as a file that only its owner can read.
+
+        SQLite gives its -wal and -shm files the mode of the database.
+        """
+        path = str(conn_params["database"])
+        if path != ":memory:" and not path.startswith("file:"):
+            # Where this fails, SQLite does too, and says why.
+            with suppress(OSError):
+                os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+        return super().get_new_connection(conn_params)
+
     def create_cursor(self, name: str | None = None) -> Cursor:
         cursor: Cursor = self.connection.cursor(factory=Cursor)
         cursor.database = self
@@ -53,6 +71,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def statement_cursor(self) -> Cursor:
         """For statements that come again and again, without Django's wrapper."""
         return self.create_cursor()
+
+    @contextmanager
+    def statements_end_by(self, deadline: float) -> Iterator[None]:
+        """Interrupts what still runs at that time of ``time.monotonic``: OperationalError."""
+
+        def watched(execute: Any, *statement: Any) -> Any:
+            self.connection.set_progress_handler(is_over, _INSTRUCTIONS_PER_LOOK)
+            return execute(*statement)
+
+        def is_over() -> bool:
+            return time.monotonic() >= deadline
+
+        try:
+            with self.execute_wrapper(watched):
+                yield
+        finally:
+            if self.connection is not None:
+                self.connection.set_progress_handler(None, 0)
 
     def begin_turn(self) -> None:
         """Waits for its turn, if it may, and for no longer than one may wait."""

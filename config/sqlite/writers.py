@@ -54,7 +54,7 @@ class Writers:
 
     def _is_ahead_of_other_processes(self) -> bool:
         if self._file is None:
-            self._file = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

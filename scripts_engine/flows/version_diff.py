@@ -1,5 +1,4 @@
-import difflib
-
+from scripts_engine.line_diff import unified_diff
 from scripts_engine.models import ScriptVersion
 
 
@@ -7,12 +6,10 @@ def diff_from_previous(version: ScriptVersion) -> str:
     """What the version changed: a unified diff from the one before, from nothing for the first."""
     earlier = version.script.versions.filter(number__lt=version.number)
     previous = earlier.order_by("-number").first()
-    before = "" if previous is None else previous.source
-    lines = difflib.unified_diff(
-        before.splitlines(),
+    lines = unified_diff(
+        [] if previous is None else previous.source.splitlines(),
         version.source.splitlines(),
-        fromfile="nothing" if previous is None else f"version {previous.number}",
-        tofile=f"version {version.number}",
-        lineterm="",
+        old_name="nothing" if previous is None else f"version {previous.number}",
+        new_name=f"version {version.number}",
     )
     return "\n".join(lines)

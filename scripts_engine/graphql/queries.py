@@ -21,6 +21,16 @@ from scripts_engine.graphql.types import (
 )
 from scripts_engine.models import Hook, Run, Script, Secret
 
+# Fetched run by run where a document asks for them: a page of them all would be large.
+_LONG_COLUMNS_OF_RUNS = (
+    "request_headers",
+    "request_body",
+    "response_headers",
+    "response_body",
+    "host_calls",
+    "unsaved_source",
+)
+
 
 class ScriptsQuery(graphene.ObjectType):
     scripts = connection_field(
@@ -105,8 +115,7 @@ class ScriptsQuery(graphene.ObjectType):
         until: datetime | None = None,
     ) -> Page:
         rows = scoped(info, Run).select_related("script__current_version", "script_version", "hook")
-        # Fetched one by one where they are asked for, within a budget.
-        rows = rows.defer("request_body", "response_body")
+        rows = rows.defer(*_LONG_COLUMNS_OF_RUNS)
         if script is not None:
             rows = rows.filter(script=find_even_deleted(info, Script, script))
         if hook is not None:

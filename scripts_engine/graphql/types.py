@@ -10,7 +10,6 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.connection import connection_of
 from scripts_engine.flows.version_diff import diff_from_previous
-from scripts_engine.graphql.body_budget import spend
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 
@@ -220,19 +219,19 @@ class RunType(DjangoObjectType):
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(spend(info, run.request_body))
+        return _as_text(bytes(run.request_body))
 
     @staticmethod
     def resolve_request_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
-        return base64.b64encode(spend(info, run.request_body)).decode()
+        return base64.b64encode(bytes(run.request_body)).decode()
 
     @staticmethod
     def resolve_response_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(spend(info, run.response_body))
+        return _as_text(bytes(run.response_body))
 
     @staticmethod
     def resolve_response_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
-        return base64.b64encode(spend(info, run.response_body)).decode()
+        return base64.b64encode(bytes(run.response_body)).decode()
 
     @staticmethod
     def resolve_logs(run: Run, info: GraphQLResolveInfo) -> list[LogLine]:

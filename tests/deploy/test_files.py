@@ -64,13 +64,35 @@ def test_every_secret_that_a_container_reads_is_given_to_it() -> None:
     assert read < set(COMPOSE["secrets"])
 
 
+def test_only_our_own_containers_get_our_settings_and_secrets() -> None:
+    others = {name: each for name, each in COMPOSE["services"].items() if name not in OURS}
+    given = {
+        name: (set(each.get("environment", {})), set(each.get("secrets", [])))
+        for name, each in others.items()
+    }
+
+    assert [name for name, each in others.items() if "env_file" in each] == []
+    assert given == {
+        "caddy": ({"PUBLIC_HOST"}, set()),
+        "postgres": (
+            {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD_FILE"},
+            {"postgres_password"},
+        ),
+    }
+
+
+def test_the_proxys_configuration_reads_what_it_is_given() -> None:
+    read = set(re.findall(r"\{\$(\w+)", (DEPLOY / "Caddyfile").read_text()))
+
+    assert read == set(COMPOSE["services"]["caddy"]["environment"])
+
+
 def test_the_example_names_settings_that_there_are() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     text = (DEPLOY / "moonhook.env.example").read_text()
     names = set(re.findall(r"^([A-Z_]+)=", text, re.MULTILINE))
 
-    # Caddy's, not ours.
-    assert {name for name in names if f"`{name}`" not in page} == {"PUBLIC_HOST"}
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_neither_secrets_nor_history_get_into_an_image() -> None:

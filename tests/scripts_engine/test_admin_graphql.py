@@ -13,6 +13,7 @@ from scripts_engine.flows.update_hook import update_hook
 from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
 from tests.factories import GraphQLAnswer, admin_graphql, make_hook, make_script
+from tests.work import counted_calls
 
 CREATE_SCRIPT = """mutation($name: String!, $source: String!) {
     createScript(name: $name, source: $source) {
@@ -308,6 +309,36 @@ def test_one_answer_holds_only_so_many_bytes_of_bodies(
 
     assert len(few.data["runs"]["nodes"]) == 4
     assert many.code == "LIMIT_EXCEEDED"
+
+
+def test_the_same_sources_again_and_again_count_against_the_answer(
+    echo: Script, acme_token: str
+) -> None:
+    ScriptVersion.objects.bulk_create(
+        ScriptVersion(script=echo, number=number, source="x" * 64 * 1024)
+        for number in range(2, 101)
+    )
+    versions = f'script(id: "{echo.pk}") {{ versions {{ source }} }}'
+    few = admin_graphql(f"{{ a: {versions} }}", acme_token)
+    many = admin_graphql(
+        f"{{ a: {versions} b: {versions} c: {versions} d: {versions} }}", acme_token
+    )
+
+    assert len(few.data["a"]["versions"]) == 100
+    assert (many.code, many.data) == ("LIMIT_EXCEEDED", None)
+
+
+def test_a_diff_of_crafted_sources_is_answered(echo: Script, acme_token: str) -> None:
+    common = [str(number % 100) for number in range(6_000)]
+    for number, other in enumerate("ab", start=2):
+        source = "".join(f"{line}\n{other}\n" for line in common)
+        ScriptVersion.objects.create(script=echo, number=number, source=source)
+    query = f'{{ script(id: "{echo.pk}") {{ versions {{ number diff }} }} }}'
+    with counted_calls() as work:
+        versions = admin_graphql(query, acme_token).data["script"]["versions"]
+
+    assert versions[0]["diff"].startswith("--- version 2\n+++ version 3\n@@ ")
+    assert work.calls < 5_000_000
 
 
 def test_runs_are_filtered(acme: Organisation, echo: Script, acme_token: str) -> None:

@@ -1,0 +1,43 @@
+"""Where messages go while nothing is set up to send them: files that only their owner can read."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.mail.backends.filebased import EmailBackend
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+
+class EmailOutbox(EmailBackend):
+    """One file for the mails of a connection, as Django writes it."""
+
+    stream: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _directory()
+        super().__init__(*args, **kwargs)
+
+    def open(self) -> bool:
+        if self.stream is not None:
+            return False
+        path = self._get_filename()  # type: ignore[attr-defined]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self.stream = os.fdopen(os.open(path, flags, 0o600), "ab")
+        return True
+
+
+def write_sms(phone: str, text: str) -> Path:
+    """One JSON file a message, named so that they sort by time."""
+    path = _directory() / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump({"to": phone, "text": text}, file, indent=2)
+    return path
+
+
+def _directory() -> Path:
+    directory: Path = settings.OUTBOX_DIR
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory

@@ -1,0 +1,86 @@
+"""Cursors that clients made up: one error for all that are malformed."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from django.db.models import QuerySet
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from accounts.graphql.connection import page_of
+from accounts.models import ApiKey, AuthEvent, User
+from config.http.graphql_problem import GraphQLProblem
+from tests.factories import admin_graphql
+
+LISTS: list[QuerySet[Any]] = [
+    ApiKey.objects.all(),
+    AuthEvent.objects.all(),
+    User.objects.order_by("-created_at", "-id"),
+]
+UUID = "00000000-0000-4000-8000-000000000000"
+MALFORMED = ("BAD_USER_INPUT", "This is not the endCursor of a page.", {"field": "after"})
+
+
+def encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode()
+
+
+def refusal(rows: QuerySet[Any], cursor: str) -> tuple[str, str, dict[str, str]] | None:
+    """What the cursor is refused with; ``None`` where it is taken."""
+    try:
+        page_of(rows, 1, cursor)
+    except GraphQLProblem as problem:
+        return problem.code, problem.message, problem.extensions
+    return None
+
+
+anything_in_json = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.datetimes().map(str),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),
+)
+
+
+@given(rows=st.sampled_from(LISTS), cursor=st.text())
+@example(rows=LISTS[0], cursor=encoded(b"[" * 300))
+@example(rows=LISTS[0], cursor=encoded(b"[" * 3_000))
+@example(rows=LISTS[0], cursor=encoded(b"[" * 300_000))
+@example(rows=LISTS[0], cursor=encoded(b"9" * 380))
+@example(rows=LISTS[0], cursor="\0")
+@example(rows=LISTS[0], cursor="\ud800")
+def test_no_text_is_taken_for_a_cursor(rows: QuerySet[Any], cursor: str) -> None:
+    assert refusal(rows, cursor) == MALFORMED
+
+
+@given(rows=st.sampled_from(LISTS), content=st.binary())
+def test_no_bytes_are_taken_for_a_cursor(rows: QuerySet[Any], content: bytes) -> None:
+    assert refusal(rows, encoded(content)) == MALFORMED
+
+
+@given(rows=st.sampled_from(LISTS), key=anything_in_json)
+def test_no_json_is_taken_for_a_cursor(rows: QuerySet[Any], key: Any) -> None:
+    assert refusal(rows, encoded(json.dumps(key).encode())) == MALFORMED
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_out_of_range_is_malformed(moment: str) -> None:
+    key = json.dumps([moment, UUID]).encode()
+
+    assert refusal(ApiKey.objects.all(), encoded(key)) == MALFORMED
+
+
+@pytest.mark.parametrize("after", [encoded(b"[" * 300_000), encoded(b"[" * 380), "9" * 513, "é"])
+def test_a_malformed_cursor_is_bad_input(acme_token: str, after: str) -> None:
+    answer = admin_graphql(
+        "query($after: String) { apiKeys(after: $after) { nodes { id } } }", acme_token, after=after
+    )
+
+    assert (answer.code, answer.errors[0]["extensions"]["field"]) == ("BAD_USER_INPUT", "after")
+    assert answer.data is None
+
+
+def test_a_cursor_is_taken_up_to_its_longest_form() -> None:
+    key = json.dumps(["2026-11-20T12:00:00.123456+00:00", UUID]).encode()
+
+    assert refusal(ApiKey.objects.all(), encoded(key)) is None

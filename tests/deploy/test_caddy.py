@@ -1,0 +1,114 @@
+"""deploy/Caddyfile as a real Caddy runs it, on one machine with a node."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.eventually import eventually
+from tests.life_cycle.hooks import hook_of
+from tests.moonhook_server import MoonhookServer
+from tests.servers import free_port
+from tests.sessions import call
+
+CADDY = shutil.which("caddy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CADDY is None, reason="caddy is not installed")]
+CONFIGURATION = Path(__file__).resolve().parent.parent.parent / "deploy" / "Caddyfile"
+HOST = "hooks.example.com"
+
+
+class Caddy:
+    def __init__(self, directory: Path, node_port: int) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        # With the port, by which Caddy finds the site's log.
+        self.host = f"{HOST}:{self.port}"
+        self.log = directory / "log"
+        self._configuration = directory / "Caddyfile"
+        self._configuration.write_text(self._on_loopback(CONFIGURATION.read_text(), node_port))
+        self._environment = {
+            "HOME": str(directory),
+            "XDG_DATA_HOME": str(directory),
+            "XDG_CONFIG_HOME": str(directory),
+            "PUBLIC_HOST": f"http://{self.host}",
+        }
+
+    def _on_loopback(self, text: str, node_port: int) -> str:
+        """The same without TLS, at a free port."""
+        text = text.replace("web-1:8000 web-2:8000", f"127.0.0.1:{node_port}")
+        # What Caddy 2.6 and older call it.
+        text = re.sub(r"\brequest_buffers 2MB", "buffer_requests", text)
+        text = text.replace("{$PUBLIC_HOST} {", "{$PUBLIC_HOST} {\n\tbind 127.0.0.1", 1)
+        return text.replace("{\n", "{\n\tadmin off\n\tauto_https off\n", 1)
+
+    @contextmanager
+    def running(self) -> Iterator["Caddy"]:
+        command = [str(CADDY), "run", "--adapter", "caddyfile"]
+        with self.log.open("w") as log:
+            process = subprocess.Popen(
+                [*command, "--config", str(self._configuration)],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                eventually(self._serves)
+                yield self
+            finally:
+                process.terminate()
+                process.wait(timeout=30)
+
+    def _serves(self) -> bool:
+        try:
+            return call("GET", f"{self.url}/healthz", None, {"Host": self.host})[0] == 200
+        except ConnectionError:
+            return False
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
+    environment = {
+        "PUBLIC_URL": f"https://{HOST}",
+        "ALLOWED_HOSTS": f"{HOST},127.0.0.1",
+        "TRUSTED_PROXY_COUNT": "1",
+        "WEB_CONCURRENCY": "1",
+    }
+    with MoonhookServer(tmp_path_factory.mktemp("data"), "web", **environment).running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def caddy(node: MoonhookServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caddy]:
+    with Caddy(tmp_path_factory.mktemp("caddy"), node.port).running() as proxy:
+        yield proxy
+
+
+def get(caddy: Caddy, path: str, **headers: str) -> int:
+    status, _, _ = call("GET", f"{caddy.url}{path}", None, {"Host": caddy.host, **headers})
+    return int(status)
+
+
+def test_calls_go_through(caddy: Caddy, node: MoonhookServer) -> None:
+    path = hook_of(node).removeprefix(f"https://{HOST}")
+    status, body, _ = call("POST", f"{caddy.url}{path}", b"{}", {"Host": caddy.host})
+    token = path.rpartition("/")[2]
+    eventually(lambda: "/hook/" in caddy.log.read_text())
+
+    assert (status, body) == (200, b"quick")
+    assert token not in caddy.log.read_text()
+
+
+def test_what_is_for_the_inside_stays_there(caddy: Caddy, node: MoonhookServer) -> None:
+    assert call("GET", f"{node.url}/readyz")[0] == 200
+    assert get(caddy, "/readyz") == get(caddy, "/metrics") == 404
+
+
+@pytest.mark.parametrize("name", ["SCRIPT_NAME", "Script-Name", "PATH_INFO"])
+def test_no_header_leads_around_what_the_proxy_keeps_back(caddy: Caddy, name: str) -> None:
+    assert get(caddy, "/x/readyz", **{name: "/x"}) == 404
+    assert get(caddy, "/healthz", **{name: "/readyz"}) == 200

@@ -1,0 +1,73 @@
+"""Files that commands make are their owner's alone, whatever the umask of who runs them."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.moonhook_server import ROOT
+
+# The modes while the database is open, when its -wal and -shm files are there.
+WORK = """
+import json
+from django.conf import settings
+from django.core.mail import send_mail
+from accounts.models import Organisation
+from accounts.pin_delivery.sms_channel import send_sms
+Organisation.objects.create(name="Acme")
+send_mail("subject", "text", None, ["alice@example.com"])
+send_sms("+491701234567", "text")
+print(json.dumps({
+    str(path.relative_to(settings.DATA_DIR.parent)): path.stat().st_mode & 0o777
+    for path in [settings.DATA_DIR, *settings.DATA_DIR.rglob("*")]
+}))
+"""
+
+
+def manage(data: Path, *arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "MOONHOOK_DATA_DIR": str(data)},
+        umask=0o022,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def test_what_commands_make_is_their_owners_alone(tmp_path: Path) -> None:
+    data = tmp_path / "deeper" / "data"
+    manage(data, "migrate", "--verbosity", "0")
+    modes = json.loads(manage(data, "shell", "--no-imports", "-c", WORK).splitlines()[-1])
+
+    made = {"data", "data/secrets.json", "data/outbox"} | {
+        f"data/moonhook.sqlite3{suffix}" for suffix in ("", "-wal", "-shm")
+    }
+    assert made <= set(modes)
+    assert len([name for name in modes if name.startswith("data/outbox/")]) == 2
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
+
+
+def test_a_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o710)
+    manage(tmp_path, "migrate", "--verbosity", "0")
+
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o710
+
+
+def test_every_check_warns_of_data_that_others_may_read(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    loose = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "MOONHOOK_DATA_DIR": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "moonhook.W007" in loose.stderr
+    assert f"chmod 700 {tmp_path}" in loose.stderr
