@@ -8,6 +8,7 @@ from django.conf import settings
 from config.logs.gunicorn_logger import GunicornLogger
 from config.metrics.catalogue import SANDBOX_SLOTS
 from config.scrape.files import announce, forget, forget_the_dead, show_all
+from config.services import services_of_this_node
 from config.web.arbiter import MoonhookArbiter
 from config.web.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
@@ -16,7 +17,9 @@ from scripts_engine.lockdown_policy import require_lockdown
 def on_starting(server: Any) -> None:
     """However gunicorn is started, production does not run scripts without the lockdown."""
     require_lockdown()
-    forget_the_dead()
+    if services_of_this_node() is None:
+        # Otherwise the parent of all services sees to it.
+        forget_the_dead()
 
 
 def pre_fork(server: MoonhookArbiter, worker: MoonhookWorker) -> None:

@@ -7,6 +7,7 @@ from django.views.decorators.cache import never_cache
 
 from config.draining import is_draining
 from config.http.methods import safe_methods_only
+from config.readiness import services
 from config.readiness.checks import readiness
 
 
@@ -22,18 +23,22 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and a sandbox can be had, else 503 with what is missing.
 
+    Another service of the node that does not run is named, with 200: this one serves without it.
     A process that is about to stop says so without asking anybody.
     """
     if is_draining():
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
     reasons = readiness.reasons()
     failed = {name: reason for name, reason in reasons.items() if reason is not None}
+    degraded = services.reasons()
     document: dict[str, object] = {
-        "status": "unavailable" if failed else "ok",
+        "status": "unavailable" if failed else "degraded" if degraded else "ok",
         "checks": {name: "failed" if name in failed else "ok" for name in reasons},
     }
-    if failed:
-        document["reasons"] = failed
+    if conditions := services.conditions():
+        document["services"] = conditions
+    if failed or degraded:
+        document["reasons"] = failed | degraded
     return JsonResponse(
         document, status=HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
     )

@@ -30,6 +30,20 @@ def command_of(pid: int) -> str:
         return ""
 
 
+def is_alive(pid: int) -> bool:
+    """Whether it runs: one that has ended and was not waited for does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def children_of(pid: int) -> list[int]:
+    """Those that have ended and were not waited for among them."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def kill_all(pids: list[int]) -> None:
     for pid in pids:
         try:

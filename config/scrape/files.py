@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 from django.conf import settings
-from prometheus_client import multiprocess
 
 from config.metrics import ARE_METRICS_ON
 from config.metrics.catalogue import PROCESSES
@@ -43,7 +42,8 @@ def show_all() -> None:
 def forget(process_id: int) -> None:
     """For whoever sees a process end: its counts stay, what it held is gone."""
     if ARE_METRICS_ON:
-        multiprocess.mark_process_dead(process_id, str(settings.METRICS_DIR))
+        for path in settings.METRICS_DIR.glob(f"gauge_live*_{process_id}.db"):
+            path.unlink(missing_ok=True)
 
 
 def is_alive(path: Path) -> bool:

@@ -20,6 +20,7 @@ from config.http.client_address import client_address
 from config.http.methods import safe_methods_only
 from config.http.problems import Problem, ProblemCode, problem_response
 from config.scrape.processes import ProcessCollector
+from config.scrape.services import ServiceCollector
 from config.scrape.tasks import TaskCollector
 
 REALM = 'Bearer realm="metrics"'
@@ -63,6 +64,7 @@ def _registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     for collector in (
         ProcessCollector(settings.METRICS_DIR),
+        ServiceCollector(),
         TaskCollector(),
         _BuildCollector(),
     ):

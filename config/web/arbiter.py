@@ -10,6 +10,7 @@ from django.conf import settings
 from gunicorn.arbiter import Arbiter
 
 from config.draining import start_draining
+from config.services import services_of_this_node
 from config.web.listeners import ignore_newcomers, listen
 from config.web.worker import MoonhookWorker
 
@@ -20,7 +21,8 @@ class MoonhookArbiter(Arbiter):
     - A worker that dies leaves its socket and whoever waits there to its successor.
     - A worker that has done its share (``max_requests``), or all of them at SIGHUP, are stopped
       when their successors are ready, not before.
-    - At SIGTERM the node says that it stops, and serves on for ``DRAIN_SECONDS``.
+    - At SIGTERM the node says that it stops, and serves on for ``DRAIN_SECONDS``; at once where
+      SIGTERM means that its own parent has been killed, whose successor needs the port.
     """
 
     _stop_at: float | None = None
@@ -59,14 +61,19 @@ class MoonhookArbiter(Arbiter):
 
     def handle_term(self) -> None:
         if self._stop_at is None:
-            self.log.info("Stopping in %d seconds", settings.DRAIN_SECONDS)
+            seconds = 0 if self._is_orphan() else settings.DRAIN_SECONDS
+            self.log.info("Stopping in %d seconds", seconds)
             start_draining()
-            self._stop_at = time.monotonic() + settings.DRAIN_SECONDS
+            self._stop_at = time.monotonic() + seconds
 
     def stop(self, graceful: bool = True) -> None:
         for listener in self.LISTENERS:
             ignore_newcomers(listener)
         super().stop(graceful)
+
+    def _is_orphan(self) -> bool:
+        services = services_of_this_node()
+        return services is not None and not services.is_child_of_parent()
 
     def _workers(self) -> list[MoonhookWorker]:
         """From the oldest to the youngest."""

@@ -1,6 +1,7 @@
 """A web worker."""
 
 import errno
+import os
 import selectors
 import socket
 import sys
@@ -14,6 +15,7 @@ from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
 from config.draining import is_draining
+from config.services import note_that_this_service_serves, services_of_this_node
 from config.web.client import ClientSocket, ClientTooSlow, Connection
 from config.web.lifecycle import Lifecycle
 
@@ -39,7 +41,9 @@ class MoonhookWorker(ThreadWorker):
 
     place = 0
     is_told_to_stop = False
+    alive: bool
     max_requests: int
+    ppid: int
     _accepting: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -74,9 +78,11 @@ class MoonhookWorker(ThreadWorker):
         if enabled:
             self.poller.register(own, selectors.EVENT_READ, self.accept)
             self.lifecycle.become_ready()
+            if not self._is_orphan():
+                note_that_this_service_serves(self.ppid)
         else:
             self.poller.unregister(own)
-            if is_draining() and not self.alive:
+            if not self.alive and (is_draining() or self._is_orphan()):
                 self._take_leave()
         self._accepting = enabled
 
@@ -102,7 +108,7 @@ class MoonhookWorker(ThreadWorker):
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         super().wait_for_and_dispatch_events(min(timeout, NEIGHBOURS_EVERY_SECONDS))
-        if is_draining():
+        if is_draining() or self._is_orphan():
             # Each reply says that the connection ends with it.
             self.max_keepalived = 0
         if self.nr >= self._retires_after and not self.lifecycle.is_retiring:
@@ -198,6 +204,26 @@ class MoonhookWorker(ThreadWorker):
         while self._lingering and (first := next(iter(self._lingering))).timeout <= now:
             self._let_go(first)
 
+    def _cap_keepalive(self, deadline: float) -> None:
+        # An orphan ends as soon as it can.
+        super()._cap_keepalive(time.monotonic() if self._is_orphan() else deadline)
+
+    def is_parent_alive(self) -> bool:
+        if self._is_adopted():
+            return True
+        self.alive = self.alive and super().is_parent_alive()
+        return self.alive
+
+    def _is_orphan(self) -> bool:
+        """Whether the parent has died, and with it everybody who would replace this worker."""
+        return self.ppid != os.getppid()
+
+    def _is_adopted(self) -> bool:
+        """Whether an orphan is to serve on: it will be stopped when its successors are ready."""
+        services = services_of_this_node()
+        is_adopted = services is not None and services.is_child_of_parent()
+        return is_adopted and not is_draining()
+
     def _help_neighbours(self) -> None:
         """Takes whoever still waits where another worker should have looked long ago."""
         self._looks_next_at = time.monotonic() + NEIGHBOURS_EVERY_SECONDS
@@ -205,7 +231,7 @@ class MoonhookWorker(ThreadWorker):
             self._accept_all(key.fileobj)
 
     def _take_leave(self) -> None:
-        """The node stops: whoever has been let in is answered, by one worker or another."""
+        """The server stops: whoever has been let in is answered, by one worker or another."""
         for listener in self.sockets:
             self._accept_all(listener)
             listener.close()

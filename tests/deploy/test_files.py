@@ -52,6 +52,20 @@ def test_a_unit_has_the_time_to_stop(unit: Path) -> None:
     assert int(seconds[0]) >= STOP_SECONDS
 
 
+@pytest.mark.parametrize("name", sorted(set(OURS) - {"migrate"}))
+def test_a_container_is_started_again(name: str) -> None:
+    assert OURS[name]["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_is_started_again_however_often_and_loses_one_process_at_a_time(unit: Path) -> None:
+    lines = unit.read_text().splitlines()
+
+    assert {"Restart=always", "StartLimitIntervalSec=0", "OOMPolicy=continue"} <= set(lines)
+    # systemd kills what is left of a unit whose first process has died, before it starts it again.
+    assert "KillMode=mixed" in lines
+
+
 def test_every_secret_that_a_container_reads_is_given_to_it() -> None:
     service = OURS["web-1"]
     read = {

@@ -1,6 +1,8 @@
 """GET /metrics of a real server with two web workers."""
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scripts_engine.models import RunStatus, Trigger
 from scripts_engine.sandbox.observer import BusyReason, KillReason
 from tests.eventually import eventually
+from tests.life_cycle.processes import web_server
 from tests.moonhook_server import ROOT, MoonhookServer, WebServer
 from tests.sessions import call, graphql, machine_token
 
@@ -92,6 +95,36 @@ def test_the_numbers_of_both_workers_add_up(moonhook: MoonhookServer) -> None:
     assert value(scrapes[0], "moonhook_process_resident_memory_bytes", process="web") > 10_000_000
 
 
+def test_a_service_that_died_is_counted_and_what_was_counted_stays(
+    moonhook: MoonhookServer,
+) -> None:
+    url = hook_of(moonhook, machine_token(moonhook, "Initech"), 'return "hello"')
+    assert call("POST", url)[0] == 200
+    before = scrape(moonhook)
+    for_web = {"service": "web server"}
+    os.kill(web_server(moonhook), signal.SIGKILL)
+
+    def is_back() -> bool:
+        after = scrape(moonhook)
+        restarts = "moonhook_service_restarts_total"
+        is_counted = value(after, restarts, **for_web) == value(before, restarts, **for_web) + 1
+        # The dead workers' slots are no longer among them.
+        return is_counted and value(after, "moonhook_sandbox_slots") == 16
+
+    eventually(is_back)
+    eventually(lambda: value(scrape(moonhook), "moonhook_processes", process="web") == 2)
+    after = scrape(moonhook)
+    runs = {"status": "succeeded", "trigger": "hook"}
+
+    assert value(before, "moonhook_service_up", **for_web) == 1
+    assert value(after, "moonhook_service_up", **for_web) == 1
+    assert value(after, "moonhook_service_up", service="upkeep") == 1
+    assert value(before, "moonhook_runs_total", **runs) > 0
+    assert value(after, "moonhook_runs_total", **runs) == value(
+        before, "moonhook_runs_total", **runs
+    )
+
+
 def test_a_web_server_by_itself_counts_too(tmp_path: Path) -> None:
     """Nobody has made its directory; what the dead have left there goes."""
     (tmp_path / "metrics").mkdir()
@@ -142,7 +175,7 @@ def test_nothing_tells_of_an_organisation(moonhook: MoonhookServer) -> None:
 
     assert labels <= {
         "action", "channel", "code", "credential", "django", "le", "method", "process", "python",
-        "reason", "result", "status", "task", "trigger", "type", "version", "view",
+        "reason", "result", "service", "status", "task", "trigger", "type", "version", "view",
     }  # fmt: skip
 
 

@@ -11,17 +11,9 @@ import pytest
 
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
-from tests.process_tree import command_of, family_of
+from tests.process_tree import children_of, command_of, family_of, is_alive
 
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_the_demo_answers_and_a_second_start_finds_its_data(tmp_path: Path) -> None:
@@ -64,26 +56,48 @@ def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
         eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
 
-@pytest.mark.parametrize("service", ["gunicorn", "db_worker"])
-def test_when_a_service_dies_everything_stops_and_says_so(tmp_path: Path, service: str) -> None:
+@pytest.mark.parametrize("service", ["config.web", "db_worker", "upkeep"])
+def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
-        family = family_of(server.process.pid)
-        [victim] = [
-            pid
-            for pid in family
-            if service in command_of(pid) and pid in direct_family_of(server.process.pid)
-        ]
+        services = children_of(server.process.pid)
+        [victim] = [pid for pid in services if service in command_of(pid)]
         os.kill(victim, signal.SIGKILL)
-        status = server.process.wait(timeout=60)
+        eventually(lambda: victim not in children_of(server.process.pid))
+        eventually(lambda: [pid for pid in services_of(server) if service in command_of(pid)])
+        server.wait_until_ready()
+        now = services_of(server)
+        status = server.stop()
+
+    assert len(set(services) & set(now)) == 2
+    assert status == 0
+    assert server.output.count("Service ended") == 1
+    assert "ended=killed-by-sigkill" in server.output
+
+
+def services_of(server: MoonhookServer) -> list[int]:
+    return [pid for pid in children_of(server.process.pid) if is_alive(pid)]
+
+
+def test_a_web_server_that_cannot_start_is_a_failed_start(tmp_path: Path) -> None:
+    """Its settings can be read, and its workers still do not come up."""
+    server = MoonhookServer(tmp_path, GUNICORN_CMD_ARGS="--worker-class nowhere.Worker")
+    server.start()
+    status = server.process.wait(timeout=120)
 
     assert status == 1
-    assert "ended with status -9; stopped." in server.output
-    eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
+    eventually(lambda: "Service cannot start; stopping" in server.output)
 
 
-def direct_family_of(pid: int) -> set[int]:
-    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+def test_a_start_after_the_parent_was_killed_gets_the_port(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web", DRAIN_SECONDS="10")
+    server.start()
+    server.wait_until_ready()
+    family = family_of(server.process.pid)
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait(timeout=30)
+    with server.running():
+        eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
 
 def test_a_port_that_is_taken_is_a_failed_start(tmp_path: Path) -> None:

@@ -1,13 +1,19 @@
-"""Callers of a hook, who never stop calling until they are told to."""
+"""Clients that never stop asking until they are told to."""
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 RUN_ID = "Moonhook-Run-Id"
+Result = TypeVar("Result")
+
+
+class Refused(Exception):
+    """The answer says that it was not done."""
 
 
 @dataclass
@@ -16,6 +22,9 @@ class Load:
     host: str | None = None
     """The Host header, where that is not what the address says."""
     runs: list[str] = field(default_factory=list)
+    """Those that answers have named."""
+    without_run: list[int] = field(default_factory=list)
+    """The statuses of answers that have named none."""
     statuses: set[int] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
@@ -51,7 +60,37 @@ class Load:
                 self.is_over.wait(0.05)
                 continue
             self.statuses.add(response.status)
-            self.runs.append(response.headers[RUN_ID])
+            if (run := response.headers[RUN_ID]) is None:
+                self.without_run.append(response.status)
+            else:
+                self.runs.append(run)
             if not keeps_connection:
                 connection.close()
         connection.close()
+
+
+@dataclass
+class Repeated(Generic[Result]):
+    """Does something over and over; what cannot be done while a server is away is left out."""
+
+    action: Callable[[], Result]
+    results: list[Result] = field(default_factory=list)
+
+    @contextmanager
+    def running(self, *, pause_seconds: float) -> Iterator["Repeated[Result]"]:
+        is_over = threading.Event()
+
+        def repeat() -> None:
+            while not is_over.wait(pause_seconds):
+                try:
+                    self.results.append(self.action())
+                except (OSError, http.client.HTTPException, Refused):
+                    continue
+
+        thread = threading.Thread(target=repeat)
+        thread.start()
+        try:
+            yield self
+        finally:
+            is_over.set()
+            thread.join(60)

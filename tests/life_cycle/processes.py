@@ -1,30 +1,48 @@
 """The processes of a running server, read from /proc."""
 
+import os
 from pathlib import Path
 
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
+from tests.process_tree import children_of, command_of, family_of
 
 
-def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def services_of(server: MoonhookServer, command: str) -> list[int]:
+    """Children of the parent of all, without those that it has adopted from dead ones."""
+    return [
+        pid
+        for pid in children_of(server.process.pid)
+        if command in command_of(pid) and os.getpgid(pid) == pid
+    ]
 
 
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except FileNotFoundError:
-        return ""
+def web_servers(server: MoonhookServer) -> list[int]:
+    """The parents of web workers: one, or none when it has just died."""
+    return services_of(server, "config.web")
 
 
 def web_server(server: MoonhookServer) -> int:
-    """The parent of the web workers."""
-    [pid] = [pid for pid in children_of(server.process.pid) if "config.web" in command_of(pid)]
+    [pid] = web_servers(server)
     return pid
 
 
 def web_workers(server: MoonhookServer) -> set[int]:
     return set(children_of(web_server(server)))
+
+
+def sandboxes(server: MoonhookServer) -> list[int]:
+    """Fork servers and their children."""
+    family = family_of(server.process.pid)
+    return [pid for pid in family if "scripts_engine.sandbox.fork_server" in command_of(pid)]
+
+
+def fork_servers(server: MoonhookServer) -> list[int]:
+    return [pid for pid in sandboxes(server) if os.getpgid(pid) == pid]
+
+
+def sandbox_children(server: MoonhookServer) -> list[int]:
+    return [pid for pid in sandboxes(server) if os.getpgid(pid) != pid]
 
 
 def open_files(pid: int) -> int:

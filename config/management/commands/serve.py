@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
@@ -16,16 +17,19 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from config.demo import PAYLOAD, Demo, create_demo_once
-from config.scrape.files import start_empty
+from config.scrape.files import forget, start_empty
 from config.startup.database import wait_for_database
 from config.startup.patience import WaitedTooLong
 from config.startup.schema import migrate, wait_for_schema
-from config.supervisor import Service, Supervisor
+from config.supervisor import RestartPolicy, Service, Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
 
 logger = structlog.get_logger(__name__)
+
+# How long a port may still be another server's.
+PORT_SECONDS = 3
 
 
 def _python(*arguments: str) -> list[str]:
@@ -37,6 +41,7 @@ SERVICES = {
         "web server",
         _python("-m", "config.web", "-c", "config/gunicorn.conf.py"),
         reload_signal=signal.SIGHUP,
+        attempts_to_serve=3,
     ),
     "worker": Service(
         "background worker",
@@ -93,6 +98,8 @@ class Command(BaseCommand):
                 [SERVICES[name] for name in names],
                 directory=settings.BASE_DIR,
                 grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
+                policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
+                on_end=forget,
             ).run()
         )
 
@@ -125,18 +132,18 @@ class Command(BaseCommand):
             )
 
     def _require_free_port(self) -> None:
-        """Web workers share their port, and would share it with another server unnoticed."""
-        try:
-            family, *_, address = socket.getaddrinfo(
-                settings.BIND, settings.PORT, type=socket.SOCK_STREAM
-            )[0]
-            with socket.create_server(address[:2], family=family):
-                return
-        except OSError as error:
-            raise CommandError(
-                f"Cannot listen on {settings.BIND}:{settings.PORT}: {error.strerror}. "
-                "Set PORT or BIND to another address."
-            ) from None
+        """Web workers share their port, and would share it with another server unnoticed.
+
+        A server whose parent was killed is about to let go of it.
+        """
+        deadline = time.monotonic() + PORT_SECONDS
+        while (problem := _cannot_listen()) is not None:
+            if time.monotonic() >= deadline:
+                raise CommandError(
+                    f"Cannot listen on {settings.BIND}:{settings.PORT}: {problem}. "
+                    "Set PORT or BIND to another address."
+                )
+            time.sleep(0.1)
 
     def _say(self, line: str) -> None:
         self.stderr.write(f"moonhook: {line}")
@@ -172,6 +179,18 @@ class Command(BaseCommand):
         ]
         self.stdout.write("\n".join([*lines, "", "  Ctrl-C stops everything.", ""]))
         self.stdout.flush()
+
+
+def _cannot_listen() -> str | None:
+    """Why not, if so."""
+    try:
+        family, *_, address = socket.getaddrinfo(
+            settings.BIND, settings.PORT, type=socket.SOCK_STREAM
+        )[0]
+        with socket.create_server(address[:2], family=family):
+            return None
+    except OSError as error:
+        return error.strerror
 
 
 def _names(asked_for: Sequence[str]) -> list[str]:
