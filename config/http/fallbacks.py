@@ -10,6 +10,8 @@ from config.http.problems import Problem, ProblemCode, problem_response
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if is_admin_page(request):
+        return render(request, "400.html", status=HTTPStatus.BAD_REQUEST)
     return problem_response(request, Problem(ProblemCode.INVALID_REQUEST))
 
 
