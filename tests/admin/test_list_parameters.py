@@ -213,6 +213,21 @@ def is_taken(client: Client, model: type[Model], name: str, value: str) -> bool:
     return response.status_code == 200
 
 
+def asked_for(page: str) -> set[str]:
+    """The names of the fields of the page's forms that lead to an address: search and filters."""
+    forms = re.findall(r'<form[^>]*method="get".*?</form>', page, re.DOTALL)
+    return {name for form in forms for name in re.findall(r'\sname="([^"]+)"', form)}
+
+
+@every_model
+def test_a_list_takes_what_its_forms_ask_for(
+    as_root: Client, acme_objects: dict[type, Any], model: type[Model]
+) -> None:
+    names = asked_for(text_of(as_root.get(list_of(model), {"o": "1", "p": "1"})))
+
+    assert as_root.get(list_of(model), dict.fromkeys(names, "")).status_code == 200
+
+
 def linked_lists(client: Client, addresses: list[str]) -> list[str]:
     """The links with parameters that stand on the pages."""
     found: set[str] = set()
