@@ -3,12 +3,15 @@
 from functools import partial
 from typing import Any
 
+from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from unfold.sites import UnfoldAdminSite
+
+from config.admin_parameters import with_exact_parameters
 
 # The models' modules are loaded after the site, which apps find while they start: what needs
 # them is imported where it is used.
@@ -19,6 +22,13 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
     index_title = "Home"
     index_template = "admin/home.html"
+
+    def register(
+        self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
+    ) -> None:
+        """Register models, third-party ones included, with pages that take only what they offer."""
+        exact = with_exact_parameters(admin_class or ModelAdmin)
+        super().register(model_or_iterable, exact, **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
         from config.admin_entry import is_second_factor_met  # noqa: PLC0415

@@ -109,6 +109,7 @@ MIDDLEWARE = [
     "config.http.unavailable.AnswersUnavailable",
 ]
 DESK_MIDDLEWARE = [
+    "config.http.admin_policy.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -6,26 +6,36 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from config.http.admin_pages import is_admin_page
+from config.http.admin_policy import set_admin_policy
 from config.http.problems import Problem, ProblemCode, problem_response
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if is_admin_page(request):
+        return _page(request, "400.html", HTTPStatus.BAD_REQUEST)
     return problem_response(request, Problem(ProblemCode.INVALID_REQUEST))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_admin_page(request):
-        return render(request, "403.html", status=HTTPStatus.FORBIDDEN)
+        return _page(request, "403.html", HTTPStatus.FORBIDDEN)
     return problem_response(request, Problem(ProblemCode.CROSS_ORIGIN))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_admin_page(request):
-        return render(request, "404.html", status=HTTPStatus.NOT_FOUND)
+        return _page(request, "404.html", HTTPStatus.NOT_FOUND)
     return problem_response(request, Problem(ProblemCode.NOT_FOUND))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if is_admin_page(request):
-        return render(request, "500.html", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+        return _page(request, "500.html", HTTPStatus.INTERNAL_SERVER_ERROR)
     return problem_response(request, Problem(ProblemCode.INTERNAL_ERROR))
+
+
+def _page(request: HttpRequest, template: str, status: HTTPStatus) -> HttpResponse:
+    """Render the page with the admin's policy: a wrong Host is refused before its middleware."""
+    response = render(request, template, status=status)
+    set_admin_policy(response)
+    return response

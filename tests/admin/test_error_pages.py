@@ -8,7 +8,7 @@ from config.http.fallbacks import server_error
 from tests.admin.pages import text_of
 
 
-@pytest.mark.parametrize("template", ["403.html", "404.html", "500.html"])
+@pytest.mark.parametrize("template", ["400.html", "403.html", "404.html", "500.html"])
 def test_error_pages_load_nothing(template: str) -> None:
     text = render_to_string(template)
 
@@ -23,6 +23,13 @@ def test_an_address_of_nothing_says_so_in_a_page(as_bob: Client) -> None:
 
     assert response.status_code == HTTPStatus.NOT_FOUND
     assert "There is nothing here" in text_of(response)
+
+
+def test_an_address_that_asks_for_too_much_says_so_in_a_page(as_bob: Client) -> None:
+    response = as_bob.get("/admin/scripts_engine/script/?nothing=1")
+
+    assert response.status_code == HTTPStatus.BAD_REQUEST
+    assert "This address cannot be answered" in text_of(response)
 
 
 def test_an_unexpected_error_in_the_admin_is_a_page() -> None:

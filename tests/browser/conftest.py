@@ -56,6 +56,14 @@ def browser(django_db_setup: None) -> Iterator[Browser]:
         chromium.close()
 
 
+_NOTE_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) => window.noteViolation(
+    `${event.effectiveDirective} ${event.blockedURI} on ${event.documentURI} at ` +
+    `${event.sourceFile}:${event.lineNumber} ${event.sample}`
+));
+"""
+
+
 class Desk:
     """A page of the admin, and what it did behind the scenes."""
 
@@ -90,8 +98,19 @@ class Desk:
         return page
 
 
+@pytest.fixture
+def policy_violations() -> list[str]:
+    """What the admin's Content-Security-Policy kept from happening, on any page of the test."""
+    return []
+
+
 @pytest.fixture(params=[("light", 1440), ("dark", 390)], ids=["light-wide", "dark-narrow"])
-def desk(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Desk]:
+def desk(
+    request: pytest.FixtureRequest, browser: Browser, address: str, policy_violations: list[str]
+) -> Iterator[Desk]:
+    def note_violation(violation: str) -> None:
+        policy_violations.append(violation)
+
     scheme, width = request.param
     context = browser.new_context(
         color_scheme=scheme,
@@ -99,5 +118,8 @@ def desk(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iter
         permissions=["clipboard-read", "clipboard-write"],
     )
     context.set_default_timeout(10_000)
+    context.expose_function("noteViolation", note_violation)
+    context.add_init_script(_NOTE_VIOLATIONS)
     yield Desk(context.new_page(), address)
     context.close()
+    assert policy_violations == []

@@ -1,5 +1,8 @@
 // The source of a script: Ace with Moonhook's completions, the compiler's marks, and Ctrl-S.
 
+// Ace would start its own checker, of Lua 5.1, before the widget turns it off.
+ace.config.setDefaultValue("session", "useWorker", false);
+
 const escaped = (text) => {
     const element = document.createElement("span");
     element.textContent = text;
