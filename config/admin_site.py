@@ -4,7 +4,8 @@ from functools import partial
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
-from django.http import HttpRequest, HttpResponse
+from django.core.paginator import InvalidPage
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
@@ -64,4 +65,14 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
         context = {**(extra_context or {}), "home": home(request, self)}
         response: TemplateResponse = super().index(request, context)
+        return response
+
+    def search(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Search the menu. Unfold's own answer raises for a page that there is not."""
+        try:
+            response: HttpResponse = super().search(request, extra_context)
+        except InvalidPage:
+            raise Http404 from None
         return response

@@ -32,6 +32,12 @@ def test_an_address_that_asks_for_too_much_says_so_in_a_page(as_bob: Client) -> 
     assert "This address cannot be answered" in text_of(response)
 
 
+@pytest.mark.parametrize("page", ["abc", "0", "-1", "2", "1.5", "9" * 30])
+def test_a_page_of_the_search_that_there_is_not_is_not_found(as_bob: Client, page: str) -> None:
+    assert as_bob.get("/admin/search/", {"s": "runs"}).status_code == HTTPStatus.OK
+    assert as_bob.get("/admin/search/", {"s": "runs", "page": page}).status_code == 404
+
+
 def test_an_unexpected_error_in_the_admin_is_a_page() -> None:
     response = server_error(RequestFactory().get("/admin/"))
 
