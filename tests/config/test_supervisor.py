@@ -255,7 +255,10 @@ def test_a_signal_to_end_between_fork_and_exec_is_not_lost() -> None:
 
     before = signal.signal(signal.SIGTERM, lambda signal_number, frame: None)
     try:
-        service = subprocess.Popen(["true"], preexec_fn=partial(prepare_and_be_told, os.getpid()))
+        service = subprocess.Popen(
+            ["true"],
+            preexec_fn=partial(prepare_and_be_told, os.getpid()),  # noqa: PLW1509
+        )
     finally:
         signal.signal(signal.SIGTERM, before)
 
