@@ -100,7 +100,12 @@ class Supervisor:
 
     def _reap(self) -> bool:
         """Collects every child that has ended, a service or an orphan; whether any is left."""
-        own = {each.process.pid: each.process for each in self._supervised if each.process}
+        own = {
+            each.process.pid: each.process
+            for each in self._supervised
+            # The number of one that has been waited for may be an orphan's by now.
+            if each.process is not None and each.process.returncode is None
+        }
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -214,7 +219,7 @@ class _Supervised:
                 env=os.environ | self._table.environment(self._service.name),
                 pass_fds=[self._table.descriptor],
                 process_group=0,
-                preexec_fn=partial(_prepare, os.getpid()),  # noqa: PLW1509  (there are no threads)
+                preexec_fn=partial(prepare, os.getpid()),  # noqa: PLW1509  (there are no threads)
             )
         except (OSError, subprocess.SubprocessError) as error:
             # No memory or no process to be had: that passes.
@@ -291,10 +296,13 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _prepare(parent_id: int) -> None:
+def prepare(parent_id: int) -> None:
     """In the new process: the system (Linux) sends it SIGTERM when its parent dies."""
     # A request to reload must not end a process that does not listen to it yet, or never does.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # The supervisor's handlers, which this process still has, would lose a signal to end.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     # The parent may have died before the line above.

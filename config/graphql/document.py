@@ -21,6 +21,7 @@ from graphql.validation import (
     MaxIntrospectionDepthRule,
     ValuesOfCorrectTypeRule,
 )
+from graphql.validation.rules import overlapping_fields_can_be_merged
 
 from config.graphql.document_limits import DocumentLimits, limit_violations
 from config.graphql.errors import (
@@ -33,6 +34,11 @@ from config.graphql.errors import (
 from config.graphql.reply import Refused, invalid_request_reply
 from config.graphql.values_of_correct_type import ValuesOfCorrectTypeWithoutValuesRule
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
+
+# Each field is compared with every other one of the same response name: work that grows with the
+# square of a document, also of one that nobody has logged in for. graphql-core's half a million
+# take it one to two seconds, and common documents a few hundred.
+overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
 
 # graphql-core counts a limit among the specification's rules.
 LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)

@@ -6,15 +6,18 @@ command that counts nothing leaves no file.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
 import prometheus_client
 from django.conf import settings
 
-from config.metrics import ARE_METRICS_ON
+from config.metrics import ARE_METRICS_ON, number_files
 
 INSTRUMENTS: list["Instrument"] = []
+
+number_files.install()
 
 _making = Lock()
 
@@ -51,7 +54,9 @@ class Instrument:
     def _make_child(self, values: tuple[str, ...]) -> Any:
         with _making:
             if self._metric is None:
-                settings.METRICS_DIR.mkdir(parents=True, exist_ok=True)
+                # Where that fails, the numbers stay in memory.
+                with suppress(OSError):
+                    settings.METRICS_DIR.mkdir(parents=True, exist_ok=True)
                 self._metric = self._make()
             child = self._metric.labels(*values) if self.labels else self._metric
             self._children[values] = child

@@ -1,6 +1,7 @@
 """What ``ENGINE`` names."""
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -54,13 +55,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Makes a missing database as a file that only its owner can read.
 
-        SQLite gives its -wal and -shm files the mode of the database.
+        SQLite gives its -wal and -shm files the mode of the database. The file is never opened
+        here: closing it again would take away the locks of all other connections of this process
+        (fcntl(2)). Another process would then believe itself alone and delete the -wal file, with
+        what these connections go on writing to it.
         """
         path = str(conn_params["database"])
         if path != ":memory:" and not path.startswith("file:"):
             # Where this fails, SQLite does too, and says why.
             with suppress(OSError):
-                os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+                os.mknod(path, stat.S_IFREG | 0o600)
         return super().get_new_connection(conn_params)
 
     def create_cursor(self, name: str | None = None) -> Cursor:

@@ -54,10 +54,14 @@ class MoonhookArbiter(Arbiter):
                     self.kill_worker(worker.pid, signal.SIGTERM)
 
     def handle_hup(self) -> None:
-        """New workers for old ones. Their settings are those that the parent started with."""
+        """New workers for old ones. Their settings are those that the parent started with.
+
+        One that is still starting is new: many signals in a row make no crowd of workers.
+        """
         self.log.info("Replacing the workers")
         for worker in self._workers():
-            worker.lifecycle.retire()
+            if worker.lifecycle.is_ready:
+                worker.lifecycle.retire()
 
     def handle_term(self) -> None:
         if self._stop_at is None:

@@ -13,6 +13,27 @@ _SO_ATTACH_FILTER = 26
 _RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
+def reserve(host: str, port: int) -> socket.socket:
+    """A socket that is bound there and hears nothing: the web workers may join it, nobody else.
+
+    Raises OSError where another server is there, or has reserved it.
+    """
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    # Says why where somebody listens.
+    socket.create_server(address[:2], family=family).close()
+    reserved = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # Connections of an earlier server that are still closing do not count.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(address)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    except OSError:
+        reserved.close()
+        raise
+    return reserved
+
+
 def listen(host: str, port: int, *, count: int, cfg: Any, log: Any) -> list[Any]:
     """So many of gunicorn's sockets. Raises OSError."""
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -3,12 +3,15 @@
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from config.supervisor import prepare
 from tests.eventually import eventually
 from tests.process_tree import children_of, family_of, is_alive
 from tests.supervisor_process import SupervisorProcess
@@ -243,3 +246,20 @@ def test_the_services_end_with_a_supervisor_that_is_killed() -> None:
         eventually(lambda: [pid for pid in family[1:] if is_alive(pid)] == [])
 
     assert len(family) == 3
+
+
+def test_a_signal_to_end_between_fork_and_exec_is_not_lost() -> None:
+    def prepare_and_be_told(parent_id: int) -> None:
+        prepare(parent_id)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, lambda signal_number, frame: None)
+    try:
+        service = subprocess.Popen(
+            ["true"],
+            preexec_fn=partial(prepare_and_be_told, os.getpid()),  # noqa: PLW1509
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert service.wait(timeout=30) == -signal.SIGTERM

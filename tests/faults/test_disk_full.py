@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.node import Node, call_hook, new_hook
+from tests.process_tree import children_of, kill_all
 from tests.sessions import call, machine_token
 
 pytestmark = pytest.mark.slow
@@ -69,6 +70,37 @@ def test_what_cannot_be_recorded_is_not_answered_as_done(tmp_path: Path) -> None
     assert after is not None
     assert (after.status, after.body) == (200, b"done")
     assert kept == ["2"]
+
+
+def test_web_workers_count_and_start_without_room_for_their_numbers(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        database = f"sqlite:///{disk}/data/moonhook.sqlite3"
+        metrics = {"METRICS": "on", "METRICS_TOKEN": METRICS_TOKEN, "DATABASE_URL": database}
+        node = Node(disk / "data", **metrics)
+        node.manage("migrate", "-v0")
+        with node.running():
+            numbers(node)
+            fill(disk)
+            statuses = {call("GET", f"{node.url}/{page}")[0] for page in NO_PAGES}
+            kill_all(children_of(node.process.pid))
+            node.wait_until_ready()
+            status, shown = numbers(node)
+
+    assert statuses == {404}
+    assert status == 200
+    assert b"moonhook_build_info" in shown
+    assert "SIGBUS" not in node.output
+    assert "No room for the numbers of this process" in node.output
+
+
+METRICS_TOKEN = "t" * 32
+NO_PAGES = [f"nothing-{number}" for number in range(20)]
+
+
+def numbers(node: Node) -> tuple[int, bytes]:
+    headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
+    status, content, _ = call("GET", f"{node.url}/metrics", None, headers)
+    return status, content
 
 
 COUNT = "from scripts_engine.models import Run; print(Run.objects.count())"

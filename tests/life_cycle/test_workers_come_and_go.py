@@ -33,6 +33,12 @@ def hook(moonhook: MoonhookServer) -> str:
     return hook_of(moonhook)
 
 
+def workers_after_a_request_to_replace(moonhook: MoonhookServer) -> int:
+    os.kill(moonhook.process.pid, signal.SIGHUP)
+    time.sleep(0.2)
+    return len(web_workers(moonhook))
+
+
 def test_all_workers_are_replaced_under_load(moonhook: MoonhookServer, hook: str) -> None:
     old = web_workers(moonhook)
     before = set(run_ids(moonhook))
@@ -45,6 +51,14 @@ def test_all_workers_are_replaced_under_load(moonhook: MoonhookServer, hook: str
     assert load.statuses == {200}
     assert len(load.runs) > 20
     assert set(run_ids(moonhook)) - before == set(load.runs)
+
+
+def test_many_requests_to_replace_make_no_crowd_of_workers(moonhook: MoonhookServer) -> None:
+    old = web_workers(moonhook)
+    crowds = [workers_after_a_request_to_replace(moonhook) for _ in range(20)]
+    wait_for_replacement(moonhook, old, count=2)
+
+    assert max(crowds) <= 6
 
 
 def test_one_worker_is_asked_to_end_under_load(moonhook: MoonhookServer, hook: str) -> None:

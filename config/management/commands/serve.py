@@ -22,6 +22,7 @@ from config.startup.database import wait_for_database
 from config.startup.patience import WaitedTooLong
 from config.startup.schema import migrate, wait_for_schema
 from config.supervisor import RestartPolicy, Service, Supervisor
+from config.web.listeners import reserve
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
@@ -75,8 +76,8 @@ class Command(BaseCommand):
         # Whatever is made from here on is nobody else's to read: database, secrets, outbox.
         os.umask(0o077)
         names = _names(options["services"])
-        if "web" in names:
-            self._require_free_port()
+        # For as long as this process lives.
+        port = self._reserve_port() if "web" in names else None
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         self._check_system()
         missing_layers = require_lockdown() if "web" in names else ()
@@ -93,15 +94,16 @@ class Command(BaseCommand):
             self._log_start(names, missing_layers)
         if demo is not None or not settings.IS_LOG_JSON:
             self._greet(names, demo, missing_layers)
-        sys.exit(
-            Supervisor(
-                [SERVICES[name] for name in names],
-                directory=settings.BASE_DIR,
-                grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
-                policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
-                on_end=forget,
-            ).run()
-        )
+        status = Supervisor(
+            [SERVICES[name] for name in names],
+            directory=settings.BASE_DIR,
+            grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
+            policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
+            on_end=forget,
+        ).run()
+        if port is not None:
+            port.close()
+        sys.exit(status)
 
     def _check_system(self) -> None:
         """As every command does it, but what is no error goes to the log."""
@@ -131,18 +133,21 @@ class Command(BaseCommand):
                 "Run manage.py collectstatic, or leave STATIC_ROOT unset."
             )
 
-    def _require_free_port(self) -> None:
+    def _reserve_port(self) -> socket.socket:
         """Web workers share their port, and would share it with another server unnoticed.
 
         A server whose parent was killed is about to let go of it.
         """
         deadline = time.monotonic() + PORT_SECONDS
-        while (problem := _cannot_listen()) is not None:
-            if time.monotonic() >= deadline:
-                raise CommandError(
-                    f"Cannot listen on {settings.BIND}:{settings.PORT}: {problem}. "
-                    "Set PORT or BIND to another address."
-                )
+        while True:
+            try:
+                return reserve(settings.BIND, settings.PORT)
+            except OSError as error:
+                if time.monotonic() >= deadline:
+                    raise CommandError(
+                        f"Cannot listen on {settings.BIND}:{settings.PORT}: {error.strerror}. "
+                        "Set PORT or BIND to another address."
+                    ) from None
             time.sleep(0.1)
 
     def _say(self, line: str) -> None:
@@ -179,18 +184,6 @@ class Command(BaseCommand):
         ]
         self.stdout.write("\n".join([*lines, "", "  Ctrl-C stops everything.", ""]))
         self.stdout.flush()
-
-
-def _cannot_listen() -> str | None:
-    """Why not, if so."""
-    try:
-        family, *_, address = socket.getaddrinfo(
-            settings.BIND, settings.PORT, type=socket.SOCK_STREAM
-        )[0]
-        with socket.create_server(address[:2], family=family):
-            return None
-    except OSError as error:
-        return error.strerror
 
 
 def _names(asked_for: Sequence[str]) -> list[str]:

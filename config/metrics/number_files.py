@@ -1,0 +1,90 @@
+"""The files in which prometheus_client keeps a process's numbers, safe on a full disk.
+
+It maps sparse files into memory, and a page that the disk has no room for ends the process with
+SIGBUS at the first number written there: every web worker, and each of its successors. Here the
+room is reserved first. Where there is none, the process keeps its numbers to itself.
+"""
+
+import mmap
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import structlog
+from prometheus_client import mmap_dict, values
+
+logger = structlog.get_logger(__name__)
+
+_INITIAL_BYTES = 64 * 1024
+# What an entry has beside its key: a length, padding, two numbers.
+_ENTRY_BYTES = 4 + 8 + 16
+
+
+class NumberFile(mmap_dict.MmapedDict):
+    _f: Any
+    _m: Any
+    _used: int
+    _capacity: int
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        if not read_mode and not _is_reserved(filename):
+            _warn(filename)
+            memory = _memory(_INITIAL_BYTES)
+            filename = f"/proc/self/fd/{memory}"
+            super().__init__(filename)
+            os.close(memory)
+            return
+        super().__init__(filename, read_mode)
+
+    def _init_value(self, key: str) -> None:
+        """Makes an entry; the file has doubled by then where it has to."""
+        needed = self._used + len(key.encode()) + _ENTRY_BYTES
+        capacity = self._capacity
+        while capacity < needed:
+            capacity *= 2
+        if capacity > self._capacity:
+            self._grow(capacity)
+        super()._init_value(key)
+
+    def _grow(self, capacity: int) -> None:
+        try:
+            os.posix_fallocate(self._f.fileno(), 0, capacity)
+        except OSError:
+            _warn(self._f.name)
+            memory = _memory(capacity)
+            os.pwrite(memory, self._m[: self._used], 0)
+            self._f.close()
+            self._f = os.fdopen(memory, "r+b")
+        self._m = mmap.mmap(self._f.fileno(), capacity)
+        self._capacity = capacity
+
+
+def _is_reserved(filename: str) -> bool:
+    """Whether the file is there, and all of it on the disk."""
+    try:
+        with open(filename, "a+b") as file:
+            size = max(os.fstat(file.fileno()).st_size, _INITIAL_BYTES)
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError:
+        # An empty one could not be read by whoever adds up the numbers of all.
+        with suppress(OSError):
+            if not Path(filename).stat().st_size:
+                Path(filename).unlink()
+        return False
+    return True
+
+
+def _memory(size: int) -> int:
+    descriptor = os.memfd_create("moonhook-metrics")
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def _warn(filename: str) -> None:
+    logger.warning("No room for the numbers of this process: /metrics lacks them", file=filename)
+
+
+def install() -> None:
+    """Makes prometheus_client use these files."""
+    values.MmapedDict = NumberFile  # type: ignore[attr-defined]
