@@ -19,7 +19,6 @@ from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError
 from scripts_engine.sandbox.reply_headers import checked_headers
 
-
 # RFC 9110. The prelude drops the body of a reply with one of them.
 STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
 

@@ -366,9 +366,10 @@ def test_chunks_count_however_they_arrive() -> None:
     protocol.send(h11.Request(method="GET", target="/", headers=[("Host", "localhost")]))
     protocol.send(h11.EndOfMessage())
 
+    reader = ResponseReader(ours, protocol, time.monotonic() + 60)
+    sending.start()
     with ours, theirs, pytest.raises(HostCallError, match="more than 8,192 chunks"):
-        sending.start()
-        ResponseReader(ours, protocol, time.monotonic() + 60).response()
+        reader.response()
     sending.join()
 
 
