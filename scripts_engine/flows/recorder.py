@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import AnyStr
 
 from config.http.redaction import REDACTED
@@ -28,14 +28,16 @@ class Recorder:
     def bytes(self, content: bytes, max_bytes: int) -> bytes:
         return _without(content, self._hidden, REDACTED.encode())[:max_bytes]
 
-    def text(self, text: str, max_chars: int) -> str:
-        return storable(_without(text, self._hidden_texts, REDACTED))[:max_chars]
+    def text(self, text: str, max_chars: int, *, is_cut: bool = False) -> str:
+        """``is_cut``: a limit may have cut it before, and a secret with it."""
+        rest = _cut_stretches(text, self._hidden_texts) if is_cut else ()
+        return storable(_without(text, self._hidden_texts, REDACTED, rest))[:max_chars]
 
-    def texts(self, texts: Iterable[str], max_chars: int) -> Iterator[str]:
+    def texts(self, texts: Iterable[str], max_chars: int, *, is_cut: bool = False) -> Iterator[str]:
         """Each of them; together they are no longer than that."""
         left = max_chars
         for each in texts:
-            kept = self.text(each, left)
+            kept = self.text(each, left, is_cut=is_cut)
             left -= len(kept)
             yield kept
 
@@ -64,15 +66,20 @@ def _in_json(secret: bytes) -> bytes:
     return json.dumps(secret.decode("utf-8", "replace"), ensure_ascii=False)[1:-1].encode()
 
 
-def _without(content: AnyStr, hidden: Sequence[AnyStr], redacted: AnyStr) -> AnyStr:
-    """The content with a mark for each stretch of it that the hidden ones cover.
+def _without(
+    content: AnyStr,
+    hidden: Sequence[AnyStr],
+    redacted: AnyStr,
+    others: Iterable[tuple[int, int]] = (),
+) -> AnyStr:
+    """The content with a mark for each stretch of it that the hidden ones or others cover.
 
     Takes time in proportion to the content for each of them, whatever they are.
     """
     found = (stretch for each in hidden for stretch in _stretches(content, each))
     if not hidden:
         return content
-    covered = sorted(islice(found, MAX_STRETCHES + 1))
+    covered = sorted(islice(chain(found, others), MAX_STRETCHES + 1))
     if not covered:
         return content
     if len(covered) > MAX_STRETCHES:
@@ -86,6 +93,31 @@ def _without(content: AnyStr, hidden: Sequence[AnyStr], redacted: AnyStr) -> Any
         position = max(position, end)
     pieces.append(content[position:])
     return content[:0].join(pieces)
+
+
+def _cut_stretches(text: str, hidden: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The ends of the text with which hidden ones begin."""
+    # What is left of a character that was cut.
+    whole = text.rstrip("\ufffd")
+    for each in hidden:
+        length = _overlap(whole, each)
+        if length >= SHORTEST_HIDDEN:
+            yield len(whole) - length, len(text)
+
+
+def _overlap(text: str, hidden: str) -> int:
+    """How many characters of the text's end are the beginning of the hidden one."""
+    end = text[-len(hidden) :]
+    start = end.find(hidden[:SHORTEST_HIDDEN])
+    if start < 0:
+        return 0
+    borders = _borders(hidden[: len(end)])
+    length = 0
+    for character in end[start:]:
+        while length and (length == len(borders) or character != hidden[length]):
+            length = borders[length - 1]
+        length += character == hidden[length]
+    return length
 
 
 def _stretches(content: AnyStr, hidden: AnyStr) -> Iterator[tuple[int, int]]:
@@ -121,6 +153,11 @@ def _repeated(content: AnyStr, position: int, period: int) -> int:
 
 def _period(hidden: AnyStr) -> int:
     """The least shift at which it overlaps itself; its length when it does not."""
+    return len(hidden) - _borders(hidden)[-1]
+
+
+def _borders(hidden: AnyStr) -> list[int]:
+    """Of each beginning: the length of the longest shorter one with which it ends."""
     borders = [0] * len(hidden)
     border = 0
     for position in range(1, len(hidden)):
@@ -129,4 +166,4 @@ def _period(hidden: AnyStr) -> int:
         if hidden[position] == hidden[border]:
             border += 1
         borders[position] = border
-    return len(hidden) - border
+    return borders

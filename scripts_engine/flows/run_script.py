@@ -122,7 +122,10 @@ def _row(
 ) -> Row:
     """The Run's columns."""
     reply, error, author = outcome.reply, outcome.error, subject.started_by
-    log_texts = recorder.texts([line.text for line in outcome.logs], MAX_TEXT_BYTES)
+    log = [line.text for line in outcome.logs]
+    log_texts = recorder.texts(
+        log, MAX_TEXT_BYTES, is_cut=sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
+    )
     call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     return {
         "id": run_id,
@@ -166,9 +169,24 @@ def _row(
             }
             for call, problem in zip(outcome.host_calls, call_errors, strict=True)
         ],
-        "error_message": "" if error is None else recorder.text(error.message, MAX_MESSAGE_BYTES),
+        "error_message": ""
+        if error is None
+        else recorder.text(
+            error.message,
+            MAX_MESSAGE_BYTES,
+            is_cut=_size_bytes(error.message) >= MAX_MESSAGE_BYTES,
+        ),
         "error_line": None if error is None else error.line,
         "error_traceback": ""
         if error is None
-        else recorder.text(error.traceback, MAX_TRACEBACK_BYTES),
+        else recorder.text(
+            error.traceback,
+            MAX_TRACEBACK_BYTES,
+            is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,
+        ),
     }
+
+
+def _size_bytes(text: str) -> int:
+    """At least as many as it was made from: what is not UTF-8 has become longer."""
+    return len(text.encode())
