@@ -123,9 +123,9 @@ def _row(
     """The Run's columns."""
     reply, error, author = outcome.reply, outcome.error, subject.started_by
     log = [line.text for line in outcome.logs]
-    log_texts = recorder.texts(
-        log, MAX_TEXT_BYTES, is_cut=sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
-    )
+    is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
+    # The line that was cut, and the one that says so.
+    log_texts = recorder.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     return {
         "id": run_id,
