@@ -46,6 +46,11 @@ class Recorder:
             left -= len(kept)
             yield kept
 
+    def is_hidden_in(self, value: str) -> bool:
+        """Whether a secret stands in the value of a header."""
+        content = value.encode("latin-1")
+        return any(hidden.content in content for hidden in self._hidden)
+
     def headers(self, headers: Iterable[tuple[str, str]], max_chars: int) -> list[list[str]]:
         """Names and values, together no longer than that; a secret stands there in UTF-8 too."""
         kept: list[list[str]] = []

@@ -144,9 +144,14 @@ def _row(
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
         "request_method": storable(event.method),
-        "request_query": storable(event.query),
+        "request_query": recorder.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
         "request_headers": [
-            [storable(name), REDACTED if name.lower() in _REDACTED_HEADERS else storable(value)]
+            [
+                storable(name),
+                REDACTED
+                if name.lower() in _REDACTED_HEADERS or recorder.is_hidden_in(value)
+                else storable(value),
+            ]
             for name, value in event.headers
         ],
         "request_body": event.body,
