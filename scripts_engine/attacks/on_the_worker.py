@@ -93,7 +93,7 @@ def _said(sent: bytes) -> Callable[[], str]:
 
 
 def _done(*answer: object) -> bytes:
-    return encode([Tag.DONE, 0.001, *answer])
+    return encode([Tag.DONE, 0.0, *answer])
 
 
 def _call(name: bytes, packed_arguments: bytes) -> bytes:
@@ -184,6 +184,16 @@ _ATTACKS = [
     _attack("child_calls_an_endless_name", REFUSED, _said(_call(b"x" * 4 * _MANY, pack([b"key"])))),
     _attack("child_calls_an_unknown_name", REFUSED, _said(_call(b"os.execute", pack([b"id"])))),
     _attack("child_cpu_time_is_no_number", REFUSED, _said(encode([Tag.DONE, float("nan")]))),
+    _attack(
+        "child_answers_twice",
+        REFUSED,
+        _said(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
+    ),
+    _attack(
+        "child_cpu_time_is_made_up",
+        REFUSED,
+        _said(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
+    ),
     _attack("child_cpu_time_is_negative", REFUSED, _said(encode([Tag.DONE, -1.0]))),
     _attack("child_error_has_endless_texts", BOUNDED, _endless_texts),
     _attack("child_error_has_no_line_of_the_source", REFUSED, _line_that_is_none),
@@ -195,6 +205,11 @@ _ATTACKS = [
     _attack("child_is_ready_again", REFUSED, _said(encode([Tag.READY]))),
     _attack("child_is_ready_at_length", REFUSED, _said(encode([Tag.READY, b"x" * 8 * _MANY]))),
     _attack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
+    _attack(
+        "child_reply_has_a_body_against_its_status",
+        REFUSED,
+        _said(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
+    ),
     _attack(
         "child_reply_has_true_for_a_status",
         REFUSED,

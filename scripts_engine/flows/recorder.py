@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import AnyStr
+from functools import cached_property
+from itertools import chain, islice
+from typing import AnyStr, Generic
 
 from config.http.redaction import REDACTED
 
@@ -22,22 +23,33 @@ class Recorder:
 
     def __init__(self, hidden: Iterable[bytes] = ()) -> None:
         forms = {form for secret in hidden for form in (secret, _in_json(secret))}
-        self._hidden = [form for form in forms if len(form) >= SHORTEST_HIDDEN]
-        self._hidden_texts = [form.decode("utf-8", "replace") for form in self._hidden]
+        long_enough = [form for form in forms if len(form) >= SHORTEST_HIDDEN]
+        self._hidden = [_Hidden(form) for form in long_enough]
+        self._hidden_texts = [_Hidden(form.decode("utf-8", "replace")) for form in long_enough]
 
     def bytes(self, content: bytes, max_bytes: int) -> bytes:
         return _without(content, self._hidden, REDACTED.encode())[:max_bytes]
 
-    def text(self, text: str, max_chars: int) -> str:
-        return storable(_without(text, self._hidden_texts, REDACTED))[:max_chars]
+    def text(self, text: str, max_chars: int, *, is_cut: bool = False) -> str:
+        """``is_cut``: a limit may have cut it before, and a secret with it."""
+        rest = _cut_stretches(text, self._hidden_texts) if is_cut else ()
+        return storable(_without(text, self._hidden_texts, REDACTED, rest))[:max_chars]
 
-    def texts(self, texts: Iterable[str], max_chars: int) -> Iterator[str]:
-        """Each of them; together they are no longer than that."""
+    def texts(self, texts: Sequence[str], max_chars: int, *, cut: int = 0) -> Iterator[str]:
+        """Each of them; together they are no longer than that.
+
+        ``cut``: so many of the last ones a limit may have cut before.
+        """
         left = max_chars
-        for each in texts:
-            kept = self.text(each, left)
+        for number, each in enumerate(texts):
+            kept = self.text(each, left, is_cut=number >= len(texts) - cut)
             left -= len(kept)
             yield kept
+
+    def is_hidden_in(self, value: str) -> bool:
+        """Whether a secret stands in the value of a header."""
+        content = value.encode("latin-1")
+        return any(hidden.content in content for hidden in self._hidden)
 
     def headers(self, headers: Iterable[tuple[str, str]], max_chars: int) -> list[list[str]]:
         """Names and values, together no longer than that; a secret stands there in UTF-8 too."""
@@ -59,20 +71,51 @@ def storable(text: str) -> str:
     return text.replace("\0", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
 
 
+class _Hidden(Generic[AnyStr]):
+    """What is looked for, and what is worked out about it once it was found."""
+
+    def __init__(self, content: AnyStr) -> None:
+        self.content: AnyStr = content
+
+    @cached_property
+    def borders(self) -> list[int]:
+        """Of each beginning: the length of the longest shorter one with which it ends."""
+        content = self.content
+        borders = [0] * len(content)
+        border = 0
+        for position in range(1, len(content)):
+            while border and content[position] != content[border]:
+                border = borders[border - 1]
+            if content[position] == content[border]:
+                border += 1
+            borders[position] = border
+        return borders
+
+    @property
+    def period(self) -> int:
+        """The least shift at which it overlaps itself; its length when it does not."""
+        return len(self.content) - self.borders[-1]
+
+
 def _in_json(secret: bytes) -> bytes:
     """The secret as it stands inside a JSON string."""
     return json.dumps(secret.decode("utf-8", "replace"), ensure_ascii=False)[1:-1].encode()
 
 
-def _without(content: AnyStr, hidden: Sequence[AnyStr], redacted: AnyStr) -> AnyStr:
-    """The content with a mark for each stretch of it that the hidden ones cover.
+def _without(
+    content: AnyStr,
+    hidden: Sequence[_Hidden[AnyStr]],
+    redacted: AnyStr,
+    others: Iterable[tuple[int, int]] = (),
+) -> AnyStr:
+    """The content with a mark for each stretch of it that the hidden ones or others cover.
 
     Takes time in proportion to the content for each of them, whatever they are.
     """
     found = (stretch for each in hidden for stretch in _stretches(content, each))
     if not hidden:
         return content
-    covered = sorted(islice(found, MAX_STRETCHES + 1))
+    covered = sorted(islice(chain(found, others), MAX_STRETCHES + 1))
     if not covered:
         return content
     if len(covered) > MAX_STRETCHES:
@@ -88,17 +131,42 @@ def _without(content: AnyStr, hidden: Sequence[AnyStr], redacted: AnyStr) -> Any
     return content[:0].join(pieces)
 
 
-def _stretches(content: AnyStr, hidden: AnyStr) -> Iterator[tuple[int, int]]:
+def _cut_stretches(text: str, hidden: Iterable[_Hidden[str]]) -> Iterator[tuple[int, int]]:
+    """The ends of the text with which hidden ones begin."""
+    # What is left of a character that was cut.
+    whole = text.rstrip("\ufffd")
+    for each in hidden:
+        length = _overlap(whole, each)
+        if length >= SHORTEST_HIDDEN:
+            yield len(whole) - length, len(text)
+
+
+def _overlap(text: str, hidden: _Hidden[str]) -> int:
+    """How many characters of the text's end are the beginning of the hidden one."""
+    content = hidden.content
+    end = text[-len(content) :]
+    start = end.find(content[:SHORTEST_HIDDEN])
+    if start < 0:
+        return 0
+    length = 0
+    for character in end[start:]:
+        while length and (length == len(content) or character != content[length]):
+            length = hidden.borders[length - 1]
+        length += character == content[length]
+    return length
+
+
+def _stretches(content: AnyStr, hidden: _Hidden[AnyStr]) -> Iterator[tuple[int, int]]:
     """Where it occurs, from start to end; a periodic run of occurrences is one stretch."""
-    start = content.find(hidden)
+    start = content.find(hidden.content)
     if start < 0:
         return
-    length, period = len(hidden), _period(hidden)
+    length, period = len(hidden.content), hidden.period
     while start >= 0:
         end = start + length + _repeated(content, start + length, period)
         yield start, end
         # By less than that only occurrences could be shifted that belong to the run.
-        start = content.find(hidden, end - min(length - period, period - 1))
+        start = content.find(hidden.content, end - min(length - period, period - 1))
 
 
 def _repeated(content: AnyStr, position: int, period: int) -> int:
@@ -117,16 +185,3 @@ def _repeated(content: AnyStr, position: int, period: int) -> int:
             stride = period
         else:
             return repeated
-
-
-def _period(hidden: AnyStr) -> int:
-    """The least shift at which it overlaps itself; its length when it does not."""
-    borders = [0] * len(hidden)
-    border = 0
-    for position in range(1, len(hidden)):
-        while border and hidden[position] != hidden[border]:
-            border = borders[border - 1]
-        if hidden[position] == hidden[border]:
-            border += 1
-        borders[position] = border
-    return len(hidden) - border

@@ -122,7 +122,10 @@ def _row(
 ) -> Row:
     """The Run's columns."""
     reply, error, author = outcome.reply, outcome.error, subject.started_by
-    log_texts = recorder.texts([line.text for line in outcome.logs], MAX_TEXT_BYTES)
+    log = [line.text for line in outcome.logs]
+    is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
+    # The line that was cut, and the one that says so.
+    log_texts = recorder.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     return {
         "id": run_id,
@@ -141,9 +144,14 @@ def _row(
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
         "request_method": storable(event.method),
-        "request_query": storable(event.query),
+        "request_query": recorder.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
         "request_headers": [
-            [storable(name), REDACTED if name.lower() in _REDACTED_HEADERS else storable(value)]
+            [
+                storable(name),
+                REDACTED
+                if name.lower() in _REDACTED_HEADERS or recorder.is_hidden_in(value)
+                else storable(value),
+            ]
             for name, value in event.headers
         ],
         "request_body": event.body,
@@ -166,9 +174,24 @@ def _row(
             }
             for call, problem in zip(outcome.host_calls, call_errors, strict=True)
         ],
-        "error_message": "" if error is None else recorder.text(error.message, MAX_MESSAGE_BYTES),
+        "error_message": ""
+        if error is None
+        else recorder.text(
+            error.message,
+            MAX_MESSAGE_BYTES,
+            is_cut=_size_bytes(error.message) >= MAX_MESSAGE_BYTES,
+        ),
         "error_line": None if error is None else error.line,
         "error_traceback": ""
         if error is None
-        else recorder.text(error.traceback, MAX_TRACEBACK_BYTES),
+        else recorder.text(
+            error.traceback,
+            MAX_TRACEBACK_BYTES,
+            is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,
+        ),
     }
+
+
+def _size_bytes(text: str) -> int:
+    """At least as many as it was made from: what is not UTF-8 has become longer."""
+    return len(text.encode())

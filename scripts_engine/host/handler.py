@@ -14,6 +14,16 @@ from scripts_engine.sandbox.host_call import HostCallError
 
 logger = logging.getLogger(__name__)
 
+# How many the prelude sends.
+_ARGUMENTS = {
+    "http.request": 1,
+    "store.get": 1,
+    "store.set": 3,
+    "store.delete": 1,
+    "store.increment": 2,
+    "secrets.get": 1,
+}
+
 
 class RunHost:
     """Answers for one organisation, during one run. See ``sandbox.host_call.HostHandler``."""
@@ -47,6 +57,8 @@ class RunHost:
         function = self._functions.get(name)
         if function is None:
             raise HostCallError(f"there is no {name[:40]}")
+        if len(args) != _ARGUMENTS[name]:
+            raise HostCallError(f"{name}: wrong arguments")
         try:
             return function(*args, deadline=deadline)
         except HostCallError:

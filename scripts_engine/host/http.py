@@ -31,6 +31,8 @@ MAX_REDIRECTS = 5
 MAX_URL_BYTES = 8 * KIB
 # As long as a name in the DNS may be.
 MAX_HOST_BYTES = 253
+# Whole or not at all: a secret that was cut could not be told from other text.
+MAX_SHOWN_NAME_BYTES = 100
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -160,7 +162,8 @@ def _checked_headers(headers: Any) -> dict[str, str]:
         if name.lower() in _OWN_HEADERS:
             raise HostCallError(f"http: a script may not set the header {name}")
         if name.lower() in given:
-            raise HostCallError(f"http: the header {name} is given twice")
+            shown = f"the header {name}" if len(name) <= MAX_SHOWN_NAME_BYTES else "a header"
+            raise HostCallError(f"http: {shown} is given twice")
         given.add(name.lower())
         checked[name] = value
     return {n: v for n, v in _DEFAULT_HEADERS.items() if n.lower() not in given} | checked

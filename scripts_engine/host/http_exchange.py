@@ -4,11 +4,13 @@ h11 reads and writes the protocol, and this module the socket: every wait ends a
 what a server sends costs at most what the limits say.
 """
 
+import re
 import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -29,6 +31,10 @@ MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
 # A head or a line of which no end has come yet.
 MAX_UNREAD_BYTES = MAX_HEADER_BYTES + 4 * KIB
 READ_BYTES = 16 * KIB
+_HEAD_END = re.compile(rb"\n\r?\n")
+# In a row, in what frames a message: the time of h11's patterns grows with their square.
+MAX_BLANKS = 256
+_TOO_MANY_BLANKS = re.compile(rb"[ \t\r\n]{%d}" % (MAX_BLANKS + 1))
 
 # What h11 would have a server answer to a client that went over its limit.
 _TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
@@ -74,7 +80,7 @@ def exchange(
             # A server may answer and hang up before it has read everything.
             with suppress(BrokenPipeError):
                 _send(connection, rest, ends_at)
-            return _Reader(connection, protocol, ends_at).response()
+            return ResponseReader(connection, protocol, ends_at).response()
         except TimeoutError:
             raise
         except (OSError, h11.RemoteProtocolError) as error:
@@ -144,13 +150,23 @@ def _send(connection: socket.socket, data: bytes, ends_at: float) -> None:
         rest = rest[connection.send(rest) :]
 
 
-class _Reader:
+class _Next(Enum):
+    """What the bytes are that h11 has not read yet."""
+
+    HEAD = auto()
+    """Of a response, or its trailer."""
+    CHUNK_SIZE = auto()
+    CONTENT = auto()
+
+
+class ResponseReader:
     """Reads one response. All its heads and its trailer share the header limits."""
 
     def __init__(self, connection: socket.socket, protocol: h11.Connection, ends_at: float) -> None:
         self._connection = connection
         self._protocol = protocol
         self._ends_at = ends_at
+        self._next = _Next.HEAD
         self._received_bytes = 0
         self._header_count = 0
         self._header_bytes = 0
@@ -159,8 +175,12 @@ class _Reader:
         head = self._head()
         body = bytearray()
         chunks = 0
+        is_chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
+        self._next = _Next.CHUNK_SIZE if is_chunked else _Next.CONTENT
         while not isinstance(event := self._next_event(), h11.EndOfMessage):
-            chunks += event.chunk_start
+            if event.chunk_end:
+                chunks += 1
+                self._next = _Next.CHUNK_SIZE
             body += event.data
             if len(body) > MAX_RESPONSE_BYTES:
                 raise _too_large()
@@ -181,7 +201,7 @@ class _Reader:
 
     def _next_event(self) -> Any:
         """The next event of a message that goes on."""
-        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+        while (event := self._read_received()) is h11.NEED_DATA:
             self._connection.settimeout(remaining(self._ends_at))
             data = self._connection.recv(READ_BYTES)
             self._received_bytes += len(data)
@@ -190,6 +210,29 @@ class _Reader:
             self._protocol.receive_data(data)
         remaining(self._ends_at)
         return event
+
+    def _read_received(self) -> Any:
+        if self._next is not _Next.CONTENT:
+            self._check_blanks()
+        return self._protocol.next_event()
+
+    def _check_blanks(self) -> None:
+        """Of what h11 is about to read, and no further: content may have any."""
+        received, _ = self._protocol.trailing_data
+        framing = received
+        if self._next is _Next.CHUNK_SIZE:
+            # Before it stands the end of the line of the chunk before.
+            framing = received[: received.find(b"\n", 2) + 1 or len(received)]
+            if framing.endswith(b"\n"):
+                is_last = not framing.partition(b";")[0].strip(b"0 \t\r\n")
+                self._next = _Next.HEAD if is_last else _Next.CONTENT
+        if self._next is _Next.HEAD:
+            end = _HEAD_END.search(received)
+            framing = received[: end.end()] if end else received
+        if _TOO_MANY_BLANKS.search(framing):
+            raise HostCallError(
+                f"http: the answer has more than {MAX_BLANKS} blanks in a row in its headers"
+            )
 
     def _count(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         fields = list(headers)

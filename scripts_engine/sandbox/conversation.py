@@ -58,8 +58,13 @@ class Conversation:
             self._child.send(self._answer_call(frame), self._deadline)
 
     def _answer_of(self, done: Done) -> list[Any]:
-        if done.cpu_seconds < self._child.cpu_seconds:
+        # The next run's CPU limit is counted from what the process says.
+        most = self._child.most_cpu_seconds()
+        if not self._child.cpu_seconds <= done.cpu_seconds <= most:
             raise ProtocolError("an answer with an impossible CPU time")
+        if self._child.has_more_to_say():
+            # It would pass for the answer to the next run.
+            raise ProtocolError("something behind the answer")
         self.cpu_seconds = done.cpu_seconds - self._child.cpu_seconds
         self._child.cpu_seconds = done.cpu_seconds
         return done.answer

@@ -19,6 +19,9 @@ from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError
 from scripts_engine.sandbox.reply_headers import checked_headers
 
+# RFC 9110. The prelude drops the body of a reply with one of them.
+STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
+
 
 class Ending(NamedTuple):
     kind: OutcomeKind
@@ -118,4 +121,7 @@ def _reply(values: Sequence[Any], limits: Limits) -> Reply:
         raise ProtocolError("a reply with an impossible status")
     if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
         raise ProtocolError("a reply with an impossible body")
+    if body and status in STATUSES_WITHOUT_BODY:
+        # On a connection that is used again it would pass for the next reply.
+        raise ProtocolError("a reply with a body that its status forbids")
     return Reply(status, checked_headers(flat), body)

@@ -119,6 +119,11 @@ class FrameReader(Generic[Frame]):
         self._filled += count
         return count
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether something has come that is not a whole message yet, or not given out."""
+        return self._filled > 0
+
     def next_frame(self) -> Frame | None:
         """The next whole message, or None until more bytes are there. Raises ProtocolError."""
         if self._filled < HEADER.size:

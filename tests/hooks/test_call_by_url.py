@@ -14,6 +14,7 @@ from scripts_engine.flows.delete_hook import delete_hook
 from scripts_engine.flows.delete_script import delete_script
 from scripts_engine.flows.issue_hook import IssuedHook
 from scripts_engine.flows.rotate_call_token import rotate_call_token
+from scripts_engine.flows.set_secret import set_secret
 from scripts_engine.flows.update_hook import update_hook
 from scripts_engine.models import Hook, Run, RunStatus, Script, StoredValue, Trigger
 from tests.factories import make_hook, make_script
@@ -450,3 +451,21 @@ def test_the_call_token_is_not_in_the_run(echo: IssuedHook) -> None:
 
     assert echo.call_token not in str(Run.objects.values().get())
     assert echo.call_token not in str(Hook.objects.values().get())
+
+
+def test_a_secret_that_the_caller_proved_is_not_kept_with_the_request(acme: Organisation) -> None:
+    set_secret(acme, name="SHOP_TOKEN", value="sh0p-geheim")
+    source = """local token = secrets.get("SHOP_TOKEN")
+        return params.header("X-Shop-Token") == token and params.query("t") == token"""
+    hook = make_hook(make_script(acme, source))
+    headers = {"X-Shop-Token": "sh0p-geheim", "X-Other": "v1=sh0p-geheim", "X-Shop": "tea"}
+
+    reply = Client().post(path_of(hook) + "?t=sh0p-geheim&n=1", headers=headers)
+
+    assert reply.content == b"true"
+    run = Run.objects.get()
+    assert "sh0p-geheim" not in f"{run.request_headers}{run.request_query}"
+    assert run.request_query == "t=[redacted]&n=1"
+    assert ["X-Shop-Token", "[redacted]"] in run.request_headers
+    assert ["X-Other", "[redacted]"] in run.request_headers
+    assert ["X-Shop", "tea"] in run.request_headers

@@ -37,6 +37,43 @@ def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) ->
     assert recorder.bytes(shown.encode(), 1000) == kept.encode()
 
 
+@pytest.mark.parametrize(
+    ("secrets", "shown", "kept"),
+    [
+        (["abcdefgh"], "<abcdefg", "<[redacted]"),
+        (["abcdefgh"], "<abcd", "<[redacted]"),
+        (["abcdefgh"], "<abc", "<abc"),
+        (["abcdefgh"], "<abcdefg>", "<abcdefg>"),
+        (["abcdefgh"], "abcdefgabcde", "abcdefg[redacted]"),
+        (["abcdefgh"], "abcdefghabcde", "[redacted]"),
+        (["aaaaaab"], "<aaaaaaaa", "<aa[redacted]"),
+        (["abcdabcdx", "cdabcd"], "<abcdabcd", "<[redacted]"),
+        (["first-and", "-and-second"], "<first-and", "<[redacted]"),
+        (["geheim-é!"], "<geheim-\ufffd", "<[redacted]"),
+        (['line "one"'], '<line \\"on', "<[redacted]"),
+        (["abcdefgh"], "\ufffd", "\ufffd"),
+    ],
+)
+def test_the_beginning_of_a_secret_that_a_limit_cut_does_not_stay(
+    secrets: list[str], shown: str, kept: str
+) -> None:
+    recorder = Recorder(secret.encode() for secret in secrets)
+
+    assert recorder.text(shown, 1000, is_cut=True) == kept
+
+
+@given(st.text("ab", max_size=40), st.text("ab", min_size=4, max_size=12))
+def test_the_longest_beginning_at_the_end_is_hidden(shown: str, secret: str) -> None:
+    lengths = range(4, len(secret) + 1)
+    longest = max((each for each in lengths if shown.endswith(secret[:each])), default=0)
+    # A secret that stands nowhere but there.
+    ended = f"{shown}c"[: len(shown) + (longest == 0)]
+
+    kept = Recorder([f"{secret}c".encode()]).text(ended, 1000, is_cut=True)
+
+    assert kept == ended[: len(ended) - longest] + "[redacted]" * (longest > 0)
+
+
 def covered(shown: str, secrets: list[str]) -> list[bool]:
     """Which characters belong to an occurrence, found one by one."""
     return [
@@ -109,7 +146,9 @@ def test_hostile_secrets_take_time_in_proportion_to_the_text(
     """A second at the most where the square of the text would be hours."""
     started = time.process_time()
 
-    Recorder(secrets).bytes(shown, MIB)
+    recorder = Recorder(secrets)
+    recorder.bytes(shown, MIB)
+    recorder.text(shown.decode(), MIB, is_cut=True)
 
     assert time.process_time() - started < 30
 

@@ -2,13 +2,17 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from ipaddress import ip_network
 
+import h11
 import pytest
 from django.test import override_settings
 
 from accounts.models import Organisation
+from scripts_engine.host.http_exchange import ResponseReader
+from scripts_engine.sandbox.host_call import HostCallError
 from tests.factories import reply_of, run_lua
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -301,7 +305,7 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
         b"HTTP/1.1 200 " + b"x" * 40_000 + b"\r\n\r\n",
         b"H" * 40_000,
         OK + b"X" * 40_000 + b": a\r\n\r\n",
-        OK + b"X: " + b" " * 40_000,
+        OK + b"X: " + b"x " * 20_000,
         CHUNKED + b"1;" + b"x" * 40_000,
         CHUNKED + b"0" * 40_000,
     ],
@@ -310,6 +314,63 @@ def test_a_line_that_is_too_long_is_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
     assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        OK + b"X:" + b" " * 20_000 + b"\0\r\n\r\n",
+        OK + b"X:" + b"\t " * 129 + b"a\r\n" + EMPTY,
+        OK + b"X: a" + b"\n " * 8_000 + b"\0\r\n\r\n",
+        OK + b"X: a" + b"\r\n\t" * 5_000 + b"\0\r\n\r\n",
+        b"HTTP/1.1 103 Early\r\nX:" + b" " * 20_000 + b"\0\r\n\r\n",
+        CHUNKED + b"5;" + b" " * 20_000 + b"\nx\r\nhello\r\n" + LAST_CHUNK,
+        CHUNKED + b"5\r\nhello\r\n5;" + b" " * 20_000 + b"\nx\r\nhello\r\n" + LAST_CHUNK,
+        CHUNKED + b"0;" + b" " * 20_000 + b"\nx\r\n\r\n",
+        CHUNKED + b"0\r\nX:" + b" " * 20_000 + b"\0\r\n\r\n",
+        CHUNKED + b"5\r\nhello\r\n000 ;a=b\r\nX:" + b" " * 20_000 + b"\0\r\n\r\n",
+    ],
+)
+def test_blanks_without_end_in_what_frames_an_answer_are_an_error(
+    acme: Organisation, server: RawServer, sent: bytes
+) -> None:
+    problem = "the answer has more than 256 blanks in a row in its headers"
+
+    assert answer(acme, server, sent) == f"error: http: {problem}"
+
+
+BLANKS = b" " * 500 + b"\r\n" * 500
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        OK + b"X:" + b" " * 254 + b"a\r\nContent-Length: 1500\r\n\r\n" + BLANKS,
+        OK + b"\r\n" + BLANKS,
+        CHUNKED + b"5dc\r\n" + BLANKS + b"\r\n" + LAST_CHUNK,
+        CHUNKED + b"1f4\r\n" + BLANKS[:500] + b"\r\n3e8\r\n" + BLANKS[500:] + b"\r\n0;a\r\n\r\n",
+    ],
+)
+def test_the_content_of_an_answer_may_be_blank(
+    acme: Organisation, server: RawServer, sent: bytes
+) -> None:
+    assert answer(acme, server, sent) == f"200 {BLANKS.decode()}"
+
+
+def test_chunks_count_however_they_arrive() -> None:
+    """Their sizes and their content in packets of their own."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    packets = [CHUNKED, *[b"1\r\n", b" \r\n"] * 8_193]
+    sending = threading.Thread(target=lambda: [theirs.send(packet) for packet in packets])
+    protocol = h11.Connection(h11.CLIENT)
+    protocol.send(h11.Request(method="GET", target="/", headers=[("Host", "localhost")]))
+    protocol.send(h11.EndOfMessage())
+
+    reader = ResponseReader(ours, protocol, time.monotonic() + 60)
+    sending.start()
+    with ours, theirs, pytest.raises(HostCallError, match="more than 8,192 chunks"):
+        reader.response()
+    sending.join()
 
 
 def test_chunks_that_are_mostly_extensions_are_an_error(

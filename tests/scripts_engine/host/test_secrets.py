@@ -53,6 +53,39 @@ def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) 
     assert kept.count("[redacted]") >= 4
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        'error(("x"):rep(4096 - 20) .. s, 0)',
+        'error(setmetatable({}, {__tostring = function() return ("x"):rep(4076) .. s end}))',
+        'print(("x"):rep(64 * 1024 - 20) .. s)',
+        'print(("x"):rep(64 * 1024 - 1020)) log.info(("x"):rep(1000) .. s)',
+    ],
+)
+def test_a_secret_that_a_limit_cuts_is_hidden_from_its_beginning(
+    acme: Organisation, source: str
+) -> None:
+    secret = "sk_live_" + "0123456789" * 8
+    set_secret(acme, name="SHOP_KEY", value=secret)
+    run = run_lua(acme, f'local s = secrets.get("SHOP_KEY") {source}')
+
+    kept = f"{run.logs}{run.error_message}{run.host_calls}"
+    assert "sk_live" not in kept
+    assert "x" * 900 in kept
+
+
+def test_the_error_of_a_call_holds_no_part_of_a_secret(acme: Organisation) -> None:
+    set_secret(acme, name="SHOP_KEY", value="sk_live_" + "0123456789" * 8)
+    run = run_lua(
+        acme,
+        """local name = ("x"):rep(936) .. secrets.get("SHOP_KEY")
+        http.get("http://127.0.0.1/", {[name] = "", [name:upper()] = ""})""",
+    )
+
+    assert run.error_message == "echo:2: http: a header is given twice"
+    assert "sk_" not in f"{run.host_calls}{run.error_traceback}".lower()
+
+
 def test_a_secret_that_hides_others_cannot_make_a_record_of_megabytes(acme: Organisation) -> None:
     set_secret(acme, name="KEY", value="shown-secret")
     for length in range(4, 11):

@@ -235,3 +235,12 @@ def test_a_fault_of_the_host_ends_the_run_and_is_not_hidden(new_pool):
         run_in(pool, "pcall(store.get, 'k')", host=broken)
     assert (pool.stats().busy, pool.stats().children) == (0, 0)
     assert run_in(pool, "return 'next'").reply.body == b"next"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", sorted(HOST_CALLS.values()))
+@pytest.mark.parametrize("count", [0, 4])
+def test_a_wrong_number_of_arguments_is_an_error_and_no_fault_in_the_log(name, count, caplog):
+    with pytest.raises(HostCallError, match="wrong arguments"):
+        RunHost(uuid.uuid4())(name, [b"a"] * count, deadline=time.monotonic() + 1)
+    assert caplog.records == []
