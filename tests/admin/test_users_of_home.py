@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from accounts.flows.add_member import add_member
 from accounts.flows.remove_member import remove_member
-from accounts.models import AuthEvent, Invitation, Organisation, User
+from accounts.models import AuthEvent, Invitation, Organisation, Role, User
 from tests import factories
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 from tests.admin.test_users import password_page, profile
@@ -238,3 +238,18 @@ def test_bob_lists_invitations_of_his_organisation_only(
 
     assert "charlie@example.org" in listed
     assert "alice@example.com" not in listed
+
+
+def test_a_filter_by_two_organisations_at_once_tells_of_no_other_organisation(
+    as_bob: Client, bob: User, acme: Organisation, globex: Organisation
+) -> None:
+    initech = factories.make_organisation("Initech")
+    bob.memberships.create(organisation=initech, role=Role.ADMINISTRATOR)
+    hank = factories.make_user(initech, "hank@example.net")
+    hank.memberships.create(organisation=globex)
+    chosen = {"memberships__organisation__id__exact": [acme.pk, globex.pk]}
+
+    page = text_of(as_bob.get(list_of(User), chosen))
+
+    assert "hank@example.net" in text_of(as_bob.get(list_of(User)))
+    assert "hank@example.net" not in page
