@@ -17,7 +17,7 @@ def notify_invitation(invitation_id: str) -> None:
     if invitation is None:
         return
     context = {
-        "user": invitation.user,
+        "user_name": name_for_mail(invitation.user.name),
         "organisation_name": name_for_mail(invitation.organisation.name),
         "invitation": invitation,
         "public_url": settings.PUBLIC_URL,
