@@ -182,6 +182,16 @@ def test_no_mail_tells_of_an_invitation_that_has_ended(
     assert mail.outbox == []
 
 
+def test_no_mail_tells_of_an_invitation_of_an_organisation_that_is_inactive_now(
+    invitation: Invitation, acme: Organisation
+) -> None:
+    acme.is_active = False
+    acme.save()
+    work()
+
+    assert mail.outbox == []
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
