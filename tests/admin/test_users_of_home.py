@@ -3,14 +3,17 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from accounts.flows.add_member import add_member
 from accounts.flows.remove_member import remove_member
+from accounts.flows.update_user import update_user
 from accounts.models import AuthEvent, Invitation, Organisation, Role, User
+from scripts_engine.models import Script
 from tests import factories
-from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
+from tests.admin.pages import CONFIRMED, list_of, logged_in, page_of, text_of
 from tests.admin.test_users import password_page, profile
 
 PASSWORD = {"password1": "a long enough one", "password2": "a long enough one"}
@@ -253,3 +256,39 @@ def test_a_filter_by_two_organisations_at_once_tells_of_no_other_organisation(
 
     assert "hank@example.net" in text_of(as_bob.get(list_of(User)))
     assert "hank@example.net" not in page
+
+
+@pytest.fixture
+def renamed_by_dora(dora: User, acme: Organisation, acme_script: Script) -> Script:
+    """Acme's script, renamed in the admin by an administrator of another home."""
+    update_user(acme, dora, role=Role.ADMINISTRATOR)
+    dora.is_staff = True
+    dora.save()
+    values = {"name": "renamed", "timeout_seconds": "10", "is_enabled": "on", "source": "return 1"}
+    logged_in(dora).post(page_of(acme_script), values)
+    assert LogEntry.objects.filter(user=dora).exists()
+    return acme_script
+
+
+def test_a_history_names_an_administrator_of_another_home_by_email_only(
+    as_bob: Client, as_root: Client, renamed_by_dora: Script
+) -> None:
+    page = text_of(as_bob.get(page_of(renamed_by_dora, "history")))
+
+    assert "dora@example.com" in page
+    assert "(Dora)" not in page
+    assert "(Dora)" in text_of(as_root.get(page_of(renamed_by_dora, "history")))
+
+
+def test_a_history_tells_no_address_of_somebody_who_has_left(
+    as_bob: Client, dora: User, acme: Organisation, renamed_by_dora: Script
+) -> None:
+    remove_member(acme, dora)
+    User.objects.filter(pk=dora.pk).update(email="new@example.com")
+
+    page = text_of(as_bob.get(page_of(renamed_by_dora, "history")))
+
+    assert [
+        text for text in ("new@example.com", "dora@example.com", "(Dora)") if text in page
+    ] == []
+    assert "Somebody who is not a member any more" in page
