@@ -8,13 +8,15 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.flows.add_member import add_member
+from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.remove_member import remove_member
 from accounts.flows.update_user import update_user
 from accounts.models import AuthEvent, Invitation, Organisation, Role, User
-from scripts_engine.models import Script
+from scripts_engine.models import Script, ScriptVersion
 from tests import factories
 from tests.admin.pages import CONFIRMED, list_of, logged_in, page_of, text_of
 from tests.admin.test_users import password_page, profile
+from tests.factories import admin_graphql
 
 PASSWORD = {"password1": "a long enough one", "password2": "a long enough one"}
 PASSWORD |= {"usable_password": "true"}
@@ -292,3 +294,21 @@ def test_a_history_tells_no_address_of_somebody_who_has_left(
         text for text in ("new@example.com", "dora@example.com", "(Dora)") if text in page
     ] == []
     assert "Somebody who is not a member any more" in page
+
+
+def test_versions_and_keys_tell_no_address_of_somebody_who_has_left(
+    as_bob: Client, dora: User, acme: Organisation, acme_token: str, renamed_by_dora: Script
+) -> None:
+    api_key = issue_api_key(acme, name="till", created_by=dora).api_key
+    version = renamed_by_dora.versions.latest("number")
+    pages = [page_of(version), page_of(renamed_by_dora), list_of(ScriptVersion), page_of(api_key)]
+    before = ["dora@example.com" in text_of(as_bob.get(page)) for page in pages]
+    remove_member(acme, dora)
+    User.objects.filter(pk=dora.pk).update(email="new@example.com")
+
+    query = "query($id: ID!) { script(id: $id) { version { author } versions { author } } }"
+    script = admin_graphql(query, acme_token, id=str(renamed_by_dora.pk)).data["script"]
+
+    assert before == [True] * 4
+    assert [page for page in pages if "new@example.com" in text_of(as_bob.get(page))] == []
+    assert script == {"version": {"author": None}, "versions": [{"author": None}] * 2}
