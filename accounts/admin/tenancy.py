@@ -138,6 +138,21 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         suffixes = ("", "__exact", "__id__exact", "__isnull")
         return lookup in {f"{field}{suffix}" for field in offered for suffix in suffixes}
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """What the address says; and the organisation, for who has only one."""
+        typed: dict[str, Any] = super().get_changeform_initial_data(request)
+        initial = {name: value for name, value in typed.items() if self._may_stand_for(name, value)}
+        sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
+        if len(sole) == 1:
+            initial.setdefault("organisation", sole[0])
+        return initial
+
+    def _may_stand_for(self, name: str, value: Any) -> bool:
+        """Whether the value may be the id that a relation of that name takes."""
+        field = next((field for field in self.opts.get_fields() if field.name == name), None)
+        is_relation = name == "organisation" or (field is not None and field.is_relation)
+        return not is_relation or parse_uuid(str(value)) is not None
+
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -161,21 +176,6 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
                 user.name = ""
             if user.pk not in is_own and not user.is_superuser:
                 user.email = NOT_A_MEMBER
-
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """What the address says; and the organisation, for who has only one."""
-        typed: dict[str, Any] = super().get_changeform_initial_data(request)
-        initial = {name: value for name, value in typed.items() if self._may_stand_for(name, value)}
-        sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
-        if len(sole) == 1:
-            initial.setdefault("organisation", sole[0])
-        return initial
-
-    def _may_stand_for(self, name: str, value: Any) -> bool:
-        """Whether the value may be the id that a relation of that name takes."""
-        field = next((field for field in self.opts.get_fields() if field.name == name), None)
-        is_relation = name == "organisation" or (field is not None and field.is_relation)
-        return not is_relation or parse_uuid(str(value)) is not None
 
     def render_change_form(
         self,
