@@ -30,7 +30,8 @@ def is_encodable(text: str) -> bool:
 def name_for_mail(name: str) -> str:
     """The name on one line, without markup and without what a mail program makes a link of.
 
-    For a name that a stranger chose: letters, digits and a little punctuation, 80 characters.
+    For a name that the reader did not choose: letters, digits, a little punctuation, at most 80
+    characters.
     """
     letters = "".join(char if _is_plain(char) else " " for char in name)
     # A full stop between letters may begin a domain.

@@ -1,4 +1,6 @@
-"""A login to the admin ends when it is not used, and some hours after it began."""
+"""A login to the admin ends when it is not used, some hours after it began, and for good when its
+user is deactivated.
+"""
 
 import time
 from collections.abc import Callable
@@ -9,13 +11,16 @@ from django.contrib.auth import SESSION_KEY, logout
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
+from accounts.models import User
+
 _BEGAN, _USED = "login_began", "login_used"
 _WRITTEN_EVERY_SECONDS = 60
 
 
 def restart(session: SessionBase) -> None:
     """A new login: both clocks begin anew."""
-    session[_BEGAN] = session[_USED] = int(time.time())
+    now = time.time()
+    session[_BEGAN], session[_USED] = now, int(now)
 
 
 class AdminSessionLimits:
@@ -34,12 +39,23 @@ class AdminSessionLimits:
         began, used = session.get(_BEGAN), session.get(_USED)
         if began is None or used is None:
             restart(session)
+        elif not _is_of_an_active_user(request, began):
+            _end(request, "You were logged out: this login has ended.")
         elif now - used > settings.ADMIN_SESSION_IDLE.total_seconds():
             _end(request, "You were logged out, because nothing was asked for in a while.")
         elif now - began > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
             _end(request, "You were logged out: a login lasts for some hours only.")
         elif now - used >= _WRITTEN_EVERY_SECONDS:
             session[_USED] = now
+
+
+def _is_of_an_active_user(request: HttpRequest, began: float) -> bool:
+    """Whether the user is active, and has been since the login began."""
+    user = request.user
+    if not isinstance(user, User) or not user.is_active:
+        return False
+    ended_at = user.sessions_valid_after
+    return ended_at is None or began > ended_at.timestamp()
 
 
 def _end(request: HttpRequest, why: str) -> None:

@@ -40,7 +40,7 @@ from config.http.origin import origin_of
 
 _EXPIRES_SOON = timedelta(days=30)
 ACTIVE, EXPIRED, REVOKED = "Active", "Expired", "Revoked"
-_HISTORY = ("created_at", "created_by", "last_used_at", "last_used_from", "revoked_at")
+_HISTORY = ("created_at", "shown_creator", "last_used_at", "last_used_from", "revoked_at")
 _LABELS = {ACTIVE: "success", EXPIRED: "warning", REVOKED: "danger"}
 
 _REVOKE = Question(
@@ -152,6 +152,11 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
             return self.has_view_permission(request)
         api_key = self.get_object(request, object_id)
         return api_key is not None and api_key.revoked_at is None
+
+    @display(description="Created by")
+    def shown_creator(self, api_key: ApiKey) -> str:
+        creator = api_key.created_by
+        return "" if creator is None else creator.email_known_to(api_key.organisation_id) or ""
 
     @display(description="State", label=_LABELS)
     def state(self, api_key: ApiKey) -> str:

@@ -24,8 +24,8 @@ class ScopedAutocompleteFilter(AutocompleteSelectFilter):
             return queryset.none() if super().value() else queryset
         if self._other_admin().get_object(request, chosen) is None:
             return queryset.none()
-        rows: QuerySet[Any] = super().queryset(request, queryset)
-        return rows
+        # Of an id given several times only the first was checked, so only that one counts.
+        return queryset.filter(**{self.lookup_kwarg: chosen})
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         for choice in super().choices(changelist):

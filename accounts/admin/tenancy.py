@@ -24,6 +24,9 @@ from accounts.admin.reach import (
     is_superuser,
 )
 from accounts.ids import parse_uuid
+from accounts.models import User
+
+NOT_A_MEMBER = "Somebody who is not a member any more"
 
 
 class _TenantChoices:
@@ -132,6 +135,30 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         field = next((field for field in self.opts.get_fields() if field.name == name), None)
         is_relation = name == "organisation" or (field is not None and field.is_relation)
         return not is_relation or parse_uuid(str(value)) is not None
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Names those who acted as far as the person may know them."""
+        response: HttpResponse = super().history_view(request, object_id, extra_context)
+        entries = getattr(response, "context_data", None) or {}
+        if not is_superuser(request):
+            self._hide_strangers(request, [entry.user for entry in entries.get("action_list", ())])
+        return response
+
+    def _hide_strangers(self, request: HttpRequest, users: list[User]) -> None:
+        """Leaves the name to home, and the e-mail to organisations that have them as a member.
+
+        Superusers', who belong to none, is shown to all whose objects they change.
+        """
+        reached = self.admin_site.get_model_admin(User).get_queryset(request)
+        found = reached.filter(pk__in={user.pk for user in users})
+        is_own = dict(found.values_list("pk", "is_own"))
+        for user in users:
+            if not is_own.get(user.pk):
+                user.name = ""
+            if user.pk not in is_own and not user.is_superuser:
+                user.email = NOT_A_MEMBER
 
     def render_change_form(
         self,

@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from accounts.audit import record
 from accounts.email_address import canonical_email
-from accounts.errors import NotFoundError
+from accounts.errors import ForbiddenError, NotFoundError
 from accounts.flows.change_profile import held
 from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
@@ -19,8 +19,8 @@ def add_member(
     """Gives a member the role; invites any other existing user, who decides about it.
 
     Who is invited already gets the role once they accept; no second mail is sent. Raises
-    ``NotFoundError`` for an address that nobody has and for a superuser's, and
-    ``RateLimitedError``.
+    ``NotFoundError`` for an address that nobody has and for a superuser's, ``ForbiddenError`` for
+    an inactive organisation that would invite, and ``RateLimitedError``.
     """
     address, role = canonical_email(email), role or Role.MEMBER.value
     with transaction.atomic():
@@ -71,6 +71,8 @@ def _invite(
         invitation.email, invitation.role = address, role
         invitation.save(update_fields=["email", "role"])
         return invitation
+    if not organisation.is_active:
+        raise ForbiddenError("An inactive organisation invites nobody.")
     hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
     hit([windows.INVITATIONS_TO_ADDRESS], "invitation-to", user.email)
     earlier.delete()

@@ -8,16 +8,16 @@ from accounts.plain_text import name_for_mail
 
 
 def notify_invitation(invitation_id: str) -> None:
-    """Tells the user by e-mail of an invitation, unless it has ended meanwhile.
+    """Tells the user by e-mail of an invitation, unless it cannot be answered meanwhile.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
     """
-    open_ones = Invitation.objects.open().select_related("user", "organisation")
+    open_ones = Invitation.objects.answerable().select_related("user", "organisation")
     invitation = open_ones.filter(pk=invitation_id, user__is_active=True).first()
     if invitation is None:
         return
     context = {
-        "user": invitation.user,
+        "user_name": name_for_mail(invitation.user.name),
         "organisation_name": name_for_mail(invitation.organisation.name),
         "invitation": invitation,
         "public_url": settings.PUBLIC_URL,

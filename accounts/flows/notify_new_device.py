@@ -4,6 +4,7 @@ from django.template.loader import render_to_string
 
 from accounts.deliveries import delivering
 from accounts.models import DeviceToken
+from accounts.plain_text import name_for_mail
 
 
 def notify_new_device(device_token_id: str, client_address: str) -> None:
@@ -15,7 +16,7 @@ def notify_new_device(device_token_id: str, client_address: str) -> None:
     if device_token is None:
         return
     context = {
-        "user": device_token.user,
+        "user_name": name_for_mail(device_token.user.name),
         "device_token": device_token,
         "client_address": client_address or "unknown",
         "public_url": settings.PUBLIC_URL,

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from accounts.deliveries import delivering
 from accounts.models import ApiKey, User
+from accounts.plain_text import name_for_mail
 
 
 def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
@@ -16,7 +17,12 @@ def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
     administrator = User.objects.filter(pk=administrator_id, is_active=True).first()
     if api_key is None or administrator is None or not _ends_later(api_key):
         return
-    context = {"api_key": api_key, "public_url": settings.PUBLIC_URL}
+    context = {
+        "api_key": api_key,
+        "key_name": name_for_mail(api_key.name),
+        "organisation_name": name_for_mail(api_key.organisation.name),
+        "public_url": settings.PUBLIC_URL,
+    }
     with delivering(
         f"Warning of key {api_key.key} for user {administrator.pk}", give_up_at=api_key.expires_at
     ):

@@ -20,8 +20,12 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return self.open().filter(organisation=organisation)
 
     def answerable(self) -> "InvitationQuerySet":
-        """The open ones, but those of an inactive organisation, which wait until it is active."""
-        return self.open().filter(organisation__is_active=True)
+        """The open ones that the user may answer.
+
+        Those of an inactive organisation wait until it is active. Superusers, who belong to no
+        organisation, answer none that came before they were one.
+        """
+        return self.open().filter(organisation__is_active=True, user__is_superuser=False)
 
 
 class Invitation(models.Model):

@@ -178,5 +178,13 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         """
         return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
 
+    def email_known_to(self, organisation_id: uuid.UUID) -> str | None:
+        """The e-mail, if the organisation has the user as a member; superusers' always.
+
+        Of one who has left it, it does not learn of the address that they have now.
+        """
+        is_known = self.is_superuser or organisation_id in self._organisation_ids()
+        return self.email if is_known else None
+
     def _organisation_ids(self) -> set[uuid.UUID]:
         return {membership.organisation_id for membership in self.memberships.all()}

@@ -5,10 +5,11 @@ from django.core.mail.backends.filebased import EmailBackend as Outbox
 from django.template.loader import render_to_string
 
 from accounts.models import User
+from accounts.plain_text import name_for_mail
 
 
 def send_pin_email(user: User, pin: str, minutes: int) -> None:
-    context = {"user": user, "pin": pin, "minutes": minutes}
+    context = {"user_name": name_for_mail(user.name), "pin": pin, "minutes": minutes}
     send_email(
         user.delivery_email,
         subject=render_to_string("messages/pin_email_subject.txt", context).strip(),

@@ -73,7 +73,9 @@ def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
 
 @panel_of(Script)
 def versions_of_script(request: HttpRequest, script: Script) -> Panel:
-    versions = script.versions.select_related("created_by", "created_with")[:_LATEST]
+    versions = script.versions.select_related("created_by", "created_with").prefetch_related(
+        "created_by__memberships"
+    )[:_LATEST]
     return Panel(
         title="Versions",
         headers=("Version", "Saved", "By", "", ""),
@@ -81,7 +83,7 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
             (
                 link(page_of(version), _number(version, script)),
                 version.created_at,
-                version.created_by or version.created_with or "",
+                version.author or "",
                 button(page_of(version), "Changes", of=f"of version {version.number}"),
                 _restore(version, script),
             )

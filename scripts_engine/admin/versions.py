@@ -2,11 +2,12 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from accounts.admin.confirmation import Question, ask, is_confirmed
-from accounts.admin.decorators import action
+from accounts.admin.decorators import action, display
 from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import page_of
 from accounts.admin.reach import person
@@ -40,12 +41,20 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
     )
     organisation_path = "script__organisation"
     change_form_template = "admin/script_version.html"
-    list_display = ("__str__", "created_at", "created_by", "created_with")
+    list_display = ("__str__", "created_at", "shown_author")
     list_filter = (("script", ScopedAutocompleteFilter),)
     list_select_related = ("script", "created_by", "created_with")
     ordering = ("-id",)
     actions_detail = ("restore",)
     fields = readonly_fields = ("number",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.prefetch_related("created_by__memberships")
+
+    @display(description="By")
+    def shown_author(self, version: ScriptVersion) -> str:
+        return version.author or ""
 
     def get_model_perms(self, request: HttpRequest) -> dict[str, Any]:
         """In no menu."""

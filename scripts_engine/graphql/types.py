@@ -24,7 +24,10 @@ class ScriptVersionType(DjangoObjectType):
 
     id = graphene.ID(required=True, description="The version's id.")
     author = graphene.String(
-        description="The e-mail of the person or the name of the key that saved it."
+        description=(
+            "The e-mail of the person or the name of the key that saved it. Null for a person who "
+            "is not a member any more."
+        )
     )
 
     diff = graphene.String(
@@ -34,12 +37,6 @@ class ScriptVersionType(DjangoObjectType):
     @staticmethod
     def resolve_diff(version: ScriptVersion, info: GraphQLResolveInfo) -> str:
         return diff_from_previous(version)
-
-    @staticmethod
-    def resolve_author(version: ScriptVersion, info: GraphQLResolveInfo) -> str | None:
-        if version.created_by is not None:
-            return version.created_by.email
-        return None if version.created_with is None else version.created_with.name
 
 
 class ScriptType(DjangoObjectType):
@@ -71,11 +68,15 @@ class ScriptType(DjangoObjectType):
 
     @staticmethod
     def resolve_version(script: Script, info: GraphQLResolveInfo) -> ScriptVersion | None:
-        return script.current_version
+        version = script.current_version
+        if version is not None:
+            version.script = script
+        return version
 
     @staticmethod
     def resolve_versions(script: Script, info: GraphQLResolveInfo) -> Any:
-        return script.versions.select_related("created_by", "created_with")[:100]
+        versions = script.versions.select_related("created_by", "created_with")
+        return versions.prefetch_related("created_by__memberships")[:100]
 
 
 class HookType(DjangoObjectType):

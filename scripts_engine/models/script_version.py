@@ -33,3 +33,11 @@ class ScriptVersion(models.Model):
 
     def __str__(self) -> str:
         return f"Version {self.number} of {self.script}"
+
+    @property
+    def author(self) -> str | None:
+        """Who saved it: the e-mail of a person who is still a member, or the name of a key."""
+        if self.created_by is not None:
+            email: str | None = self.created_by.email_known_to(self.script.organisation_id)
+            return email
+        return None if self.created_with is None else self.created_with.name

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.add_member import add_member
+from accounts.flows.change_profile import change_profile
 from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
 from accounts.plain_text import name_for_mail
 from config.upkeep import do_upkeep
@@ -176,6 +177,16 @@ def test_no_mail_tells_of_an_invitation_that_has_ended(
     invitation: Invitation, acme_token: str, charlie: User
 ) -> None:
     admin_graphql(REMOVE, acme_token, id=str(charlie.pk))
+    work()
+
+    assert mail.outbox == []
+
+
+def test_no_mail_tells_of_an_invitation_of_an_organisation_that_is_inactive_now(
+    invitation: Invitation, acme: Organisation
+) -> None:
+    acme.is_active = False
+    acme.save()
     work()
 
     assert mail.outbox == []
@@ -414,6 +425,19 @@ def test_nobody_answers_for_somebody_else(
     assert [answer.code for answer in answers] == ["NOT_FOUND"] * 3
     assert Invitation.objects.filter(pk=invitation.pk).exists()
     assert charlie.memberships.count() == 1
+
+
+def test_a_superuser_accepts_no_invitation_from_before_they_were_one(
+    invitation: Invitation, charlie: User, charlie_token: str
+) -> None:
+    change_profile(charlie, is_superuser=True)
+
+    asked = user_graphql(INVITATIONS, charlie_token)
+    reply = user_graphql(ACCEPT, charlie_token, id=str(invitation.pk))
+
+    assert asked.data == {"invitations": []}
+    assert reply.code == "NOT_FOUND"
+    assert not invitation.organisation.memberships.filter(user=charlie).exists()
 
 
 @pytest.mark.parametrize("answer", [ACCEPT, DECLINE])

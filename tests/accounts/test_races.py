@@ -246,3 +246,18 @@ def test_inviting_at_once_makes_one_invitation(
 
     assert Invitation.objects.count() == 1
     assert DBTaskResult.objects.count() == 1
+
+
+@pytest.mark.parametrize("_try", range(5))
+def test_a_change_of_role_and_name_and_a_removal_at_once_wait_for_each_other(
+    acme: Organisation, charlie: User, globex: Organisation, _try: int
+) -> None:
+    def act(number: int) -> bool:
+        if number % 2:
+            return succeeds(lambda: remove_member(globex, charlie))
+        return succeeds(lambda: update_user(globex, charlie, role="administrator", name="Charles"))
+
+    outcomes = at_once(8, act)
+
+    assert outcomes[1::2].count(True) == 1
+    assert not globex.memberships.filter(user=charlie).exists()

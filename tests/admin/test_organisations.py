@@ -121,6 +121,20 @@ def test_too_many_invitations_are_refused_in_words_and_nothing_is_saved(
     assert acme.name == "Acme"
 
 
+def test_an_inactive_organisation_invites_nobody_and_nothing_is_saved(
+    as_bob: Client, acme: Organisation, charlie: User
+) -> None:
+    Organisation.objects.update(is_active=False)
+    row = {"email": charlie.email, "role": "member"}
+
+    response = as_bob.post(page_of(acme), {"name": "New name", **members(row)}, follow=True)
+
+    assert "Nothing was saved. An inactive organisation invites nobody." in text_of(response)
+    assert Invitation.objects.count() == 0
+    acme.refresh_from_db()
+    assert acme.name == "Acme"
+
+
 def test_an_unknown_member_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
     row = {"email": "nobody@example.com", "role": "member"}
 

@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import User
+from accounts.flows.update_user import update_user
+from accounts.models import Organisation, User
 from tests.admin.pages import list_of, text_of
 
 HOME, LOGIN = reverse("admin:index"), reverse("admin:login")
@@ -79,3 +80,25 @@ def test_the_clocks_of_the_admin_leave_others_alone(as_bob: Client, later: Any) 
 
     later(0)
     assert as_bob.get(HOME).status_code == 200
+
+
+def test_a_login_from_before_a_deactivation_has_ended_for_good(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    before = as_bob.get(HOME).status_code
+    update_user(acme, bob, is_active=False)
+    update_user(acme, bob, is_active=True)
+
+    assert (before, as_bob.get(HOME).status_code) == (200, 302)
+    assert as_bob.get(list_of(User)).status_code == 302
+
+
+def test_a_login_right_after_a_deactivation_lasts(bob: User, acme: Organisation) -> None:
+    bob.set_password("a password of bob")
+    bob.save()
+    update_user(acme, bob, is_active=False)
+    update_user(acme, bob, is_active=True)
+    client = Client()
+    client.post(LOGIN, {"username": bob.email, "password": "a password of bob"})
+
+    assert client.get(HOME).status_code == 200

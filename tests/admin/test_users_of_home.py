@@ -3,15 +3,20 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from accounts.flows.add_member import add_member
+from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.remove_member import remove_member
-from accounts.models import AuthEvent, Invitation, Organisation, User
+from accounts.flows.update_user import update_user
+from accounts.models import AuthEvent, Invitation, Organisation, Role, User
+from scripts_engine.models import Script, ScriptVersion
 from tests import factories
-from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
+from tests.admin.pages import CONFIRMED, list_of, logged_in, page_of, text_of
 from tests.admin.test_users import password_page, profile
+from tests.factories import admin_graphql
 
 PASSWORD = {"password1": "a long enough one", "password2": "a long enough one"}
 PASSWORD |= {"usable_password": "true"}
@@ -238,3 +243,72 @@ def test_bob_lists_invitations_of_his_organisation_only(
 
     assert "charlie@example.org" in listed
     assert "alice@example.com" not in listed
+
+
+def test_a_filter_by_two_organisations_at_once_tells_of_no_other_organisation(
+    as_bob: Client, bob: User, acme: Organisation, globex: Organisation
+) -> None:
+    initech = factories.make_organisation("Initech")
+    bob.memberships.create(organisation=initech, role=Role.ADMINISTRATOR)
+    hank = factories.make_user(initech, "hank@example.net")
+    hank.memberships.create(organisation=globex)
+    chosen = {"memberships__organisation__id__exact": [acme.pk, globex.pk]}
+
+    page = text_of(as_bob.get(list_of(User), chosen))
+
+    assert "hank@example.net" in text_of(as_bob.get(list_of(User)))
+    assert "hank@example.net" not in page
+
+
+@pytest.fixture
+def renamed_by_dora(dora: User, acme: Organisation, acme_script: Script) -> Script:
+    """Acme's script, renamed in the admin by an administrator of another home."""
+    update_user(acme, dora, role=Role.ADMINISTRATOR)
+    dora.is_staff = True
+    dora.save()
+    values = {"name": "renamed", "timeout_seconds": "10", "is_enabled": "on", "source": "return 1"}
+    logged_in(dora).post(page_of(acme_script), values)
+    assert LogEntry.objects.filter(user=dora).exists()
+    return acme_script
+
+
+def test_a_history_names_an_administrator_of_another_home_by_email_only(
+    as_bob: Client, as_root: Client, renamed_by_dora: Script
+) -> None:
+    page = text_of(as_bob.get(page_of(renamed_by_dora, "history")))
+
+    assert "dora@example.com" in page
+    assert "(Dora)" not in page
+    assert "(Dora)" in text_of(as_root.get(page_of(renamed_by_dora, "history")))
+
+
+def test_a_history_tells_no_address_of_somebody_who_has_left(
+    as_bob: Client, dora: User, acme: Organisation, renamed_by_dora: Script
+) -> None:
+    remove_member(acme, dora)
+    User.objects.filter(pk=dora.pk).update(email="new@example.com")
+
+    page = text_of(as_bob.get(page_of(renamed_by_dora, "history")))
+
+    assert [
+        text for text in ("new@example.com", "dora@example.com", "(Dora)") if text in page
+    ] == []
+    assert "Somebody who is not a member any more" in page
+
+
+def test_versions_and_keys_tell_no_address_of_somebody_who_has_left(
+    as_bob: Client, dora: User, acme: Organisation, acme_token: str, renamed_by_dora: Script
+) -> None:
+    api_key = issue_api_key(acme, name="till", created_by=dora).api_key
+    version = renamed_by_dora.versions.latest("number")
+    pages = [page_of(version), page_of(renamed_by_dora), list_of(ScriptVersion), page_of(api_key)]
+    before = ["dora@example.com" in text_of(as_bob.get(page)) for page in pages]
+    remove_member(acme, dora)
+    User.objects.filter(pk=dora.pk).update(email="new@example.com")
+
+    query = "query($id: ID!) { script(id: $id) { version { author } versions { author } } }"
+    script = admin_graphql(query, acme_token, id=str(renamed_by_dora.pk)).data["script"]
+
+    assert before == [True] * 4
+    assert [page for page in pages if "new@example.com" in text_of(as_bob.get(page))] == []
+    assert script == {"version": {"author": None}, "versions": [{"author": None}] * 2}
