@@ -174,7 +174,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         """Whether the organisation is the user's home and nobody else has them as a member.
 
         Only then may home change what the user logs in with: e-mail, phone, password, second
-        factor. PIN codes go there, so whoever changes them owns the account everywhere.
+        factor. PIN codes go there, so changing them means owning the account everywhere.
         """
         return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
 

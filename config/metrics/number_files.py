@@ -67,7 +67,7 @@ def _is_reserved(filename: str) -> bool:
             size = max(os.fstat(file.fileno()).st_size, _INITIAL_BYTES)
             os.posix_fallocate(file.fileno(), 0, size)
     except OSError:
-        # An empty one could not be read by whoever adds up the numbers of all.
+        # The process that adds up the numbers of all could not read an empty one.
         with suppress(OSError):
             if not Path(filename).stat().st_size:
                 Path(filename).unlink()

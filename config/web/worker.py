@@ -231,7 +231,7 @@ class MoonhookWorker(ThreadWorker):
             self._accept_all(key.fileobj)
 
     def _take_leave(self) -> None:
-        """The server stops: whoever has been let in is answered, by one worker or another."""
+        """The server stops: each client that was let in is answered, by one worker or another."""
         for listener in self.sockets:
             self._accept_all(listener)
             listener.close()

@@ -1,4 +1,4 @@
-"""Whoever makes a user or a key chooses its name: a mail shows it as a name and nothing more."""
+"""The maker of a user or a key chooses its name: a mail shows it as a name and nothing more."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The admin's part of the rule who has a say over a user: home, whoever else has them."""
+"""The admin's part of the rule who has a say over a user: home, even when others have them."""
 
 from typing import Any
 
