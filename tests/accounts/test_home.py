@@ -1,4 +1,4 @@
-"""Who has a say over a user: the organisation that made them, even when others have them as a member."""
+"""Who has a say over a user: the organisation that made them, even when others have them too."""
 
 from typing import Any
 
