@@ -1,5 +1,5 @@
 -- expect: succeeded: bounded
--- limits: wall=5
+-- limits: wall=20
 local count = 0
 local ok, problem = pcall(function()
   for i = 1, 1e9 do
