@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The first entry that a module starts with says what of the project it may import.
 MAY_IMPORT = {
     "config.metrics": {"config.metrics"},
-    "config.http": {"config.http"},
+    "config.http": {"config.http", "config.metrics"},
     "config": {"config", "accounts", "sessions_api", "scripts_engine", "hooks"},
     "accounts": {"accounts", "config.http", "config.metrics"},
     "sessions_api": {"sessions_api", "accounts", "config.http", "config.metrics"},

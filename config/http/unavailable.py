@@ -1,4 +1,4 @@
-"""Requests that come while something does not answer that they need: 503, and one line."""
+"""503 for requests that need something that does not answer, or that find too many at work."""
 
 import logging
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from config.http.admin_pages import is_admin_page
+from config.http.bulkhead import BulkheadFullError, busy_problem
 from config.http.problems import Problem, ProblemCode, problem_response
 from config.http.request_id import request_id_of
 
@@ -35,7 +36,7 @@ def unavailable(
 
 
 class AnswersUnavailable:
-    """Middleware for views that do not answer database errors themselves."""
+    """Middleware for views that do not answer database errors and full bulkheads themselves."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -44,11 +45,15 @@ class AnswersUnavailable:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not isinstance(error, DATABASE_ERRORS):
+        if isinstance(error, BulkheadFullError):
+            problem = busy_problem(error)
+        elif isinstance(error, DATABASE_ERRORS):
+            problem = unavailable(request, error)
+        else:
             return None
-        problem = unavailable(request, error)
         if is_admin_page(request):
-            response = render(request, "503.html", status=HTTPStatus.SERVICE_UNAVAILABLE)
+            context = {"is_busy": problem.code == ProblemCode.BUSY}
+            response = render(request, "503.html", context, status=HTTPStatus.SERVICE_UNAVAILABLE)
             response["Retry-After"] = problem.headers["Retry-After"]
             return response
         return problem_response(request, problem)

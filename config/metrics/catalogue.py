@@ -75,6 +75,14 @@ HOOK_REFUSALS = Counter(
 RATE_LIMITED = Counter(
     "moonhook_rate_limited_total", "Attempts refused because a window was full.", ["action"]
 )
+# The limits of concurrency (config.http.bulkhead).
+BULKHEADS = ("hooks", "graphql", "admin", "passwords")
+BULKHEAD_REFUSALS = Counter(
+    "moonhook_bulkhead_refusals_total",
+    "Requests refused because too many of their kind, or of their organisation, were being served.",
+    ["bulkhead"],
+    known=[(name,) for name in BULKHEADS],
+)
 SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",
     "Sessions opened.",

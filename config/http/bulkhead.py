@@ -1,0 +1,83 @@
+"""Limits of concurrency within one process (the bulkhead pattern): a full one refuses at once."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from config.http.problems import Problem, ProblemCode
+from config.metrics.catalogue import BULKHEAD_REFUSALS
+
+
+class BulkheadFullError(Exception):
+    """Every place, or the key's share of the places, is taken. Nothing was done."""
+
+    def __init__(self, name: str, retry_after_seconds: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Bulkhead:
+    """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
+
+    A key is whoever must not starve the others: the id of an organisation, a client's network.
+    Thread-safe; counts refusals by ``name``, which is one of ``catalogue.BULKHEADS``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        limit: int,
+        limit_per_key: int | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        if limit < 1 or (limit_per_key is not None and limit_per_key < 1):
+            raise ValueError("a bulkhead needs at least one place")
+        self._name = name
+        self._limit = limit
+        self._limit_per_key = limit_per_key or limit
+        self._retry_after_seconds = retry_after_seconds
+        self._lock = threading.Lock()
+        self._held = 0
+        # key -> how many places it holds; without an entry: none.
+        self._held_by_key: dict[str, int] = {}
+
+    @property
+    def held(self) -> int:
+        return self._held
+
+    @contextmanager
+    def place(self, key: str = "") -> Iterator[None]:
+        """Holds a place, ``with`` this. Raises ``BulkheadFullError`` without waiting."""
+        self._take(key)
+        try:
+            yield
+        finally:
+            self._give_back(key)
+
+    def _take(self, key: str) -> None:
+        with self._lock:
+            of_key = self._held_by_key.get(key, 0)
+            if self._held < self._limit and of_key < self._limit_per_key:
+                self._held += 1
+                self._held_by_key[key] = of_key + 1
+                return
+        BULKHEAD_REFUSALS.inc(self._name)
+        raise BulkheadFullError(self._name, self._retry_after_seconds)
+
+    def _give_back(self, key: str) -> None:
+        with self._lock:
+            self._held -= 1
+            left = self._held_by_key.pop(key) - 1
+            if left:
+                self._held_by_key[key] = left
+
+
+def busy_problem(error: BulkheadFullError) -> Problem:
+    """503 ``busy`` with ``Retry-After``."""
+    return Problem(
+        ProblemCode.BUSY,
+        "Too many requests of this kind are being served. Nothing was done; try again.",
+        headers={"Retry-After": str(error.retry_after_seconds)},
+    )

@@ -1,0 +1,73 @@
+import json
+from contextlib import ExitStack
+
+import pytest
+from django.test import RequestFactory
+
+from config.http.bulkhead import Bulkhead, BulkheadFullError
+from config.http.unavailable import AnswersUnavailable
+from tests.concurrency import at_once
+
+
+def full(bulkhead: Bulkhead, key: str = "") -> bool:
+    try:
+        with bulkhead.place(key):
+            return False
+    except BulkheadFullError:
+        return True
+
+
+def test_a_full_bulkhead_refuses_and_takes_the_next_after_one_has_left() -> None:
+    bulkhead = Bulkhead("admin", limit=2)
+    with bulkhead.place(), bulkhead.place():
+        assert full(bulkhead)
+    assert not full(bulkhead)
+    assert bulkhead.held == 0
+
+
+def test_one_key_does_not_take_the_places_of_another() -> None:
+    bulkhead = Bulkhead("graphql", limit=3, limit_per_key=2)
+    with bulkhead.place("acme"), bulkhead.place("acme"):
+        assert full(bulkhead, "acme")
+        assert not full(bulkhead, "globex")
+    assert not full(bulkhead, "acme")
+
+
+def test_a_place_is_given_back_after_an_error() -> None:
+    bulkhead = Bulkhead("admin", limit=1)
+    with pytest.raises(ZeroDivisionError), bulkhead.place():
+        raise ZeroDivisionError
+    assert bulkhead.held == 0
+
+
+def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
+    bulkhead = Bulkhead("hooks", limit=5)
+    with ExitStack() as held:
+
+        def enter(_number: int) -> bool:
+            try:
+                held.enter_context(bulkhead.place("acme"))
+            except BulkheadFullError:
+                return False
+            return True
+
+        assert sorted(at_once(40, enter)) == [False] * 35 + [True] * 5
+    assert bulkhead.held == 0
+
+
+@pytest.mark.parametrize("limits", [{"limit": 0}, {"limit": 2, "limit_per_key": 0}])
+def test_a_bulkhead_without_a_place_is_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least one place"):
+        Bulkhead("admin", **limits)
+
+
+def test_a_view_that_finds_its_bulkhead_full_answers_503_and_when_to_try_again() -> None:
+    middleware = AnswersUnavailable(lambda request: None)  # type: ignore[arg-type, return-value]
+    request = RequestFactory().get("/session")
+
+    response = middleware.process_exception(request, BulkheadFullError("graphql", 3))
+
+    assert response is not None
+    assert response.status_code == 503
+    assert response["Retry-After"] == "3"
+    assert json.loads(response.content)["code"] == "busy"
