@@ -313,6 +313,9 @@ GRAPHQL_MAX_COST = integer("GRAPHQL_MAX_COST", 50_000, minimum=1)
 # client without a session.
 GRAPHQL_AT_ONCE = integer("GRAPHQL_AT_ONCE", 4, minimum=1)
 GRAPHQL_AT_ONCE_PER_ORGANISATION = integer("GRAPHQL_AT_ONCE_PER_ORGANISATION", 2, minimum=1)
+# Beyond that so many wait a moment, each with a thread; what comes together is mostly small.
+GRAPHQL_WAITING = integer("GRAPHQL_WAITING", 8)
+GRAPHQL_WAIT_SECONDS = 0.5
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)
 API_KEY_SESSION_ABSOLUTE = timedelta(hours=12)

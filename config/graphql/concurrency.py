@@ -12,6 +12,8 @@ documents = Bulkhead(
     "graphql",
     limit=settings.GRAPHQL_AT_ONCE,
     limit_per_key=settings.GRAPHQL_AT_ONCE_PER_ORGANISATION,
+    max_waiting=settings.GRAPHQL_WAITING,
+    wait_seconds=settings.GRAPHQL_WAIT_SECONDS,
 )
 
 
