@@ -307,6 +307,15 @@ ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
 HOOK_MAX_BODY_BYTES = 1024 * 1024
 # How long a GraphQL document may take. A mutation that has begun is not interrupted.
 GRAPHQL_DEADLINE_SECONDS = integer("GRAPHQL_DEADLINE", 10, minimum=1)
+# What a GraphQL document may cost, in points (docs/api.md).
+GRAPHQL_MAX_COST = integer("GRAPHQL_MAX_COST", 50_000, minimum=1)
+# GraphQL documents that a web worker works on at once, and of one organisation or user, or of one
+# client without a session.
+GRAPHQL_AT_ONCE = integer("GRAPHQL_AT_ONCE", 4, minimum=1)
+GRAPHQL_AT_ONCE_PER_ORGANISATION = integer("GRAPHQL_AT_ONCE_PER_ORGANISATION", 2, minimum=1)
+# Beyond that so many wait a moment, each with a thread; what comes together is mostly small.
+GRAPHQL_WAITING = integer("GRAPHQL_WAITING", 8)
+GRAPHQL_WAIT_SECONDS = 0.5
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)
 API_KEY_SESSION_ABSOLUTE = timedelta(hours=12)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -10,12 +11,18 @@ from typing import Any
 import graphene
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model, Q, QuerySet
+from graphql import GraphQLResolveInfo
+from graphql.execution.values import get_argument_values
 
 from accounts.graphql.moments import as_utc
 from config.http.graphql_problem import GraphQLProblem
 
 DEFAULT_PAGE = 50
 LARGEST_PAGE = 200
+# The arguments of a list that choose a page of it, not what is in it.
+PAGING = frozenset({"first", "after"})
+# Up to here a count is exact. Counting further would read every row there is.
+LARGEST_COUNT = 10_000
 # Ours have about 110: a time and a UUID.
 LONGEST_CURSOR = 512
 
@@ -27,10 +34,22 @@ class PageInfo(graphene.ObjectType):
     end_cursor = graphene.String(description="Pass it as `after` for the next page.")
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows there are, to ``LARGEST_COUNT``, and whether there are more."""
+
+    total: int
+    is_capped: bool
+
+
 @dataclass(frozen=True)
 class Page:
-    """A page of a query set that is ordered by descending columns, the last one unique."""
+    """A page of a query set that is ordered by descending columns, the last one unique.
 
+    ``info`` is that of the field whose arguments have chosen the rows.
+    """
+
+    info: GraphQLResolveInfo
     rows: QuerySet[Any]
     first: int
     behind: Q
@@ -52,7 +71,20 @@ class Page:
 
     @property
     def total_count(self) -> int:
-        return self.rows.count()
+        return self._count.total
+
+    @property
+    def total_count_is_capped(self) -> bool:
+        return self._count.is_capped
+
+    @cached_property
+    def _count(self) -> Count:
+        """Counted once a document for all fields of that name and those filters."""
+        counts: dict[Hashable, Count] = self.info.context.counts
+        key = _count_key(self.info)
+        if key not in counts:
+            counts[key] = count(self.rows)
+        return counts[key]
 
     def _cursor(self, row: Model) -> str:
         values = [getattr(row, name) for name in _key_fields(self.rows)]
@@ -61,7 +93,7 @@ class Page:
 
 
 def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
-    """The connection type of a node type: ``nodes``, ``pageInfo``, ``totalCount``."""
+    """The connection type of a node type: ``nodes``, ``pageInfo``, ``totalCount``, …"""
     name = f"{node._meta.name}Connection"
     attributes = {
         "nodes": graphene.Field(
@@ -69,7 +101,13 @@ def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
             description="The page, newest first.",
         ),
         "page_info": graphene.Field(graphene.NonNull(PageInfo), description="Where it ends."),
-        "total_count": graphene.Int(required=True, description="How many there are in all."),
+        "total_count": graphene.Int(
+            required=True,
+            description=f"How many there are in all, counted to {LARGEST_COUNT:,}.",
+        ),
+        "total_count_is_capped": graphene.Boolean(
+            required=True, description="Whether there are more than `totalCount` says."
+        ),
     }
     meta = type("Meta", (), {"description": f"A page of {node._meta.name} objects."})
     return type(name, (graphene.ObjectType,), {**attributes, "Meta": meta})
@@ -92,13 +130,36 @@ def connection_field(
     )
 
 
-def page_of(rows: QuerySet[Any], first: int | None, after: str | None) -> Page:
+def page_of(
+    info: GraphQLResolveInfo, rows: QuerySet[Any], first: int | None, after: str | None
+) -> Page:
     first = DEFAULT_PAGE if first is None else first
     if not 1 <= first <= LARGEST_PAGE:
         raise GraphQLProblem(
             "BAD_USER_INPUT", f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
         )
-    return Page(rows, first, Q() if after is None else _behind(rows, after))
+    return Page(info, rows, first, Q() if after is None else _behind(rows, after))
+
+
+def count(rows: QuerySet[Any]) -> Count:
+    """Reads ``LARGEST_COUNT`` rows and one at the most, of those that fit.
+
+    In the order of the ids where that is the page's order: then the page's index is read, and
+    PostgreSQL is not tempted to look for the first few in the whole table. Any other order would
+    sort all rows before the first is counted.
+    """
+    if _key_fields(rows) != ["id"]:
+        rows = rows.order_by()
+    counted = rows.values("pk")[: LARGEST_COUNT + 1].count()
+    return Count(min(counted, LARGEST_COUNT), is_capped=counted > LARGEST_COUNT)
+
+
+def _count_key(info: GraphQLResolveInfo) -> Hashable:
+    """The field and its filters: what decides which rows there are."""
+    field = info.parent_type.fields[info.field_name]
+    arguments = get_argument_values(field, info.field_nodes[0], info.variable_values)
+    filters = {(name, value) for name, value in arguments.items() if name not in PAGING}
+    return info.field_name, frozenset(filters)
 
 
 def _key_fields(rows: QuerySet[Any]) -> list[str]:

@@ -105,16 +105,21 @@ def limit_violations(document: DocumentNode, limits: DocumentLimits) -> list[Gra
     ]
 
 
-def _fragment_weights(document: DocumentNode) -> dict[str, Weight]:
+def fragments_in_order(document: DocumentNode) -> list[FragmentDefinitionNode]:
+    """The fragments, each after those it spreads. Raises ``graphlib.CycleError``."""
     fragments = {
         definition.name.value: definition
         for definition in document.definitions
         if isinstance(definition, FragmentDefinitionNode)
     }
     spreads = {name: set(_spreads(node.selection_set)) for name, node in fragments.items()}
+    return [fragments[name] for name in TopologicalSorter(spreads).static_order()]
+
+
+def _fragment_weights(document: DocumentNode) -> dict[str, Weight]:
     weights: dict[str, Weight] = {}
-    for name in TopologicalSorter(spreads).static_order():
-        weights[name] = _weigh(fragments[name].selection_set, weights)
+    for fragment in fragments_in_order(document):
+        weights[fragment.name.value] = _weigh(fragment.selection_set, weights)
     return weights
 
 

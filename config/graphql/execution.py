@@ -43,10 +43,15 @@ _ERROR_BYTES = 250
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What one answer may hold. Each field of an object and each object is a value."""
+    """What one answer may hold. Each field of an object and each object is a value.
+
+    Those of introspection count apart too. The query of the common tools makes 5,000 of them;
+    anybody may send one, and the largest answer takes as long as logging in.
+    """
 
     max_bytes: int = 20 * 1024 * 1024
     max_values: int = 200_000
+    max_introspection_values: int = 10_000
 
 
 class LimitReached(BaseException):
@@ -80,6 +85,7 @@ class BoundedExecution(ExecutionContext):
         super().__init__(*args, **kwargs)
         self._bytes_left = self.limits.max_bytes
         self._values_left = self.limits.max_values
+        self._introspection_values_left = self.limits.max_introspection_values
         self._is_mutation = self.operation.operation is OperationType.MUTATION
         self._seconds = settings.GRAPHQL_DEADLINE_SECONDS
         self._deadline = time.monotonic() + self._seconds
@@ -99,7 +105,7 @@ class BoundedExecution(ExecutionContext):
     ) -> Any:
         try:
             self._check_time(is_root=path.prev is None)
-            self._count_value(len(str(path.key)) + _FIELD_BYTES)
+            self._count_value(parent_type, len(str(path.key)) + _FIELD_BYTES)
             return super().execute_field(parent_type, source, field_nodes, path)
         except LimitReached as reached:
             reached.locate(field_nodes, path)
@@ -113,7 +119,7 @@ class BoundedExecution(ExecutionContext):
         path: Path,
         result: Any,
     ) -> Any:
-        self._count_value(_OBJECT_BYTES)
+        self._count_value(return_type, _OBJECT_BYTES)
         return super().complete_object_value(return_type, field_nodes, info, path, result)
 
     def complete_leaf_value(self, return_type: GraphQLLeafType, result: Any) -> Any:  # type: ignore[override]
@@ -167,7 +173,12 @@ class BoundedExecution(ExecutionContext):
             f"A document may take at most {self._seconds} seconds. Ask for less at a time."
         )
 
-    def _count_value(self, size_bytes: int) -> None:
+    def _count_value(self, type_: GraphQLObjectType, size_bytes: int) -> None:
+        if type_.name.startswith("__"):
+            self._introspection_values_left -= 1
+            if self._introspection_values_left < 0:
+                most = self.limits.max_introspection_values
+                raise LimitReached(f"An answer holds at most {most:,} values of introspection.")
         self._values_left -= 1
         if self._values_left < 0:
             most = self.limits.max_values

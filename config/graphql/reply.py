@@ -16,6 +16,7 @@ from graphql import ExecutionResult, GraphQLFormattedError
 
 from config.graphql.errors import execution_error, problem_error
 from config.graphql.media_type import GRAPHQL_RESPONSE
+from config.http.bulkhead import BulkheadFullError
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
 
 REALM = 'Bearer realm="moonhook"'
@@ -71,6 +72,17 @@ def problem_reply(problem: GraphQLProblem) -> Reply:
             return _try_later_reply({"errors": [error]}, [error])
         case _:
             return invalid_request_reply([error])
+
+
+def busy_reply(error: BulkheadFullError) -> Reply:
+    """For a document that found too many at work: 503 under both media types, like a door's."""
+    problem = GraphQLProblem(
+        GraphQLCode.UNAVAILABLE,
+        "Too many documents are being worked on. Nothing was done; try again.",
+        retryAfter=error.retry_after_seconds,
+    )
+    headers = {"Retry-After": str(error.retry_after_seconds)}
+    return transport_reply(HTTPStatus.SERVICE_UNAVAILABLE, problem_error(problem), headers)
 
 
 def executed_reply(result: ExecutionResult, request: HttpRequest) -> Reply:

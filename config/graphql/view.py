@@ -1,25 +1,30 @@
 """GraphQL over HTTP, by the specification's draft, POST only."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Any
 
 import graphene
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from graphql import GraphQLSchema
+from graphql import GraphQLError, GraphQLSchema
 
+from config.graphql import concurrency
 from config.graphql.document import Operation, parse_and_validate, select_operation
+from config.graphql.document_cost import cost_of
 from config.graphql.document_limits import DocumentLimits
-from config.graphql.errors import bad_input, internal_error, unavailable_problem
+from config.graphql.errors import bad_input, internal_error, limit_error, unavailable_problem
 from config.graphql.execution import BoundedExecution, execute_within_limits
-from config.graphql.graphql_request import read_graphql_request
+from config.graphql.graphql_request import GraphQLRequest, read_graphql_request
 from config.graphql.media_type import JSON, negotiate
 from config.graphql.reply import (
     Refused,
     Reply,
+    busy_reply,
     executed_reply,
     http_response,
     invalid_request_reply,
@@ -27,6 +32,7 @@ from config.graphql.reply import (
     transport_reply,
 )
 from config.graphql.variables import variable_errors
+from config.http.bulkhead import Bulkhead, BulkheadFullError
 from config.http.graphql_context import GraphQLContext
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
 from config.http.unavailable import DATABASE_ERRORS
@@ -52,6 +58,10 @@ class GraphQLOverHTTPView(View):
     not among them, and before anything of it is executed.
 
     ``guard(request)`` is asked first of all; the problem that it returns ends the request.
+
+    From a document's parsing to the end of its execution it holds a place in ``bulkhead``, not
+    while its body is read. The key is ``holder(request, session)``: until a session is known, and
+    where none is needed, it is called with ``None``.
     """
 
     schema: graphene.Schema = None
@@ -61,6 +71,8 @@ class GraphQLOverHTTPView(View):
     anonymous_fields: frozenset[str] | None = None
     max_root_mutation_fields: int | None = None
     execution: type[BoundedExecution] = BoundedExecution
+    bulkhead: Bulkhead = concurrency.documents
+    holder: Callable[[HttpRequest, Any], str] = staticmethod(concurrency.holder_of)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         media_type = negotiate(request.headers.get("Accept"))
@@ -71,6 +83,8 @@ class GraphQLOverHTTPView(View):
             reply = problem_reply(problem)
         except Refused as refused:
             reply = refused.reply
+        except BulkheadFullError as error:
+            reply = busy_reply(error)
         except DATABASE_ERRORS as error:
             reply = problem_reply(unavailable_problem(error, request))
         except Exception as error:  # noqa: BLE001  (logged and masked)
@@ -94,18 +108,33 @@ class GraphQLOverHTTPView(View):
             raise problem
         session = self.door(request) if self.anonymous_fields is None else None
         asked = read_graphql_request(request, self.max_body_bytes)
+        with ExitStack() as place:
+            place.enter_context(self.bulkhead.place(self.holder(request, session)))
+            schema: GraphQLSchema = self.schema.graphql_schema
+            limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
+            document = parse_and_validate(schema, asked.query, limits)
+            operation = select_operation(schema, document, asked.operation_name)
+            if self._needs_session(operation):
+                session = self.door(request)
+                place.close()
+                place.enter_context(self.bulkhead.place(self.holder(request, session)))
+            return self._execute(request, session, asked, operation)
+
+    def _execute(
+        self, request: HttpRequest, session: Any, asked: GraphQLRequest, operation: Operation
+    ) -> Reply:
         schema: GraphQLSchema = self.schema.graphql_schema
-        limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
-        document = parse_and_validate(schema, asked.query, limits)
-        operation = select_operation(schema, document, asked.operation_name)
-        if self._needs_session(operation):
-            session = self.door(request)
         if errors := variable_errors(schema, operation.node, asked.variables):
             return invalid_request_reply(errors)
+        most = settings.GRAPHQL_MAX_COST
+        if (cost := cost_of(schema, operation, asked.variables)) > most:
+            message = f"The document costs {cost:,} points, of at most {most:,}."
+            too_costly = GraphQLError(f"{message} Ask for less at a time.", operation.node)
+            return invalid_request_reply([limit_error(too_costly)])
         result = execute_within_limits(
             self.execution,
             schema,
-            document,
+            operation.document,
             context=GraphQLContext(request, session),
             variables=asked.variables,
             operation_name=asked.operation_name,

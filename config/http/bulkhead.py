@@ -1,4 +1,4 @@
-"""Limits of concurrency within one process (the bulkhead pattern): a full one refuses at once."""
+"""Limits of concurrency within one process (the bulkhead pattern): a full one refuses."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,9 @@ class Bulkhead:
     """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
 
     A key is whoever must not starve the others: the id of an organisation, a client's network.
-    Thread-safe; counts refusals by ``name``, which is one of ``catalogue.BULKHEADS``.
+    Where it is full, ``max_waiting`` callers wait ``wait_seconds`` for a place, with their threads;
+    others are refused at once. Thread-safe; counts refusals by ``name``, which is one of
+    ``catalogue.BULKHEADS``.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class Bulkhead:
         *,
         limit: int,
         limit_per_key: int | None = None,
+        max_waiting: int = 0,
+        wait_seconds: float = 0,
         retry_after_seconds: int = 1,
     ) -> None:
         if limit < 1 or (limit_per_key is not None and limit_per_key < 1):
@@ -38,7 +42,10 @@ class Bulkhead:
         self._limit = limit
         self._limit_per_key = limit_per_key or limit
         self._retry_after_seconds = retry_after_seconds
-        self._lock = threading.Lock()
+        self._max_waiting = max_waiting
+        self._wait_seconds = wait_seconds
+        self._freed = threading.Condition()
+        self._waiting = 0
         self._held = 0
         # key -> how many places it holds; without an entry: none.
         self._held_by_key: dict[str, int] = {}
@@ -49,7 +56,7 @@ class Bulkhead:
 
     @contextmanager
     def place(self, key: str = "") -> Iterator[None]:
-        """Holds a place, ``with`` this. Raises ``BulkheadFullError`` without waiting."""
+        """Holds a place, ``with`` this. Raises ``BulkheadFullError``."""
         self._take(key)
         try:
             yield
@@ -57,21 +64,34 @@ class Bulkhead:
             self._give_back(key)
 
     def _take(self, key: str) -> None:
-        with self._lock:
-            of_key = self._held_by_key.get(key, 0)
-            if self._held < self._limit and of_key < self._limit_per_key:
+        with self._freed:
+            if self._has_place(key) or self._comes_free(key):
                 self._held += 1
-                self._held_by_key[key] = of_key + 1
+                self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
                 return
         BULKHEAD_REFUSALS.inc(self._name)
         raise BulkheadFullError(self._name, self._retry_after_seconds)
 
+    def _has_place(self, key: str) -> bool:
+        of_key = self._held_by_key.get(key, 0)
+        return self._held < self._limit and of_key < self._limit_per_key
+
+    def _comes_free(self, key: str) -> bool:
+        if self._waiting >= self._max_waiting:
+            return False
+        self._waiting += 1
+        try:
+            return self._freed.wait_for(lambda: self._has_place(key), self._wait_seconds)
+        finally:
+            self._waiting -= 1
+
     def _give_back(self, key: str) -> None:
-        with self._lock:
+        with self._freed:
             self._held -= 1
             left = self._held_by_key.pop(key) - 1
             if left:
                 self._held_by_key[key] = left
+            self._freed.notify_all()
 
 
 def busy_problem(error: BulkheadFullError) -> Problem:

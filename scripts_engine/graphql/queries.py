@@ -83,7 +83,7 @@ class ScriptsQuery(graphene.ObjectType):
         rows = scoped(info, Script).select_related("current_version")
         if name is not None:
             rows = rows.filter(name__icontains=storable(name))
-        return page_of(rows, first, after)
+        return page_of(info, rows, first, after)
 
     @staticmethod
     def resolve_script(root: None, info: GraphQLResolveInfo, id: str) -> Script:
@@ -100,7 +100,7 @@ class ScriptsQuery(graphene.ObjectType):
         rows = scoped(info, Hook).select_related("script__current_version")
         if script is not None:
             rows = rows.filter(script=find(info, Script, script))
-        return page_of(rows, first, after)
+        return page_of(info, rows, first, after)
 
     @staticmethod
     def resolve_runs(
@@ -126,7 +126,7 @@ class ScriptsQuery(graphene.ObjectType):
             None if since is None else as_utc(since, "since"),
             None if until is None else as_utc(until, "until"),
         )
-        return page_of(rows, first, after)
+        return page_of(info, rows, first, after)
 
     @staticmethod
     def resolve_run(root: None, info: GraphQLResolveInfo, id: str) -> Run:

@@ -32,10 +32,10 @@ class SessionsQuery(graphene.ObjectType):
         organisation = caller_organisation(info)
         rows = scoped(info, Session).with_owners()
         if user is None:
-            return page_of(rows.of_own(organisation), first, after)
+            return page_of(info, rows.of_own(organisation), first, after)
         member = find(info, User, user)
         is_own = member.belongs_to(organisation)
-        return page_of(rows.of_user(member) if is_own else rows.none(), first, after)
+        return page_of(info, rows.of_user(member) if is_own else rows.none(), first, after)
 
 
 def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:

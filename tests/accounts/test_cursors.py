@@ -19,6 +19,8 @@ LISTS: list[QuerySet[Any]] = [
     AuthEvent.objects.all(),
     User.objects.order_by("-created_at", "-id"),
 ]
+# Asked for a count only.
+NO_FIELD: Any = None
 UUID = "00000000-0000-4000-8000-000000000000"
 MALFORMED = ("BAD_USER_INPUT", "This is not the endCursor of a page.", {"field": "after"})
 
@@ -30,7 +32,7 @@ def encoded(content: bytes) -> str:
 def refusal(rows: QuerySet[Any], cursor: str) -> tuple[str, str, dict[str, str]] | None:
     """What the cursor is refused with; ``None`` where it is taken."""
     try:
-        page_of(rows, 1, cursor)
+        page_of(NO_FIELD, rows, 1, cursor)
     except GraphQLProblem as problem:
         return problem.code, problem.message, problem.extensions
     return None

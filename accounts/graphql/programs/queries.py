@@ -70,7 +70,8 @@ class AccountsQuery(graphene.ObjectType):
         address = None if email is None else canonical_email(email)
         organisation = caller_organisation(info)
         rows = known_users(organisation, email=address, is_accepted=is_accepted)
-        return MemberPage(organisation, page_of(rows.order_by("-since", "-id"), first, after))
+        page = page_of(info, rows.order_by("-since", "-id"), first, after)
+        return MemberPage(organisation, page)
 
     @staticmethod
     def resolve_user(root: None, info: GraphQLResolveInfo, id: str) -> Member:
@@ -80,7 +81,7 @@ class AccountsQuery(graphene.ObjectType):
     def resolve_api_keys(
         root: None, info: GraphQLResolveInfo, first: int | None = None, after: str | None = None
     ) -> Page:
-        return page_of(scoped(info, ApiKey), first, after)
+        return page_of(info, scoped(info, ApiKey), first, after)
 
     @staticmethod
     def resolve_auth_events(
@@ -93,10 +94,10 @@ class AccountsQuery(graphene.ObjectType):
     ) -> Page:
         rows = scoped(info, AuthEvent)
         if kind is not None:
-            rows = rows.filter(kind=storable(kind))
+            rows = rows.of_kind(storable(kind))
         if user is not None:
             rows = rows.filter(user=find(info, User, user))
-        return page_of(rows, first, after)
+        return page_of(info, rows, first, after)
 
     @staticmethod
     def resolve_devices(
@@ -112,4 +113,4 @@ class AccountsQuery(graphene.ObjectType):
         rows = rows.of_own_users(caller_organisation(info))
         if user is not None:
             rows = rows.filter(user=find(info, User, user))
-        return page_of(rows, first, after)
+        return page_of(info, rows, first, after)

@@ -6,11 +6,14 @@ from django.http import HttpRequest
 from django.urls import path
 
 from config.graphql.view import GraphQLOverHTTPView
+from config.http.bulkhead import Bulkhead
 from config.http.graphql_problem import GraphQLProblem
 from tests.config.graphql.schema import schema
 
 ALICE = "Bearer alice"
 MAX_BODY_BYTES = 16 * 1024
+
+bulkhead = Bulkhead("graphql", limit=3, limit_per_key=2)
 
 
 def door(request: HttpRequest) -> Any:
@@ -33,11 +36,17 @@ def guard(request: HttpRequest) -> GraphQLProblem | None:
     return None
 
 
+def holder(request: HttpRequest, session: Any) -> str:
+    return session or "nobody"
+
+
 user_endpoint = GraphQLOverHTTPView.as_view(
     schema=schema,
     max_body_bytes=MAX_BODY_BYTES,
     door=door,
     guard=guard,
+    bulkhead=bulkhead,
+    holder=holder,
     anonymous_fields=frozenset({"sendPinCode", "checkPinCode", "__schema", "__type", "__typename"}),
     max_root_mutation_fields=1,
 )
@@ -46,6 +55,8 @@ admin_endpoint = GraphQLOverHTTPView.as_view(
     max_body_bytes=MAX_BODY_BYTES,
     door=door,
     guard=guard,
+    bulkhead=bulkhead,
+    holder=holder,
     anonymous_fields=None,
     max_root_mutation_fields=None,
 )

@@ -201,25 +201,50 @@ def test_a_deadline_ends_with_its_document(settings: Any) -> None:
     assert counted == (300_000,)
 
 
+def limit_of_statements() -> Any:
+    """The server's process and the seconds that it gives a statement of this connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_backend_pid(), round(setting::int / 1000.0)"
+            " FROM pg_settings WHERE name = 'statement_timeout'"
+        )
+        return cursor.fetchone()
+
+
 @needs_postgresql
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_gets_its_own_limit_again(settings: Any) -> None:
-    def limit() -> Any:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_backend_pid(), round(setting::int / 1000.0)"
-                " FROM pg_settings WHERE name = 'statement_timeout'"
-            )
-            return cursor.fetchone()
-
-    before = limit()
+    before = limit_of_statements()
     with connection.statements_end_by(time.monotonic() + 5):
-        during = limit()
-    after = limit()
+        during = limit_of_statements()
+    after = limit_of_statements()
 
     assert before == after
     assert before[0] == during[0]
     assert (before[1], during[1]) == (10, 5)
+
+
+@needs_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_gets_its_own_limit_again_after_a_statement_was_cancelled(
+    settings: Any,
+) -> None:
+    settings.GRAPHQL_DEADLINE_SECONDS = 0.3
+    before = limit_of_statements()
+
+    assert refusal(execute("{ endless }"))[:2] == (None, "LIMIT_EXCEEDED")
+    assert limit_of_statements() == before
+
+
+def test_introspection_has_values_of_its_own() -> None:
+    query = "{ items { number } __schema { types { name } } }"
+    types = len(schema.type_map)
+    # The object of the schema and its field, then an object and a field for each type.
+    fits = execute(query, max_introspection_values=2 + 2 * types)
+    exceeds = execute(query, max_introspection_values=1 + 2 * types)
+
+    assert fits.errors is None
+    assert refusal(exceeds)[:2] == (None, "LIMIT_EXCEEDED")
 
 
 def test_a_mutation_that_has_begun_is_not_interrupted(settings: Any) -> None:

@@ -1,4 +1,5 @@
 import json
+import threading
 from contextlib import ExitStack
 
 import pytest
@@ -53,6 +54,44 @@ def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
 
         assert sorted(at_once(40, enter)) == [False] * 35 + [True] * 5
     assert bulkhead.held == 0
+
+
+def test_who_may_wait_gets_the_place_that_comes_free() -> None:
+    bulkhead = Bulkhead("graphql", limit=2, limit_per_key=1, max_waiting=10, wait_seconds=60)
+
+    def enter(_number: int) -> int:
+        with bulkhead.place("acme"):
+            return bulkhead.held
+
+    assert at_once(10, enter) == [1] * 10
+    assert bulkhead.held == 0
+
+
+def test_nobody_waits_for_longer_than_one_may() -> None:
+    bulkhead = Bulkhead("graphql", limit=1, max_waiting=1, wait_seconds=0.01)
+    with bulkhead.place("acme"):
+        assert full(bulkhead, "globex")
+        assert full(bulkhead, "globex")
+    assert not full(bulkhead, "globex")
+
+
+def test_of_many_who_would_wait_all_but_a_few_are_refused_at_once() -> None:
+    bulkhead = Bulkhead("graphql", limit=1, max_waiting=3, wait_seconds=60)
+    refusals = threading.Semaphore(0)
+    held = ExitStack()
+    held.enter_context(bulkhead.place("acme"))
+
+    def enter(number: int) -> str:
+        if number == 0:
+            assert all(refusals.acquire(timeout=30) for _ in range(6))
+            held.close()
+            return "leaves"
+        if full(bulkhead, "acme"):
+            refusals.release()
+            return "refused"
+        return "waited"
+
+    assert sorted(at_once(10, enter)) == ["leaves"] + ["refused"] * 6 + ["waited"] * 3
 
 
 @pytest.mark.parametrize("limits", [{"limit": 0}, {"limit": 2, "limit_per_key": 0}])
