@@ -31,6 +31,8 @@ class RunHost:
     def __init__(self, organisation_id: uuid.UUID) -> None:
         self._organisation_id = organisation_id
         self._secrets: SecretsCapability | None = None
+        # Functions whose failure is in the log: a script may call one a thousand times.
+        self._logged: set[str] = set()
 
     @property
     def revealed_secrets(self) -> frozenset[bytes]:
@@ -66,9 +68,16 @@ class RunHost:
         except TimeoutError:
             raise HostCallError(f"{name}: the run's time is over") from None
         except DATABASE_ERRORS as error:
-            logger.error("Host call %s: %s", name, " ".join(str(error).split()))  # noqa: TRY400
+            self._log_once(name, "Host call %s: %s", name, " ".join(str(error).split()))
             raise HostCallError(f"{name}: failed") from None
-        except Exception:
+        except Exception:  # noqa: BLE001  (logged with its traceback)
             # Whatever a server, a database or a hostile argument brings about: the run goes on.
-            logger.exception("Host call %s failed", name)
+            self._log_once(name, "Host call %s failed", name, exc_info=True)
             raise HostCallError(f"{name}: failed") from None
+
+    def _log_once(
+        self, function: str, message: str, *arguments: str, exc_info: bool = False
+    ) -> None:
+        if function not in self._logged:
+            self._logged.add(function)
+            logger.error(message, *arguments, exc_info=exc_info)

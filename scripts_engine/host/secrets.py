@@ -23,6 +23,8 @@ class SecretsCapability:
     def __init__(self, organisation_id: uuid.UUID) -> None:
         self._organisation_id = organisation_id
         self._revealed: set[bytes] = set()
+        # By id; a script may ask for one a thousand times, the log is told once.
+        self._unreadable: set[uuid.UUID] = set()
 
     @property
     def revealed(self) -> frozenset[bytes]:
@@ -43,7 +45,9 @@ class SecretsCapability:
                 bytes(secret.ciphertext), context_of(self._organisation_id, secret.name)
             )
         except DecryptionError:
-            logger.exception("Secret %s cannot be decrypted", secret.pk)
+            if secret.pk not in self._unreadable:
+                self._unreadable.add(secret.pk)
+                logger.error("Secret %s cannot be decrypted", secret.pk)  # noqa: TRY400
             raise HostCallError(f"secrets.get: {text} cannot be read; set it anew") from None
         if value not in self._revealed and len(self._revealed) >= MAX_REVEALED:
             raise HostCallError(f"secrets.get: more than {MAX_REVEALED} secrets in a run")

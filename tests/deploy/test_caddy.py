@@ -44,7 +44,7 @@ class Caddy:
         # What Caddy 2.6 and older call it.
         text = re.sub(r"\brequest_buffers 2MB", "buffer_requests", text)
         text = text.replace("{$PUBLIC_HOST} {", "{$PUBLIC_HOST} {\n\tbind 127.0.0.1", 1)
-        return text.replace("{\n", "{\n\tadmin off\n\tauto_https off\n", 1)
+        return text.replace("\n{\n", "\n{\n\tadmin off\n\tauto_https off\n", 1)
 
     @contextmanager
     def running(self) -> Iterator["Caddy"]:
@@ -57,17 +57,18 @@ class Caddy:
                 stderr=log,
             )
             try:
-                eventually(self._serves)
+                eventually(self._answers)
                 yield self
             finally:
                 process.terminate()
                 process.wait(timeout=30)
 
-    def _serves(self) -> bool:
+    def _answers(self) -> bool:
         try:
-            return call("GET", f"{self.url}/healthz", None, {"Host": self.host})[0] == 200
+            call("GET", f"{self.url}/metrics", None, {"Host": self.host})
         except ConnectionError:
             return False
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,43 @@ def test_calls_go_through(caddy: Caddy, node: MoonhookServer) -> None:
 
     assert (status, body) == (200, b"quick")
     assert token not in caddy.log.read_text()
+
+
+@pytest.mark.parametrize("disguise", ["/HOOK/", "//hook//", "/x/../hook/", "/%68ook/", "/hooks/"])
+def test_no_call_token_is_in_the_log_however_the_address_is_written(
+    caddy: Caddy, node: MoonhookServer, disguise: str
+) -> None:
+    path = hook_of(node).removeprefix(f"https://{HOST}").replace("/hook/", disguise)
+    before = caddy.log.read_text().count("handled request")
+    call("POST", f"{caddy.url}{path}?attempt=1", b"{}", {"Host": caddy.host})
+    eventually(lambda: caddy.log.read_text().count("handled request") > before)
+
+    assert path.rpartition("/")[2][4:] not in caddy.log.read_text()
+
+
+def test_a_mistyped_token_is_not_in_the_log_either(caddy: Caddy, node: MoonhookServer) -> None:
+    mistyped = "mhcMistyped123456789"
+    path = f"{hook_of(node).removeprefix(f'https://{HOST}').rpartition('/')[0]}/{mistyped}"
+    before = caddy.log.read_text().count("handled request")
+    assert call("POST", f"{caddy.url}{path}", b"{}", {"Host": caddy.host})[0] == 404
+    eventually(lambda: caddy.log.read_text().count("handled request") > before)
+
+    assert mistyped not in caddy.log.read_text()
+
+
+def test_no_call_token_is_in_the_log_while_no_node_answers(
+    node: MoonhookServer, tmp_path: Path
+) -> None:
+    path = hook_of(node).removeprefix(f"https://{HOST}")
+    with Caddy(tmp_path, free_port()).running() as away:
+        headers = {"Host": away.host, "Referer": f"https://{HOST}{path}"}
+        status = call("POST", f"{away.url}{path}", b"{}", headers)[0]
+        too_large = call("POST", f"{away.url}{path}", b"x" * (3 << 20), headers)[0]
+        eventually(lambda: away.log.read_text().count("/hook/") > 1)
+
+    assert status == 503
+    assert too_large in {413, 503}
+    assert path.rpartition("/")[2][4:] not in away.log.read_text()
 
 
 def test_what_is_for_the_inside_stays_there(caddy: Caddy, node: MoonhookServer) -> None:

@@ -31,8 +31,10 @@ HOST = "hooks.example.com"
 class Nginx:
     def __init__(self, directory: Path, node_ports: list[int]) -> None:
         self.port = free_port()
+        self.plain_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = directory / "access.log"
+        self.error_log = directory / "error.log"
         self._directory = directory
         self._configuration = directory / "nginx.conf"
         self._configuration.write_text(self._on_loopback(CONFIGURATION.read_text(), node_ports))
@@ -41,7 +43,9 @@ class Nginx:
         """The same without TLS, at free ports, and with every file in a directory of its own."""
         text = text.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{self.port};")
         text = re.sub(r"\n\s*ssl_\w+ .*", "", text)
+        text = text.replace("listen 80;", f"listen 127.0.0.1:{self.plain_port};")
         text = text.replace("/var/log/nginx/moonhook.log", str(self.log))
+        text = text.replace("/var/log/nginx/moonhook-error.log", str(self.error_log))
         for name, port in zip(("8001", "8002"), node_ports, strict=True):
             text = text.replace(f"127.0.0.1:{name}", f"127.0.0.1:{port}")
         # Behind TLS it would be https.
@@ -54,7 +58,7 @@ class Nginx:
         return (
             f"daemon off; worker_processes 1; user {getpass.getuser()} {group};\n"
             f"pid {self._directory / 'pid'};\n"
-            f"error_log {self._directory / 'error.log'};\n"
+            f"error_log {self.error_log};\n"
             f"events {{}}\nhttp {{\n{paths}\n{text}\n}}\n"
         )
 
@@ -124,13 +128,66 @@ def test_what_is_for_the_inside_stays_there(nginx: Nginx, nodes: list[MoonhookSe
     assert outside == [404, 404]
 
 
-def test_no_call_token_is_in_the_log(nginx: Nginx, hook_path: str) -> None:
-    call("POST", f"{nginx.url}{hook_path}", b"{}", {"Host": HOST})
+@pytest.mark.parametrize(
+    "disguise",
+    ["/hook/", "/HOOK/", "//hook//", "/x/../hook/", "/%68ook/", "/hooks/"],
+)
+def test_no_call_token_is_in_the_access_log(nginx: Nginx, hook_path: str, disguise: str) -> None:
+    before = len(nginx.log.read_text().splitlines())
+    path = hook_path.replace("/hook/", disguise)
+    call("POST", f"{nginx.url}{path}?attempt=1", b"{}", {"Host": HOST})
+    eventually(lambda: len(nginx.log.read_text().splitlines()) > before)
     token = hook_path.rpartition("/")[2]
-    eventually(lambda: "/hook/" in nginx.log.read_text())
 
-    assert token not in nginx.log.read_text()
-    assert "/[redacted]" in nginx.log.read_text()
+    assert token[4:] not in nginx.log.read_text()
+    assert "[redacted]" in nginx.log.read_text().splitlines()[-1]
+
+
+def test_a_mistyped_token_is_not_in_the_access_log_either(nginx: Nginx, hook_path: str) -> None:
+    mistyped = "mhcMistyped123456789"
+    path = f"{hook_path.rpartition('/')[0]}/{mistyped}"
+    assert call("POST", f"{nginx.url}{path}", b"{}", {"Host": HOST})[0] == 404
+    eventually(lambda: " 404 " in nginx.log.read_text())
+
+    assert mistyped not in nginx.log.read_text()
+
+
+def test_the_address_of_the_basic_variant_is_logged_whole(nginx: Nginx, hook_path: str) -> None:
+    _, _, organisation, script, _ = hook_path.split("/")
+    path = f"/hook/secure/{organisation}/{script}"
+    assert call("POST", f"{nginx.url}{path}", b"{}", {"Host": HOST})[0] == 401
+
+    eventually(lambda: f'"POST {path}" 401' in nginx.log.read_text())
+
+
+def test_no_call_token_is_in_the_error_log(
+    nginx: Nginx, nodes: list[MoonhookServer], hook_path: str, tmp_path: Path
+) -> None:
+    """nginx writes the whole request line beside each error, in a format that it has fixed."""
+    token = hook_path.rpartition("/")[2]
+    away = Nginx(tmp_path, [free_port(), free_port()])
+    with away.running():
+        refused = call("POST", f"{away.url}{hook_path}", b"{}", {"Host": HOST})[0]
+        too_large = call("POST", f"{away.url}{hook_path}", b"x" * (3 << 20), {"Host": HOST})[0]
+        eventually(lambda: '" 413 ' in away.log.read_text())
+
+    assert (refused, too_large) == (502, 413)
+    assert token[4:] not in away.error_log.read_text() + away.log.read_text()
+    # What the error log would have told: which node did not answer.
+    assert "upstream=127.0.0.1:" in away.log.read_text()
+
+
+def test_plain_http_is_redirected_and_its_log_holds_no_call_token(
+    nginx: Nginx, hook_path: str
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.plain_port, timeout=30)
+    connection.request("GET", hook_path, headers={"Host": HOST})
+    answer = connection.getresponse()
+    connection.close()
+    eventually(lambda: '" 308 ' in nginx.log.read_text())
+
+    assert (answer.status, answer.headers["Location"]) == (308, f"https://{HOST}{hook_path}")
+    assert hook_path.rpartition("/")[2] not in nginx.log.read_text()
 
 
 def test_a_body_above_the_limit_is_refused_in_moonhooks_words(nginx: Nginx, hook_path: str) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError, connection
 from django.test import override_settings
 
 from accounts.models import Organisation
@@ -207,3 +208,33 @@ def test_another_organisations_secrets_are_neither_seen_nor_deleted(
     assert admin_graphql("{ secrets { name } }", acme_token).data == {"secrets": []}
     assert admin_graphql(DELETE, acme_token, name="KEY").code == "NOT_FOUND"
     assert Secret.objects.count() == 1
+
+
+def test_a_secret_that_cannot_be_read_is_logged_once_a_run_and_in_one_line(
+    acme: Organisation, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_secret(acme, name="KEY", value="value")
+    Secret.objects.update(ciphertext=b"\0" * 40)
+    source = 'for _ = 1, 20 do pcall(secrets.get, "KEY") end return secrets.get("KEY")'
+
+    assert "KEY cannot be read" in run_lua(acme, source).error_message
+    assert [(record.message, record.exc_info) for record in caplog.records] == [
+        (f"Secret {Secret.objects.get().pk} cannot be decrypted", None)
+    ]
+
+
+def refuse_store(execute: Any, sql: str, *arguments: Any) -> Any:
+    """A database without this table, for ``connection.execute_wrapper``."""
+    if "storedvalue" in sql:
+        raise OperationalError("disk is full")
+    return execute(sql, *arguments)
+
+
+def test_a_database_error_is_logged_once_a_run(
+    acme: Organisation, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = 'for _ = 1, 20 do pcall(store.get, "key") end return "done"'
+    with connection.execute_wrapper(refuse_store):
+        assert reply_of(run_lua(acme, source)) == "done"
+
+    assert [record.message for record in caplog.records] == ["Host call store.get: disk is full"]
