@@ -1,6 +1,7 @@
 """Limits of concurrency within one process (the bulkhead pattern): a full one refuses."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,9 +22,9 @@ class Bulkhead:
     """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
 
     A key is whoever must not starve the others: the id of an organisation, a client's network.
-    Where it is full, ``max_waiting`` callers wait ``wait_seconds`` for a place, with their threads;
-    others are refused at once. Thread-safe; counts refusals by ``name``, which is one of
-    ``catalogue.BULKHEADS``.
+    Where it is full, ``max_waiting`` callers, half of them of one key, wait ``wait_seconds`` for a
+    place, with their threads; others are refused at once. Thread-safe; counts refusals by ``name``,
+    which is one of ``catalogue.BULKHEADS``.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class Bulkhead:
         self._limit_per_key = limit_per_key or limit
         self._retry_after_seconds = retry_after_seconds
         self._max_waiting = max_waiting
+        self._max_waiting_per_key = max(1, max_waiting // 2)
         self._wait_seconds = wait_seconds
         self._freed = threading.Condition()
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
         self._held = 0
         # key -> how many places it holds; without an entry: none.
         self._held_by_key: dict[str, int] = {}
@@ -77,13 +79,14 @@ class Bulkhead:
         return self._held < self._limit and of_key < self._limit_per_key
 
     def _comes_free(self, key: str) -> bool:
-        if self._waiting >= self._max_waiting:
+        is_full = self._waiting.total() >= self._max_waiting
+        if is_full or self._waiting[key] >= self._max_waiting_per_key:
             return False
-        self._waiting += 1
+        self._waiting[key] += 1
         try:
             return self._freed.wait_for(lambda: self._has_place(key), self._wait_seconds)
         finally:
-            self._waiting -= 1
+            self._waiting -= Counter([key])
 
     def _give_back(self, key: str) -> None:
         with self._freed:

@@ -57,7 +57,7 @@ def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
 
 
 def test_who_may_wait_gets_the_place_that_comes_free() -> None:
-    bulkhead = Bulkhead("graphql", limit=2, limit_per_key=1, max_waiting=10, wait_seconds=60)
+    bulkhead = Bulkhead("graphql", limit=2, limit_per_key=1, max_waiting=20, wait_seconds=60)
 
     def enter(_number: int) -> int:
         with bulkhead.place("acme"):
@@ -75,8 +75,8 @@ def test_nobody_waits_for_longer_than_one_may() -> None:
     assert not full(bulkhead, "globex")
 
 
-def test_of_many_who_would_wait_all_but_a_few_are_refused_at_once() -> None:
-    bulkhead = Bulkhead("graphql", limit=1, max_waiting=3, wait_seconds=60)
+def test_of_many_of_one_key_half_of_those_who_may_wait_do() -> None:
+    bulkhead = Bulkhead("graphql", limit=1, max_waiting=6, wait_seconds=60)
     refusals = threading.Semaphore(0)
     held = ExitStack()
     held.enter_context(bulkhead.place("acme"))
