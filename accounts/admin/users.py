@@ -34,11 +34,15 @@ from accounts.admin.tenancy import TenantModelAdmin
 from accounts.admin.user_form import PROFILE_HELP, NewUserForm
 from accounts.admin.user_locks import UserLocks
 from accounts.admin.user_test_message import UserTestMessage
+from accounts.admin.too_many_attempts import too_many_attempts
 from accounts.audit import record_about
+from accounts.errors import RateLimitedError
 from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
 from accounts.models import AuthEventKind, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from accounts.second_factor.enrolment import has_second_factor, remove
 from config.http.origin import Origin, origin_of
 
@@ -284,6 +288,12 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         user = self.get_or_404(request, id)
+        if request.method == "POST":
+            try:
+                by = str(person(request).pk)
+                hit([windows.PASSWORD_CHANGES_OF_PERSON], "password-change", by)
+            except RateLimitedError as limited:
+                return too_many_attempts(request, limited, "You have set passwords too often.")
         with transaction.atomic():
             self._hold_unshared(request, user)
             response: HttpResponse = super().user_change_password(request, id, form_url)
