@@ -98,9 +98,7 @@ def _of_user(email: str) -> Count:
 
 
 def _of_browser(email: str, browser: str) -> Count:
-    return Count(
-        windows.ADMIN_LOGIN_FAILURES_OF_BROWSER, ("admin-login-browser", email, browser)
-    )
+    return Count(windows.ADMIN_LOGIN_FAILURES_OF_BROWSER, ("admin-login-browser", email, browser))
 
 
 def _end(count: Count) -> dt.datetime | None:

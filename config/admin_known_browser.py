@@ -50,7 +50,8 @@ def known_browser(request: HttpRequest, email: str) -> str | None:
 
 def cookie_name(email: str) -> str:
     """One for each user; it does not show the address."""
-    return f"moonhook_admin_browser_{salted_hmac(_SALT, email, algorithm='sha256').hexdigest()[:16]}"
+    digest = salted_hmac(_SALT, email, algorithm="sha256").hexdigest()
+    return f"moonhook_admin_browser_{digest[:16]}"
 
 
 def _signer(user: User) -> TimestampSigner:

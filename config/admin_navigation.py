@@ -65,8 +65,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "title": title,
                 "separator": True,
                 "items": [
-                    {"title": name, "icon": icon, "link": _link(page)}
-                    for name, icon, page in items
+                    {"title": name, "icon": icon, "link": _link(page)} for name, icon, page in items
                 ],
             }
             for title, items in groups

@@ -63,7 +63,9 @@ class MoonhookAdminSite(UnfoldAdminSite):
     ) -> HttpResponse:
         from config.admin_own_password import change_own_password  # noqa: PLC0415
 
-        return change_own_password(request, partial(super().password_change, request, extra_context))
+        return change_own_password(
+            request, partial(super().password_change, request, extra_context)
+        )
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -270,6 +270,9 @@ REDIS_URL = env.str("REDIS_URL", default="")
 # Codes of countries that SMS are sent to (DE,AT,CH), and how many a day in all; empty: no limit.
 SMS_COUNTRIES = frozenset(env.list("SMS_COUNTRIES", default=[]))
 SMS_DAILY_BUDGET = integer("SMS_DAILY_BUDGET", 0)
+# What the users, invitations, keys and test messages of one organisation cause; 0: no limit.
+ORGANISATION_MAILS_PER_DAY = integer("ORGANISATION_MAILS_PER_DAY", 2000)
+ORGANISATION_SMS_PER_DAY = integer("ORGANISATION_SMS_PER_DAY", 200)
 
 # --- The admin's door -----------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ def admin_login_locks(user: User) -> list[Lock]:
     number = windows.ADMIN_LOGIN_FAILURES_AT_CLIENT.amount
     return [
         Lock(
-            f"{number} wrong passwords from {place.where or 'a browser that they have used before'}",
+            f"{number} wrong passwords from {place.where or 'a browser known to be theirs'}",
             f"until {place.until:%H:%M} UTC",
         )
         for place in locked_places(user)

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
@@ -52,7 +53,7 @@ class Claim(NamedTuple):
     def give_back(self) -> None:
         """For what turned out not to count, or was not done."""
         for count in self.counts:
-            _counted(lambda limiter, count=count: _decrement(limiter, count))
+            _counted(partial(_decrement, count=count))
 
 
 def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:

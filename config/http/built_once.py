@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -35,4 +35,6 @@ def built_once(build: Callable[Given, Built]) -> _BuiltOnce[Given, Built]:
     ``functools.cache`` lets every thread in that comes before the first has finished: each builds
     its own, and imports made on the way are seen half done. Arguments must be hashable.
     """
-    return wraps(build)(_BuiltOnce(build))
+    built: _BuiltOnce[Given, Built] = _BuiltOnce(build)
+    update_wrapper(built, build)
+    return built

@@ -60,9 +60,7 @@ def pass_time(**age: float) -> None:
 
 
 def refusals(reason: str) -> int:
-    return AuthEvent.objects.filter(
-        kind=AuthEventKind.ADMIN_LOGIN_REFUSED, reason=reason
-    ).count()
+    return AuthEvent.objects.filter(kind=AuthEventKind.ADMIN_LOGIN_REFUSED, reason=reason).count()
 
 
 def test_five_wrong_passwords_close_the_login(bob: User) -> None:
@@ -236,9 +234,7 @@ def test_a_wrong_password_makes_no_browser_known(bob: User) -> None:
 
 def test_changing_ones_password_keeps_the_browser_known(bob: User, as_bob: Client) -> None:
     new = "a new password of his"
-    as_bob.post(
-        CHANGE, {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
-    )
+    as_bob.post(CHANGE, {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
     as_bob.post(reverse("admin:logout"))
     guess_from_everywhere(bob.email, 20)
 
@@ -263,9 +259,7 @@ def test_an_administrator_sets_twenty_passwords_an_hour(
     assert 0 < int(refused["Retry-After"]) <= 3600
 
 
-def test_beyond_two_hashes_at_once_the_login_asks_to_come_back(
-    bob: User, settings: Any
-) -> None:
+def test_beyond_two_hashes_at_once_the_login_asks_to_come_back(bob: User, settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["accounts.password_hasher.BoundedPasswordHasher"]
     with PASSWORD_HASHES.place(), PASSWORD_HASHES.place():
         responses = [try_password("nobody@example.com", "a guess") for _ in range(7)]
