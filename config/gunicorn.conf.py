@@ -9,7 +9,6 @@ from config.logs.gunicorn_logger import GunicornLogger
 from config.metrics.catalogue import SANDBOX_SLOTS
 from config.scrape.files import announce, forget, forget_the_dead, show_all
 from config.services import services_of_this_node
-from config.startup.threads import build_what_threads_share
 from config.web.arbiter import MoonhookArbiter
 from config.web.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
@@ -31,7 +30,6 @@ def post_worker_init(worker: Any) -> None:
     announce("web")
     show_all()
     SANDBOX_SLOTS.set(settings.SANDBOX_SLOTS)
-    build_what_threads_share()
 
 
 def child_exit(server: Any, worker: Any) -> None:

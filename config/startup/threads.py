@@ -1,6 +1,6 @@
 """What a web worker builds before its first request, because the first requests come at once.
 
-Only in the worker itself, after the fork: connections and sandboxes are a process's own.
+In the worker itself, after the fork: connections and sandboxes are a process's own.
 """
 
 from django.template import engines
