@@ -84,7 +84,13 @@ def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> 
 
 
 def record_about_address(
-    kind: AuthEventKind, origin: Origin, email: str, reason: str = "", *, by: User | None = None
+    kind: AuthEventKind,
+    origin: Origin,
+    email: str,
+    reason: str = "",
+    *,
+    by: User | None = None,
+    credential: object = "",
 ) -> None:
     """Writes an event about the user with the canonical address, if there is one.
 
@@ -99,6 +105,7 @@ def record_about_address(
         user_id=None if actor is None else actor.pk,
         organisation_id=None if subject is None else subject.tenant_id,
         email=email,
+        credential=str(credential),
         reason=reason,
     ).save()
 

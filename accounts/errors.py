@@ -7,6 +7,10 @@ class ForbiddenError(Exception):
     """The actor may not do this to that object."""
 
 
+class AddressTakenError(ForbiddenError):
+    """Somebody has the e-mail address already, who is not the actor's to know of."""
+
+
 class RateLimitedError(Exception):
     """Too many attempts. ``retry_after_seconds`` says when another is worth while."""
 

@@ -18,6 +18,7 @@ from config.admin_entry import (
     next_page,
     note_login,
     note_refusal,
+    note_too_many_codes,
 )
 
 
@@ -37,7 +38,7 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
     try:
         device = verify(user, form.cleaned_data["code"])
     except RateLimitedError as limited:
-        note_refusal(request, user.email, "too-many-codes")
+        note_too_many_codes(request, user.email)
         form.ask_to_wait(limited.retry_after_seconds)
         response = _page(request, form, status=429)
         response["Retry-After"] = str(limited.retry_after_seconds)
@@ -48,8 +49,9 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
         return _page(request, form)
     request.session.cycle_key()
     remember_verification(request, device)
-    note_login(request)
-    return redirect(next_page(request))
+    response = redirect(next_page(request))
+    note_login(request, response)
+    return response
 
 
 def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:

@@ -6,20 +6,34 @@ from typing import Any, cast
 from django.conf import settings
 from django.contrib.admin import site
 from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_otp import DEVICE_ID_SESSION_KEY
 
+from accounts.admin.too_many_attempts import too_many_attempts
+from accounts.admin_login_limits import counts_of_try, forgive_here
 from accounts.audit import record_about, record_about_address
+from accounts.email_address import canonical_email, validate_typed_email
 from accounts.models import AuthEventKind, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import CountFullError, claim, is_first
 from accounts.second_factor.enrolment import has_second_factor
-from config.admin_lockout import NO_ADDRESS, typed_user_name
+from config.admin_known_browser import known_browser, remember_browser
 from config.admin_session_limits import restart
+from config.http.bulkhead import BulkheadFullError
+from config.http.client_address import client_address
 from config.http.origin import origin_of
 
 _CACHED = "_has_second_factor"
+# Passwords get typed into the wrong field: what is not an address is not written down.
+_NO_ADDRESS = "(no e-mail address)"
+_TOO_MANY = (
+    "There were too many wrong passwords for this login, or from your network. "
+    "It is closed for a while, for right passwords too."
+)
 
 
 def is_password_given(request: HttpRequest) -> bool:
@@ -49,10 +63,9 @@ def log_in(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> Ht
         page = "login_code" if has_own_second_factor(request) else "second_factor"
         query = urlencode({REDIRECT_FIELD_NAME: next_page(request)})
         return redirect(f"{reverse(f'admin:{page}')}?{query}")
-    response = ask_password()
-    if request.method == "POST":
-        _after_password(request, response)
-    return response
+    if not (request.POST.get("username") and request.POST.get("password")):
+        return ask_password()
+    return _try_password(request, ask_password)
 
 
 def next_page(request: HttpRequest) -> str:
@@ -64,28 +77,67 @@ def next_page(request: HttpRequest) -> str:
     return wanted if is_ours else reverse("admin:index")
 
 
-def note_login(request: HttpRequest) -> None:
-    record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), cast("User", request.user))
+def note_login(request: HttpRequest, response: HttpResponse) -> None:
+    """The person is in, with all that is asked for: on record, and in a known browser from now."""
+    user = cast("User", request.user)
+    record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), user)
+    remember_browser(request, response, user)
 
 
 def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
-    record_about_address(AuthEventKind.ADMIN_LOGIN_REFUSED, origin_of(request), email, reason)
+    record_about_address(
+        AuthEventKind.ADMIN_LOGIN_REFUSED,
+        origin_of(request),
+        email,
+        reason,
+        credential=known_browser(request, email) or "",
+    )
 
 
-def _after_password(request: HttpRequest, response: HttpResponse) -> None:
-    if isinstance(response, HttpResponseRedirect):
-        restart(request.session)
-        # Every password asks for a code of its own, in a session that had one too.
-        request.session.pop(DEVICE_ID_SESSION_KEY, None)
-        if site.has_permission(request):
-            note_login(request)
-        return
-    form = cast("Any", response).context_data["form"]
-    if not (form.data.get("username") and form.data.get("password")):
-        return
-    email = typed_user_name(request)
-    if getattr(request, "axes_locked_out", False):
-        reason = "locked-out"
-    else:
-        reason = "wrong-credentials" if form.get_user() is None else "not-staff"
-    note_refusal(request, "" if email == NO_ADDRESS else email, reason)
+def note_too_many_codes(request: HttpRequest, email: str) -> None:
+    """Once a window: whoever has the password may send as many as they like."""
+    if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
+        note_refusal(request, email, "too-many-codes")
+
+
+def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
+    """Counts the try before its password is hashed, so that no more are than may be."""
+    email = _typed_email(request)
+    client, browser = client_address(request), known_browser(request, email)
+    try:
+        claimed = claim(counts_of_try(email, client, browser))
+    except CountFullError as full:
+        if is_first(full.count.window, *full.count.identifiers):
+            _refuse(request, email, "locked-out")
+        return too_many_attempts(request, full, _TOO_MANY)
+    try:
+        response = ask_password()
+    except BulkheadFullError:
+        claimed.give_back()
+        raise
+    if not isinstance(response, HttpResponseRedirect):
+        form = cast("Any", response).context_data["form"]
+        _refuse(request, email, "wrong-credentials" if form.get_user() is None else "not-staff")
+        return response
+    claimed.give_back()
+    forgive_here(email, client, browser)
+    restart(request.session)
+    # Every password asks for a code of its own, in a session that had one too.
+    request.session.pop(DEVICE_ID_SESSION_KEY, None)
+    if site.has_permission(request):
+        note_login(request, response)
+    return response
+
+
+def _typed_email(request: HttpRequest) -> str:
+    """The canonical address that somebody logs in with."""
+    typed = request.POST["username"]
+    try:
+        validate_typed_email(typed)
+    except ValidationError:
+        return _NO_ADDRESS
+    return canonical_email(typed)
+
+
+def _refuse(request: HttpRequest, email: str, reason: str) -> None:
+    note_refusal(request, "" if email == _NO_ADDRESS else email, reason)

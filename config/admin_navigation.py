@@ -41,7 +41,11 @@ _GROUPS = (
 _SUPERUSERS_GROUP = (
     "System",
     (
-        ("Failed admin logins", "gpp_bad", "axes_accessfailurelog_changelist"),
+        (
+            "Failed admin logins",
+            "gpp_bad",
+            "accounts_authevent_changelist?kind__exact=admin.login-refused",
+        ),
         ("Background tasks", "schedule", "django_tasks_database_dbtaskresult_changelist"),
         ("Message delivery", "outgoing_mail", "message_delivery"),
     ),
@@ -61,13 +65,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "title": title,
                 "separator": True,
                 "items": [
-                    {"title": name, "icon": icon, "link": reverse(f"admin:{page}")}
-                    for name, icon, page in items
+                    {"title": name, "icon": icon, "link": _link(page)} for name, icon, page in items
                 ],
             }
             for title, items in groups
         ),
     ]
+
+
+def _link(page: str) -> str:
+    name, mark, query = page.partition("?")
+    return f"{reverse(f'admin:{name}')}{mark}{query}"
 
 
 def account_links(request: HttpRequest) -> list[dict[str, str]]:

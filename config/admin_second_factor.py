@@ -86,9 +86,10 @@ def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None
     request.session.cycle_key()
     remember_verification(request, device)
     _write_down(request, user, "Turned on the second factor.", "turned-on")
+    response = _show_recovery_codes(request, codes)
     if was_outside:
-        note_login(request)
-    return _show_recovery_codes(request, codes)
+        note_login(request, response)
+    return response
 
 
 def _write_down(request: HttpRequest, user: User, what: str, reason: str) -> None:

@@ -58,6 +58,15 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
         return log_in(request, ask_password=partial(super().login, request, extra_context))
 
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        from config.admin_own_password import change_own_password  # noqa: PLC0415
+
+        return change_own_password(
+            request, partial(super().password_change, request, extra_context)
+        )
+
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:

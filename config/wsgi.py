@@ -1,4 +1,4 @@
-"""What gunicorn serves."""
+"""What gunicorn serves: each worker loads it by itself, before its first request."""
 
 import os
 
@@ -7,3 +7,8 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 application = get_wsgi_application()
+
+# Models can be imported only now.
+from config.startup.threads import build_what_threads_share  # noqa: E402
+
+build_what_threads_share()

@@ -10,6 +10,8 @@ from django.test import Client
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from accounts.admin_login_limits import counts_of_try
+from accounts.audit import record_about_address
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
 from accounts.flows.choose_pin_channels import choose_pin_channels
@@ -19,10 +21,11 @@ from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.make_code import make_code
 from accounts.flows.send_pin import send_pin
 from accounts.ids import first_id_at
-from accounts.models import AuthEvent, Organisation, User
+from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from accounts.pin_delivery.channels import SendVia
+from accounts.rate_limits.limiter import claim
 from config.background.worker import Worker
-from config.http.origin import NOWHERE
+from config.http.origin import NOWHERE, Origin
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
@@ -76,6 +79,15 @@ def work() -> None:
     while (row := DBTaskResult.objects.ready().get_locked()) is not None:
         row.claim(worker.worker_id)
         worker.run_task(row)
+
+
+def fail_admin_logins(user: User, times: int = 5) -> None:
+    """Wrong passwords at the admin's login: five from 192.0.2.1, then from the next addresses."""
+    for number in range(times):
+        address = f"192.0.2.{1 + number // 5}"
+        claim(counts_of_try(user.email, address, browser=None))
+        origin = Origin(client_address=address)
+        record_about_address(AuthEventKind.ADMIN_LOGIN_REFUSED, origin, user.email)
 
 
 def make_device_token(

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from accounts.admin_login_lock import locked_addresses, locked_everywhere_until
+from accounts.admin_login_limits import locked_everywhere_until, locked_places
 from accounts.models import PinFailures, User
 from accounts.models.pin_failures import DAY, strangers_bucket
+from accounts.rate_limits import windows
 
 
 class Lock(NamedTuple):
@@ -35,14 +36,16 @@ def _pin_lock(failures: PinFailures, user: User) -> Lock:
 
 
 def admin_login_locks(user: User) -> list[Lock]:
-    everywhere = locked_everywhere_until(user.email)
+    everywhere = locked_everywhere_until(user)
     if everywhere is not None:
-        number = settings.ADMIN_LOGIN_FAILURES_PER_USER
-        return [
-            Lock(f"{number} wrong passwords or more in an hour", f"until {everywhere:%H:%M} UTC")
-        ]
-    number = settings.ADMIN_LOGIN_FAILURES_PER_USER_AND_ADDRESS
+        number = windows.ADMIN_LOGIN_FAILURES_OF_USER.amount
+        why = f"{number} wrong passwords in an hour; open only where they have logged in before"
+        return [Lock(why, f"until {everywhere:%H:%M} UTC")]
+    number = windows.ADMIN_LOGIN_FAILURES_AT_CLIENT.amount
     return [
-        Lock(f"{number} wrong passwords or more from {address}", f"until {until:%H:%M} UTC")
-        for address, until in locked_addresses(user.email).items()
+        Lock(
+            f"{number} wrong passwords from {place.where or 'a browser known to be theirs'}",
+            f"until {place.until:%H:%M} UTC",
+        )
+        for place in locked_places(user)
     ]

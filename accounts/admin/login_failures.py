@@ -1,40 +1,43 @@
-"""Wrong passwords at the admin's own door: for superusers, who can end a lock-out."""
+"""Passwords and codes that failed at the admin's login, on the page of the user they were for."""
 
-from typing import Any
+from datetime import timedelta
 
-from axes.models import AccessFailureLog
-from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from django.utils import timezone
 
-from accounts.admin.decorators import display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.reach import person
-from accounts.admin.superusers_only import SuperusersOnly
-from accounts.flows.reopen_admin_login import reopen_admin_login
-from config.http.origin import origin_of
+from accounts.admin.panels import Panel, panel_of
+from accounts.admin.reach import is_superuser, own_users
+from accounts.ids import first_id_at
+from accounts.models import AuthEvent, AuthEventKind, User
+
+_SHOWN = 10
+_LOOKS_BACK = timedelta(days=1)
 
 
-@admin.register(AccessFailureLog)
-class LoginFailureAdmin(SuperusersOnly, ModelAdmin):
-    empty_state = EmptyState(
-        "Wrong passwords at this admin's door stand here for an hour. There was none."
+@panel_of(User)
+def failed_logins(request: HttpRequest, user: User) -> Panel | None:
+    """For whoever may unlock the login."""
+    if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
+        return None
+    failed = AuthEvent.objects.filter(
+        organisation=user.tenant_id,
+        kind=AuthEventKind.ADMIN_LOGIN_REFUSED,
+        pk__gte=first_id_at(timezone.now() - _LOOKS_BACK),
+        email=user.email,
+    ).order_by("-pk")[:_SHOWN]
+    if not failed and not user.is_staff:
+        return None
+    return Panel(
+        title="Failed admin logins",
+        headers=("When (UTC)", "Why", "Address", "Browser"),
+        rows=[
+            (
+                f"{event.at:%Y-%m-%d %H:%M:%S}",
+                event.reason,
+                event.client_address or "unknown",
+                event.user_agent,
+            )
+            for event in failed
+        ],
+        empty="None in the last 24 hours.",
     )
-    list_display = ("username", "shown_at", "ip_address", "user_agent")
-    search_fields = ("username",)
-    search_help_text = "E-mail"
-    ordering = ("-attempt_time",)
-    actions = ("forgive_selected",)
-    fields = ("username", "shown_at", "ip_address", "user_agent")
-    readonly_fields = fields
-
-    @display(description="When (UTC)", ordering="attempt_time")
-    def shown_at(self, failure: Any) -> str:
-        return f"{failure.attempt_time:%Y-%m-%d %H:%M:%S}"
-
-    @admin.action(description="Let these users try again", permissions=["view"])
-    def forgive_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for email in sorted(set(queryset.values_list("username", flat=True))):
-            reopen_admin_login(email, origin=origin_of(request), by=person(request))
-            self.message_user(request, f"{email} may log in again.", messages.SUCCESS)

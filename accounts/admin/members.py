@@ -90,7 +90,7 @@ class MemberForm(forms.ModelForm[Membership]):
             return email
         user = User.objects.find_by_email(email)
         if user is None or user.is_superuser:
-            raise ValidationError(NO_USER)
+            raise ValidationError(NO_USER, code="unknown")
         if user.memberships.filter(organisation=self.instance.organisation).exists():
             raise ValidationError("This user is a member already.")
         self.instance.user = user

@@ -48,6 +48,12 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
         ("Runs", {"fields": _RETENTION}),
     )
 
+    def organisation_that_asks(
+        self, request: HttpRequest, object_id: str | None
+    ) -> Organisation | None:
+        found: Organisation | None = self.get_object(request, object_id) if object_id else None
+        return found
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request)
 

@@ -1,19 +1,49 @@
 """What a flow refuses while a page is saved: the page again, with the reason, and nothing saved."""
 
-from typing import Any
+import re
+from typing import Any, cast
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from accounts.admin.reach import is_superuser
+from accounts.admin.too_many_attempts import too_many_attempts
 from accounts.errors import ForbiddenError, NotFoundError, RateLimitedError
+from accounts.models import Organisation
+from accounts.rate_limits.addresses import TELLING_CODES, claim_answers
+from accounts.rate_limits.limiter import Claim
+from config.http.origin import origin_of
+
+_TOO_MANY_ADDRESSES = "Too many addresses were tried that nobody has, or that somebody has already."
+_TYPED_MEMBER = re.compile(r"memberships-\d+-email")
 
 
 class RefusalsAsMessages:
     """Mixin for model admins that save through flows.
 
-    Forms check first; this is for what became true in between, and for limits.
+    Forms check first; this is for what became true in between, and for limits. Whoever is not a
+    superuser learns of so many addresses an hour whether somebody has them.
     """
+
+    def organisation_that_asks(
+        self, request: HttpRequest, object_id: str | None
+    ) -> Organisation | None:
+        """Whose answers about addresses this form's are."""
+        raise NotImplementedError
+
+    def _claim_answers(self, request: HttpRequest, object_id: str | None) -> Claim:
+        """Counts the answers that a form may give, outside the transaction that it is saved in."""
+        if request.method != "POST" or is_superuser(request):
+            return Claim(())
+        number = sum(
+            bool(value) and (name == "email" or _TYPED_MEMBER.fullmatch(name) is not None)
+            for name, value in request.POST.items()
+        )
+        organisation = self.organisation_that_asks(request, object_id) if number else None
+        if organisation is None:
+            return Claim(())
+        return claim_answers(organisation, number, origin_of(request))
 
     def changeform_view(
         self,
@@ -23,9 +53,14 @@ class RefusalsAsMessages:
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         try:
+            claimed = self._claim_answers(request, object_id)
+        except RateLimitedError as limited:
+            return too_many_attempts(request, limited, _TOO_MANY_ADDRESSES)
+        try:
             response: HttpResponse = super().changeform_view(  # type: ignore[misc]
                 request, object_id, form_url, extra_context
             )
+            Claim(claimed.counts[_answers_of(response) :]).give_back()
         except (ForbiddenError, NotFoundError) as refusal:
             reason = str(refusal)
         except RateLimitedError as limited:
@@ -35,3 +70,14 @@ class RefusalsAsMessages:
             return response
         messages.error(request, f"Nothing was saved. {reason}")
         return redirect(request.get_full_path())
+
+
+def _answers_of(response: HttpResponse) -> int:
+    """How many addresses the forms of the page tell of."""
+    context = getattr(response, "context_data", None) or {}
+    if "adminform" not in context:
+        return 0
+    inlines = cast("Any", context.get("inline_admin_formsets", ()))
+    forms = [context["adminform"].form, *(form for each in inlines for form in each.formset.forms)]
+    errors = [error for form in forms for error in form.errors.as_data().get("email", ())]
+    return sum(error.code in TELLING_CODES for error in errors)

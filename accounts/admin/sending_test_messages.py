@@ -21,5 +21,9 @@ def try_to_send(
         )
     except RateLimitedError as limited:
         minutes = -(-limited.retry_after_seconds // 60)
-        form.add_error(None, f"You have sent many test messages. Wait {minutes} min for the next.")
+        form.add_error(
+            None,
+            "You have sent many test messages, or this address has had its ten of the day. "
+            f"Wait {minutes} min for the next.",
+        )
         return None

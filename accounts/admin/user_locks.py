@@ -13,7 +13,7 @@ from unfold.enums import ActionVariant
 from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
 from accounts.admin.labels import DANGER, SUCCESS, label
-from accounts.admin.links import action_of, button, page_of
+from accounts.admin.links import page_of
 from accounts.admin.locks import Lock, admin_login_locks, pin_locks
 from accounts.admin.reach import person
 from accounts.flows.reopen_admin_login import reopen_admin_login
@@ -57,11 +57,11 @@ class UserLocks:
 
     @display(description="PIN login")
     def pin_login(self, user: User) -> SafeString:
-        return _shown(pin_locks(user), action_of(user, "unlock_pin_login"))
+        return _shown(pin_locks(user))
 
     @display(description="Admin login")
     def admin_login(self, user: User) -> SafeString:
-        return _shown(admin_login_locks(user), action_of(user, "unlock_admin_login"))
+        return _shown(admin_login_locks(user))
 
     @action(
         description="Unlock PIN login",
@@ -88,18 +88,18 @@ class UserLocks:
         user = self.get_or_404(request, object_id)
         if not is_confirmed(request):
             return ask(self, request, _REOPEN, [user])
-        reopen_admin_login(user.email, origin=origin_of(request), by=person(request))
+        reopen_admin_login(user, origin=origin_of(request), by=person(request))
         self.log_change(request, user, "Unlocked the admin login.")
         self.message_user(request, f"{user} may log in to the admin again.", messages.SUCCESS)
         return redirect(page_of(user))
 
 
-def _shown(locks: Sequence[Lock], unlock: str) -> SafeString:
+def _shown(locks: Sequence[Lock]) -> SafeString:
+    """The unlock is among the page's actions."""
     if not locks:
         return label("Open", SUCCESS)
     return format_html(
-        '<div class="mh-lock">{}<span>{}</span>{}</div>',
+        '<div class="mh-lock">{}<span>{}</span></div>',
         label("Locked", DANGER),
         format_html_join("; ", "{}, {}", locks),
-        button(unlock, "Unlock", of=""),
     )

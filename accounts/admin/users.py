@@ -31,14 +31,20 @@ from accounts.admin.reach import (
 from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
+from accounts.admin.too_many_attempts import too_many_attempts
 from accounts.admin.user_form import PROFILE_HELP, NewUserForm
 from accounts.admin.user_locks import UserLocks
 from accounts.admin.user_test_message import UserTestMessage
 from accounts.audit import record_about
+from accounts.email_address import canonical_email
+from accounts.errors import RateLimitedError
 from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
-from accounts.models import AuthEventKind, User
+from accounts.ids import parse_uuid
+from accounts.models import AuthEventKind, Organisation, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from accounts.second_factor.enrolment import has_second_factor, remove
 from config.http.origin import Origin, origin_of
 
@@ -128,6 +134,18 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
         return rows.annotate(
             **{f"own_{name}": Case(When(is_own=True, then=F(name))) for name in _OWN_COLUMNS}
         )
+
+    def organisation_that_asks(
+        self, request: HttpRequest, object_id: str | None
+    ) -> Organisation | None:
+        """The organisation chosen for a new user; whatever was typed there, one of the person's."""
+        if object_id is not None:
+            user = self.get_object(request, object_id)
+            typed = canonical_email(request.POST.get("email", ""))
+            return None if user is None or user.email == typed else user.home
+        own = {str(each.pk): each for each in administered_organisations(request)}
+        chosen = parse_uuid(request.POST.get("organisation", ""))
+        return own.get(str(chosen)) or next(iter(own.values()), None)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -284,6 +302,12 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         user = self.get_or_404(request, id)
+        if request.method == "POST":
+            try:
+                by = str(person(request).pk)
+                hit([windows.PASSWORD_CHANGES_OF_PERSON], "password-change", by)
+            except RateLimitedError as limited:
+                return too_many_attempts(request, limited, "You have set passwords too often.")
         with transaction.atomic():
             self._hold_unshared(request, user)
             response: HttpResponse = super().user_change_password(request, id, form_url)

@@ -6,6 +6,7 @@ from accounts.audit import record
 from accounts.email_address import canonical_email
 from accounts.errors import ForbiddenError, NotFoundError
 from accounts.flows.change_profile import held
+from accounts.message_quota import count_mail_of
 from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
@@ -74,7 +75,14 @@ def _invite(
     if not organisation.is_active:
         raise ForbiddenError("An inactive organisation invites nobody.")
     hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
+    hit(
+        [windows.INVITATIONS_TO_ADDRESS_OF_ORGANISATION],
+        "invitation-to-of",
+        str(organisation.pk),
+        user.email,
+    )
     hit([windows.INVITATIONS_TO_ADDRESS], "invitation-to", user.email)
+    count_mail_of(organisation.pk)
     earlier.delete()
     invitation = Invitation.objects.create(
         organisation=organisation,

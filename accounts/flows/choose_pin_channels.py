@@ -4,16 +4,19 @@ from datetime import datetime
 
 from accounts.audit import record_about
 from accounts.flows.send_pin import refuse_what_is_late
+from accounts.message_quota import may_send_mail
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import Channel, SendVia, channels_for
-from accounts.pin_delivery.sms_quota import may_send_sms
+from accounts.pin_delivery.sms_quota import claim_sms
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import is_first
 from config.http.origin import NOWHERE
 
 
 def choose_pin_channels(email: str, send_via: SendVia, asked_at: datetime) -> tuple[Channel, ...]:
     """The channels that the code goes over, each a delivery of its own from here on.
 
-    Here an SMS is counted, once however often its delivery is tried. Nobody's address gets one
+    Here messages are counted, once however often their delivery is tried. Nobody's address gets one
     channel, over which nothing will be sent. Raises ``DeliveryError`` for an old request.
     """
     user = User.objects.find_active_by_email(email)
@@ -24,8 +27,15 @@ def choose_pin_channels(email: str, send_via: SendVia, asked_at: datetime) -> tu
 
 
 def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-    """Without SMS where none may be sent any more; an e-mail takes its place."""
-    if Channel.SMS not in channels or may_send_sms(user.phone):
-        return channels
-    record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="sms")
-    return (Channel.EMAIL,)
+    """Without SMS where none may be sent any more: an e-mail takes its place. None at all where
+    the organisation's mails of the day are used up.
+    """
+    organisation_id = user.tenant_id
+    if Channel.SMS in channels and claim_sms(user.phone, organisation_id) is not None:
+        record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="sms")
+        channels = (Channel.EMAIL,)
+    if Channel.EMAIL in channels and not may_send_mail(organisation_id):
+        if is_first(windows.MESSAGES_REFUSED_ON_RECORD, "mail-of-organisation", str(user.pk)):
+            record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="mails")
+        channels = tuple(channel for channel in channels if channel is not Channel.EMAIL)
+    return channels

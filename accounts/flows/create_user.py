@@ -2,7 +2,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.audit import record
-from accounts.errors import ForbiddenError
+from accounts.errors import AddressTakenError
 from accounts.models import AuthEventKind, Membership, Organisation, Role, User
 from config.http.origin import NOWHERE, Origin
 
@@ -19,16 +19,16 @@ def create_user(
 ) -> User:
     """A new user, member of the organisation.
 
-    Raises ``ValidationError`` by field, and ``ForbiddenError`` when the address belongs to a user
-    who is not this organisation's: a tenant may add that user, not define them.
+    Raises ``ValidationError`` by field, and ``AddressTakenError`` when the address belongs to a
+    user who is not this organisation's: a tenant may add that user, not define them.
     """
     known = User.objects.find_by_email(email)
     if known is not None:
         if known.memberships.filter(organisation=organisation).exists():
             raise ValidationError(
-                {"email": ValidationError("This user is a member already.", code="unique")}
+                {"email": ValidationError("This user is a member already.", code="member")}
             )
-        raise ForbiddenError("A user with this e-mail exists elsewhere. Use addMember.")
+        raise AddressTakenError("A user with this e-mail exists elsewhere. Use addMember.")
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
     record(AuthEventKind.USER_CREATED, origin, user=user, organisation=organisation)

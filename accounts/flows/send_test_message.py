@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.template.loader import render_to_string
 
 from accounts.audit import record, record_about
+from accounts.message_quota import may_send_mail
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import SMS_OFF, Channel
 from accounts.pin_delivery.email_channel import send_email
@@ -29,8 +31,19 @@ class MessageOutcome(NamedTuple):
 _REFUSALS = {
     SmsRefusal.COUNTRY: "SMS_COUNTRIES does not allow SMS to the country of this number.",
     SmsRefusal.NUMBER: "This number has had its five SMS of today. Try again tomorrow.",
+    SmsRefusal.ORGANISATION: (
+        "The organisation's SMS of today are used up (ORGANISATION_SMS_PER_DAY). "
+        "Try again tomorrow."
+    ),
     SmsRefusal.BUDGET: "The SMS of today are used up (SMS_DAILY_BUDGET). Try again tomorrow.",
 }
+
+
+_MAILS_USED_UP = Failure(
+    "organisation-limit",
+    "The organisation's mails of today are used up (ORGANISATION_MAILS_PER_DAY). "
+    "Try again tomorrow.",
+)
 
 
 class _NotSentError(Exception):
@@ -46,11 +59,13 @@ def send_test_message(
 
     ``to`` is an e-mail address or a number in E.164, empty where a user has none; ``about`` is
     the user whose it is, if anybody's. Counts among the SMS of the number and of the day. Raises
-    ``RateLimitedError`` for a person who sends too many.
+    ``RateLimitedError`` for a person who sends too many, and for whom too many were sent.
     """
     hit([windows.TEST_MESSAGES_OF_PERSON], "test-message", str(by.pk))
+    hit([windows.TEST_MESSAGES_TO_ADDRESS], "test-message-to", to)
+    organisation_id = None if about is None else about.tenant_id
     try:
-        file = _SENDERS[channel](to)
+        file = _SENDERS[channel](to, organisation_id)
     except _NotSentError as error:
         outcome = MessageOutcome(is_sent=False, words=error.failure.words)
         reason = f"{channel}: {error.failure.code}"
@@ -66,7 +81,9 @@ def send_test_message(
     return outcome
 
 
-def _send_email(address: str) -> Path | None:
+def _send_email(address: str, organisation_id: UUID | None) -> Path | None:
+    if not may_send_mail(organisation_id):
+        raise _NotSentError(_MAILS_USED_UP)
     context = {"public_url": settings.PUBLIC_URL}
     try:
         return send_email(
@@ -78,12 +95,12 @@ def _send_email(address: str) -> Path | None:
         raise _NotSentError(failure_of_email(error)) from None
 
 
-def _send_sms(phone: str) -> Path | None:
+def _send_sms(phone: str, organisation_id: UUID | None) -> Path | None:
     if settings.SMS_URL == SMS_OFF:
         raise _NotSentError(Failure("sms-off", "SMS is off here (SMS_URL): codes go by e-mail."))
     if not phone:
         raise _NotSentError(Failure("no-phone", "There is no phone number on the profile."))
-    refusal = claim_sms(phone)
+    refusal = claim_sms(phone, organisation_id)
     if refusal is not None:
         raise _NotSentError(Failure(refusal.value, _REFUSALS[refusal]))
     text = render_to_string("messages/test_sms.txt", {"public_url": settings.PUBLIC_URL}).strip()
@@ -93,7 +110,7 @@ def _send_sms(phone: str) -> Path | None:
         raise _NotSentError(error.failure) from None
 
 
-_SENDERS: dict[Channel, Callable[[str], Path | None]] = {
+_SENDERS: dict[Channel, Callable[[str, UUID | None], Path | None]] = {
     Channel.EMAIL: _send_email,
     Channel.SMS: _send_sms,
 }

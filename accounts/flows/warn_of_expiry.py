@@ -6,7 +6,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from accounts.errors import RateLimitedError
+from accounts.message_quota import count_mail_of
 from accounts.models import ApiKey, Role, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from accounts.tasks import warn_of_key
 
 NOTICE_DAYS = (30, 7, 1)
@@ -38,8 +42,19 @@ def _warn_if_due(api_key: ApiKey) -> bool:
     ).update(expiry_notice_days=due)
     if claimed:
         for administrator in _administrators_of(api_key):
-            warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
+            if _may_warn(api_key, administrator):
+                warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
     return bool(claimed)
+
+
+def _may_warn(api_key: ApiKey, administrator: User) -> bool:
+    """Whoever makes keys that end soon chooses how many mails their colleagues get of it."""
+    try:
+        hit([windows.KEY_WARNINGS_TO_ADDRESS], "key-warning-to", administrator.email)
+        count_mail_of(api_key.organisation_id)
+    except RateLimitedError:
+        return False
+    return True
 
 
 def _administrators_of(api_key: ApiKey) -> QuerySet[User]:

@@ -1,11 +1,13 @@
 """SMS cost money: to which countries, how many to a number, how many a day in all."""
 
 from enum import StrEnum
+from uuid import UUID
 
 import phonenumbers
 from django.conf import settings
 
 from accounts.errors import RateLimitedError
+from accounts.message_quota import count_sms_of
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 
@@ -15,11 +17,14 @@ class SmsRefusal(StrEnum):
 
     COUNTRY = "country"
     NUMBER = "number-limit"
+    ORGANISATION = "organisation-limit"
     BUDGET = "daily-budget"
 
 
-def claim_sms(phone: str) -> SmsRefusal | None:
-    """Counts one more SMS to the number; or says why it may not be sent."""
+def claim_sms(phone: str, organisation_id: UUID | None) -> SmsRefusal | None:
+    """Counts one more SMS to the number, which the organisation causes; or says why it may not
+    be sent.
+    """
     if settings.SMS_COUNTRIES and country_of(phone) not in settings.SMS_COUNTRIES:
         return SmsRefusal.COUNTRY
     try:
@@ -27,16 +32,15 @@ def claim_sms(phone: str) -> SmsRefusal | None:
     except RateLimitedError:
         return SmsRefusal.NUMBER
     try:
+        count_sms_of(organisation_id)
+    except RateLimitedError:
+        return SmsRefusal.ORGANISATION
+    try:
         if settings.SMS_DAILY_BUDGET:
-            hit([windows.sms_budget(settings.SMS_DAILY_BUDGET)], "sms-in-all")
+            hit([windows.messages_a_day(settings.SMS_DAILY_BUDGET)], "sms-in-all")
     except RateLimitedError:
         return SmsRefusal.BUDGET
     return None
-
-
-def may_send_sms(phone: str) -> bool:
-    """Whether one more SMS may go to the number; if so, it is counted."""
-    return claim_sms(phone) is None
 
 
 def country_of(phone: str) -> str | None:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from django.db import DatabaseError, connection
+from django.db.models import F
 from django.utils import timezone
 from limits.storage import Storage
 
@@ -43,6 +44,11 @@ class DatabaseStorage(Storage):
             )
             hits: int = cursor.fetchone()[0]
         return hits
+
+    def decrement(self, key: str) -> None:
+        """Takes one hit back, unless its window has ended."""
+        hits = RateWindow.objects.open().filter(key=key, hits__gt=0)
+        hits.update(hits=F("hits") - 1)
 
     def get(self, key: str) -> int:
         row = RateWindow.objects.open().filter(key=key).first()

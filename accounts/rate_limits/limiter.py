@@ -3,11 +3,12 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import redis  # noqa: F401  (the library of limits imports it in the midst of a request otherwise)
 from django.conf import settings
 from limits import RateLimitItem
 from limits.errors import StorageError
@@ -16,7 +17,9 @@ from limits.strategies import FixedWindowRateLimiter
 
 from accounts.errors import RateLimitedError
 from accounts.rate_limits.database_storage import DatabaseStorage
+from accounts.rate_limits.redis_storage import decrement_in_redis
 from accounts.rate_limits.rest import Rest
+from config.http.built_once import built_once
 from config.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
@@ -27,6 +30,32 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
+class Count(NamedTuple):
+    """A window, and what is counted in it for whom: the name of the action comes first."""
+
+    window: RateLimitItem
+    identifiers: tuple[str, ...]
+
+
+class CountFullError(RateLimitedError):
+    """``count`` is the one that refuses."""
+
+    def __init__(self, retry_after_seconds: int, count: Count) -> None:
+        super().__init__(retry_after_seconds)
+        self.count = count
+
+
+class Claim(NamedTuple):
+    """A place in each of the counts."""
+
+    counts: Sequence[Count]
+
+    def give_back(self) -> None:
+        """For what turned out not to count, or was not done."""
+        for count in self.counts:
+            _counted(partial(_decrement, count=count))
+
+
 def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
     """Counts in every window; raises ``RateLimitedError`` at the first that is full already.
 
@@ -35,9 +64,52 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
     if not settings.IS_RATE_LIMITED:
         return
     for window in windows:
-        if not _hit(window, *identifiers):
+        if not _hit(Count(window, identifiers)):
             RATE_LIMITED.inc(identifiers[0])
-            raise RateLimitedError(_seconds_left(window, *identifiers))
+            raise RateLimitedError(_seconds_left(Count(window, identifiers)))
+
+
+def claim(counts: Sequence[Count]) -> Claim:
+    """Counts in each, in their order, before that which they bound is done.
+
+    However many come at once, a window lets as many pass as it holds. Raises ``CountFullError``
+    with the seconds until none is full, and then has counted nowhere: a try that is refused does
+    not fill the windows before the one that refused it.
+    """
+    if not settings.IS_RATE_LIMITED:
+        return Claim(())
+    for place, count in enumerate(counts):
+        if not _hit(count):
+            Claim(counts[: place + 1]).give_back()
+            RATE_LIMITED.inc(count.identifiers[0])
+            full = [count, *(later for later in counts[place + 1 :] if is_full(later))]
+            raise CountFullError(max(map(_seconds_left, full)), count)
+    return Claim(counts)
+
+
+def is_full(count: Count) -> bool:
+    """Whether the next try would be refused. Counts nothing."""
+    return not _counted(lambda limiter: limiter.test(count.window, *count.identifiers))
+
+
+def full_until(count: Count) -> float | None:
+    """The time, in seconds since the epoch, at which a full window ends; ``None``: it is open."""
+    return time.time() + _seconds_left(count) if is_full(count) else None
+
+
+def forget(count: Count) -> None:
+    """Begins the count anew."""
+    _counted(lambda limiter: limiter.clear(count.window, *count.identifiers))
+
+
+def is_first(window: RateLimitItem, *identifiers: str) -> bool:
+    """Whether this has not been asked before within the length of the window.
+
+    For what is written down once a window however often it happens.
+    """
+    if not settings.IS_RATE_LIMITED:
+        return True
+    return _hit(Count(type(window)(1, window.multiples), ("first", *identifiers)))
 
 
 def network_of(client_address: str) -> str:
@@ -50,13 +122,32 @@ def network_of(client_address: str) -> str:
     return str(address)
 
 
-def _hit(window: RateLimitItem, *identifiers: str) -> bool:
-    return _counted(lambda limiter: limiter.hit(window, *identifiers))
+def build_limiters() -> None:
+    """Builds what the threads of this process share, so that no request has to."""
+    _database_limiter()
+    if settings.REDIS_URL:
+        _rest_from(settings.REDIS_URL)
+        _redis_limiter(settings.REDIS_URL)
 
 
-def _seconds_left(window: RateLimitItem, *identifiers: str) -> int:
-    ends_at = _counted(lambda limiter: limiter.get_window_stats(window, *identifiers).reset_time)
+def _hit(count: Count) -> bool:
+    return _counted(lambda limiter: limiter.hit(count.window, *count.identifiers))
+
+
+def _seconds_left(count: Count) -> int:
+    ends_at = _counted(
+        lambda limiter: limiter.get_window_stats(count.window, *count.identifiers).reset_time
+    )
     return max(1, ceil(ends_at - time.time()))
+
+
+def _decrement(limiter: FixedWindowRateLimiter, count: Count) -> None:
+    storage: Any = limiter.storage
+    key = count.window.key_for(*count.identifiers)
+    if isinstance(storage, DatabaseStorage):
+        storage.decrement(key)
+    else:
+        decrement_in_redis(storage, key)
 
 
 def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
@@ -77,12 +168,12 @@ def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
     return ask(_database_limiter())
 
 
-@cache
+@built_once
 def _rest_from(url: str) -> Rest:
     return Rest(seconds=REDIS_REST_SECONDS)
 
 
-@cache
+@built_once
 def _redis_limiter(url: str) -> FixedWindowRateLimiter:
     storage = storage_from_string(
         url,
@@ -93,6 +184,6 @@ def _redis_limiter(url: str) -> FixedWindowRateLimiter:
     return FixedWindowRateLimiter(storage)
 
 
-@cache
+@built_once
 def _database_limiter() -> FixedWindowRateLimiter:
     return FixedWindowRateLimiter(DatabaseStorage())

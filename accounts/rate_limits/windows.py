@@ -10,11 +10,24 @@ PIN_SENDS_OF_ADDRESS: tuple[RateLimitItem, ...] = (
 PIN_SENDS_OF_CLIENT = RateLimitItemPerMinute(20, 10)
 PIN_CHECKS_OF_CLIENT = RateLimitItemPerMinute(60, 5)
 LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
+# Tries are counted before their passwords are hashed; a right one is given back.
+ADMIN_LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
+ADMIN_LOGIN_FAILURES_AT_CLIENT = RateLimitItemPerMinute(5, 15)
+ADMIN_LOGIN_FAILURES_OF_USER = RateLimitItemPerHour(20)
+ADMIN_LOGIN_FAILURES_OF_BROWSER = RateLimitItemPerMinute(5, 15)
+PASSWORD_CHANGES_OF_PERSON = RateLimitItemPerHour(20)
+MESSAGES_REFUSED_ON_RECORD = RateLimitItemPerDay(1)
+WRONG_CODES_ON_RECORD = RateLimitItemPerMinute(1, 15)
 SMS_OF_NUMBER = RateLimitItemPerDay(5)
 TEST_MESSAGES_OF_PERSON = RateLimitItemPerHour(20)
 INVITATIONS_OF_ORGANISATION = RateLimitItemPerHour(20)
-INVITATIONS_TO_ADDRESS = RateLimitItemPerDay(3)
+INVITATIONS_TO_ADDRESS_OF_ORGANISATION = RateLimitItemPerDay(3)
+INVITATIONS_TO_ADDRESS = RateLimitItemPerDay(10)
+TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
+KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
+# Answers that tell whether somebody has an address.
+ADDRESS_REFUSALS_OF_ORGANISATION = RateLimitItemPerHour(30)
 
 
-def sms_budget(per_day: int) -> RateLimitItem:
+def messages_a_day(per_day: int) -> RateLimitItem:
     return RateLimitItemPerDay(per_day)

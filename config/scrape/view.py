@@ -4,7 +4,6 @@ import hmac
 import platform
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from http import HTTPStatus
 from ipaddress import ip_address
 
@@ -16,6 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, ge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from config.http.built_once import built_once
 from config.http.client_address import client_address
 from config.http.methods import safe_methods_only
 from config.http.problems import Problem, ProblemCode, problem_response
@@ -59,7 +59,7 @@ def _has_token(request: HttpRequest) -> bool:
     )
 
 
-@cache
+@built_once
 def _registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     for collector in (
@@ -81,7 +81,7 @@ class _BuildCollector(Collector):
         yield info
 
 
-@cache
+@built_once
 def _version() -> str:
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     return str(project["project"]["version"])

@@ -1,6 +1,7 @@
 """How often somebody may try, and that it is counted exactly."""
 
 import logging
+import os
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -26,7 +27,7 @@ from tests.factories import (
     post_session,
 )
 
-REDIS_URL = "redis://127.0.0.1:6379/15"
+REDIS_URL = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
 SEND = "mutation($email: String!) { sendPinCode(email: $email, sendVia: Email) }"
 CHECK = """mutation($email: String!, $pin: String!, $device: String!) {
     checkPinCode(email: $email, pin: $pin, device: $device) { result } }"""

@@ -4,12 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from axes.models import AccessFailureLog
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import ApiKey, DeviceToken, Organisation, PinFailures, User
@@ -173,10 +171,7 @@ def test_a_run_that_failed(desk: Desk, root: User) -> None:
 def test_a_locked_user(desk: Desk, root: User) -> None:
     alice = factories.make_user(factories.make_organisation())
     PinFailures.objects.create(bucket=alice.email, email=alice.email, failures_today=20)
-    AccessFailureLog.objects.bulk_create(
-        AccessFailureLog(username=alice.email, ip_address="192.0.2.1", attempt_time=timezone.now())
-        for _ in range(20)
-    )
+    factories.fail_admin_logins(alice, times=20)
     enter_as(desk, root)
 
     assert_sound(desk, pages_of(alice))

@@ -8,17 +8,18 @@ from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation
+from accounts.rate_limits.addresses import counted_answer
 from config.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> Member:
-    organisation = caller_organisation(info)
-    with domain_errors():
+    organisation, origin = caller_organisation(info), origin_of(info.context.request)
+    with domain_errors(), counted_answer(organisation, origin):
         added = add_member(
             organisation,
             email=email,
             role=enum_value(role) or "",
-            origin=origin_of(info.context.request),
+            origin=origin,
         )
     return member_of(organisation, added.user)
 

@@ -8,6 +8,7 @@ from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation
+from accounts.rate_limits.addresses import counted_answer
 from config.http.origin import origin_of
 
 
@@ -19,15 +20,15 @@ def resolve(
     phone: str | None = None,
     role: Enum | None = None,
 ) -> Member:
-    organisation = caller_organisation(info)
-    with domain_errors():
+    organisation, origin = caller_organisation(info), origin_of(info.context.request)
+    with domain_errors(), counted_answer(organisation, origin):
         user = create_user(
             organisation,
             email=email,
             name=name or "",
             phone=phone or "",
             role=enum_value(role) or "",
-            origin=origin_of(info.context.request),
+            origin=origin,
         )
     return member_of(organisation, user)
 

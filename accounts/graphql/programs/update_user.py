@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from enum import Enum
 
 import graphene
@@ -9,6 +10,7 @@ from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
+from accounts.rate_limits.addresses import counted_answer
 from config.http.origin import origin_of
 
 
@@ -25,12 +27,14 @@ def resolve(
     given = {"email": email, "name": name, "phone": phone, "is_active": is_active}
     profile = {field: value for field, value in given.items() if value is not None}
     organisation, user = caller_organisation(info), find(info, User, id)
-    with domain_errors():
+    origin = origin_of(info.context.request)
+    answer = nullcontext() if email is None else counted_answer(organisation, origin)
+    with domain_errors(), answer:
         user = update_user(
             organisation,
             user,
             role=enum_value(role),
-            origin=origin_of(info.context.request),
+            origin=origin,
             **profile,
         )
     return member_of(organisation, user)

@@ -1,31 +1,29 @@
-"""The page for who has to wait at the admin's door."""
+"""The page for somebody in the admin who has to wait."""
 
+from http import HTTPStatus
 from math import ceil
-from typing import Any
 
 from django.contrib.admin import site
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from config.admin_lockout import locked_until
+from accounts.errors import RateLimitedError
 
 
-def locked_out(
-    request: HttpRequest, response: HttpResponse | None = None, credentials: Any = None
-) -> HttpResponse:
-    now = timezone.now()
-    seconds = max(1, ceil(((locked_until(request) or now) - now).total_seconds()))
+def too_many_attempts(request: HttpRequest, limited: RateLimitedError, why: str) -> HttpResponse:
+    """429 with ``Retry-After``. ``why`` is a sentence that says what there were too many of."""
+    seconds = limited.retry_after_seconds
     page = render(
         request,
-        "admin/locked_out.html",
+        "admin/too_many_attempts.html",
         {
             **site.each_context(request),
             "title": "Too many attempts",
+            "why": why,
             "minutes": ceil(seconds / 60),
         },
-        status=429,
+        status=HTTPStatus.TOO_MANY_REQUESTS,
     )
     page["Retry-After"] = str(seconds)
     add_never_cache_headers(page)
