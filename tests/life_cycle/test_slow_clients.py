@@ -136,7 +136,7 @@ def test_slow_clients_on_every_path_hold_nobody_up(
 
 def test_readers_that_take_nothing_hold_nobody_up(moonhook: MoonhookServer) -> None:
     large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Globex")
-    ask = head(large, moonhook, "Content-Length: 0", "", "")
+    ask = head(large, moonhook, "Content-Length: 0", "")
     with ExitStack() as stack:
         for _ in range(4):
             client = stack.enter_context(socket.socket())
@@ -155,8 +155,8 @@ def test_readers_that_take_nothing_hold_nobody_up(moonhook: MoonhookServer) -> N
 
 def test_a_slow_reader_gets_all_of_its_replies(moonhook: MoonhookServer, hook: str) -> None:
     large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Initech")
-    ask = head(large, moonhook, "Content-Length: 0", "", "")
-    last = head(hook, moonhook, "Content-Length: 0", "Connection: close", "", "")
+    ask = head(large, moonhook, "Content-Length: 0", "")
+    last = head(hook, moonhook, "Content-Length: 0", "Connection: close", "")
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 * 1024)
         client.settimeout(30)
@@ -176,11 +176,11 @@ def test_a_call_that_its_client_has_closed_behind_itself_is_answered(
     moonhook: MoonhookServer, hook: str
 ) -> None:
     with connect(moonhook) as client:
-        client.sendall(head(hook, moonhook, "Content-Length: 2", "", "{}"))
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}")
         client.shutdown(socket.SHUT_WR)
         answer = client.recv(4096)
     with connect(moonhook) as client:
-        client.sendall(head(hook, moonhook, "Content-Length: 3", "", "{}"))
+        client.sendall(head(hook, moonhook, "Content-Length: 3", "") + b"{}")
         client.shutdown(socket.SHUT_WR)
         cut_off = client.recv(4096)
 
@@ -190,7 +190,7 @@ def test_a_call_that_its_client_has_closed_behind_itself_is_answered(
 
 def test_a_body_that_is_asked_for_may_come_late(moonhook: MoonhookServer, hook: str) -> None:
     with connect(moonhook) as client:
-        client.sendall(head(hook, moonhook, "Content-Length: 2", "Expect: 100-continue", "", ""))
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "Expect: 100-continue", ""))
         asked = client.recv(4096)
         time.sleep(0.2)
         client.sendall(b"{}")
@@ -202,7 +202,7 @@ def test_a_body_that_is_asked_for_may_come_late(moonhook: MoonhookServer, hook: 
 
 def test_garbage_behind_a_call_is_refused(moonhook: MoonhookServer, hook: str) -> None:
     with connect(moonhook) as client:
-        client.sendall(head(hook, moonhook, "Content-Length: 2", "", "{}") + b"\xff\x00\n" * 9)
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}" + b"\xff\x00\n" * 9)
         received = b""
         while part := client.recv(4096):
             received += part
@@ -216,12 +216,12 @@ def test_a_body_that_is_too_large_is_refused_before_it_comes(
 ) -> None:
     before = len(run_ids(moonhook))
     with connect(moonhook) as client:
-        client.sendall(head(hook, moonhook, "Content-Length: 9999999", "", ""))
+        client.sendall(head(hook, moonhook, "Content-Length: 9999999", ""))
         of_hook = client.recv(4096)
     with connect(moonhook) as client:
         form = "Content-Type: multipart/form-data; boundary=x"
         url = f"{moonhook.url}/admin/login/"
-        client.sendall(head(url, moonhook, "Content-Length: 9999999", form, "", "--x"))
+        client.sendall(head(url, moonhook, "Content-Length: 9999999", form, "") + b"--x")
         of_form = client.recv(4096)
 
     assert b'"body-too-large"' in of_hook
