@@ -71,13 +71,15 @@ def staff_have_a_second_factor(app_configs: Any, **kwargs: Any) -> list[CheckMes
 
 @register(Tags.database, deploy=True)
 def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A run that waits for a slot gives its connection back."""
     pool = _database().get("OPTIONS", {}).get("pool")
-    if not pool or pool["max_size"] >= settings.WEB_THREADS:
+    wanted = settings.WEB_THREADS - settings.SANDBOX_QUEUE
+    if not pool or pool["max_size"] >= wanted:
         return []
     return [
         Warning(
-            f"{settings.WEB_THREADS} web threads share {pool['max_size']} database connections.",
-            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS, or lower WEB_THREADS.",
+            f"{wanted} web threads share {pool['max_size']} database connections.",
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS less SANDBOX_QUEUE, or lower those.",
             id="moonhook.W005",
         )
     ]
@@ -132,5 +134,19 @@ def codes_may_go_by_sms(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             "SMS_URL is off: login codes go by e-mail only.",
             hint="Nothing to do, if that is meant; else an Apprise address with {phone}.",
             id="moonhook.I001",
+        )
+    ]
+
+
+@register(deploy=True)
+def threads_are_left_for_what_is_quick(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    held = settings.WEB_THREADS_HELD
+    if sum(held.values()) < settings.WEB_THREADS:
+        return []
+    return [
+        Warning(
+            "Scripts, GraphQL and the admin may hold every web thread and hold up /session.",
+            hint=f"Raise WEB_THREADS above {sum(held.values())}, the sum of {', '.join(held)}.",
+            id="moonhook.W009",
         )
     ]

@@ -46,6 +46,8 @@ worker_connections = 500
 max_requests = settings.WEB_MAX_REQUESTS
 max_requests_jitter = settings.WEB_MAX_REQUESTS // 10
 keepalive = 5
+# A file is sent like any reply: what its reader is slow to take waits outside of the threads.
+sendfile = False
 timeout = 60
 # Heartbeats in memory: a disk that is slow for a minute is no reason to kill a worker.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -221,7 +221,7 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
         "prepare_threshold": 0,
         "pool": {
             "min_size": 1,
-            "max_size": integer("DATABASE_POOL_SIZE", 20, minimum=1),
+            "max_size": integer("DATABASE_POOL_SIZE", 24, minimum=1),
             "timeout": DATABASE_CONNECT_SECONDS,
             # Tried again for no longer than somebody waits: then the next request tries anew,
             # not a schedule whose pauses have grown.
@@ -292,6 +292,8 @@ REST_MAX_BODY_BYTES = 16 * 1024
 USER_GRAPHQL_MAX_BODY_BYTES = 16 * 1024
 ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
 HOOK_MAX_BODY_BYTES = 1024 * 1024
+# A thread gets a request when all of it is there; a longer one at once, to refuse it.
+MAX_BODY_BYTES = max(HOOK_MAX_BODY_BYTES, DATA_UPLOAD_MAX_MEMORY_SIZE)
 # How long a GraphQL document may take. A mutation that has begun is not interrupted.
 GRAPHQL_DEADLINE_SECONDS = integer("GRAPHQL_DEADLINE", 10, minimum=1)
 # What a GraphQL document may cost, in points (docs/api.md).
@@ -337,13 +339,28 @@ SANDBOX_PROCESSES = integer("SANDBOX_PROCESSES", 2 * SANDBOX_SLOTS, minimum=SAND
 # One a core: threads of one process share one core. At least two, so that one may be replaced; at
 # most four unless asked for: each may hold as many connections to PostgreSQL as it has threads.
 WEB_WORKERS = integer("WEB_CONCURRENCY", min(max(2, usable_cores()), 4), minimum=1)
-# More threads than slots: a web worker full of scripts still answers /session.
-WEB_THREADS = integer("WEB_THREADS", 2 * SANDBOX_SLOTS, minimum=1)
+# Runs that wait for a slot, each in a thread of its own; the next one is refused at once. One
+# organisation has at most half of these places too: enough for a burst of quick calls.
+SANDBOX_QUEUE = integer("SANDBOX_QUEUE", 4 * SANDBOX_SLOTS, minimum=1)
+ADMIN_AT_ONCE = integer("ADMIN_AT_ONCE", 6, minimum=1)
+# What may hold threads of a web worker for long; the sum leaves out /session, /healthz, /readyz and
+# /metrics, which hold them briefly and share the rest with calls that are being refused.
+WEB_THREADS_HELD = {
+    "SANDBOX_SLOTS": SANDBOX_SLOTS,
+    "SANDBOX_QUEUE": SANDBOX_QUEUE,
+    "GRAPHQL_AT_ONCE": GRAPHQL_AT_ONCE,
+    "GRAPHQL_WAITING": GRAPHQL_WAITING,
+    "ADMIN_AT_ONCE": ADMIN_AT_ONCE,
+}
+WEB_THREADS = integer("WEB_THREADS", sum(WEB_THREADS_HELD.values()) + 6, minimum=1)
 # How long /readyz waits for an answer of what it asks.
 READINESS_TIMEOUT_SECONDS = 2
 # A worker is replaced after so many requests, give or take a tenth; 0: never.
 WEB_MAX_REQUESTS = integer("WEB_MAX_REQUESTS", 50_000)
 CLIENT_TIMEOUT_SECONDS = integer("CLIENT_TIMEOUT", 30, minimum=1)
+# What a web worker keeps in memory of requests that have come in part and of replies that their
+# clients have not taken yet.
+CLIENT_BUFFER_BYTES = integer("CLIENT_BUFFER_MIB", 64, minimum=8) * 1024 * 1024
 # A stopping node serves on for so long, that balancers may notice; then it waits for its scripts.
 DRAIN_SECONDS = integer("DRAIN_SECONDS", 5 if IS_PRODUCTION else 0)
 GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import wraps
-from math import ceil
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
@@ -105,6 +104,4 @@ def _run(request: HttpRequest, hook: CallableHook, event: Event) -> HttpResponse
     try:
         return reply_of(request, run_script(subject, event))
     except SandboxBusy as busy:
-        raise Problem(
-            ProblemCode.BUSY, headers={"Retry-After": str(max(1, ceil(busy.retry_after)))}
-        ) from None
+        raise Problem(ProblemCode.BUSY, headers={"Retry-After": str(busy.retry_after)}) from None

@@ -7,6 +7,7 @@ from config.metrics.catalogue import (
     SANDBOX_REFUSALS,
     SANDBOX_SLOTS_IN_USE,
     SANDBOX_SPAWNS,
+    SANDBOX_WAITING,
 )
 from scripts_engine.sandbox.observer import BusyReason, KillReason, PoolObserver
 
@@ -14,6 +15,9 @@ from scripts_engine.sandbox.observer import BusyReason, KillReason, PoolObserver
 class SandboxMetrics(PoolObserver):
     def slots_in_use(self, count: int) -> None:
         SANDBOX_SLOTS_IN_USE.set(count)
+
+    def waiting(self, count: int) -> None:
+        SANDBOX_WAITING.set(count)
 
     def spawned(self) -> None:
         SANDBOX_SPAWNS.inc()

@@ -33,6 +33,7 @@ RUN_QUEUE = Histogram(
 
 SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that may run at once.")
 SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that run now.")
+SANDBOX_WAITING = Gauge("moonhook_sandbox_waiting", "Runs that wait for a slot now.")
 SANDBOX_SPAWNS = Counter("moonhook_sandbox_spawns_total", "Sandbox processes started.")
 _KILLS = (
     "wall-time",
@@ -58,7 +59,8 @@ SANDBOX_EVICTED = Counter(
 )
 SANDBOX_REFUSALS = Counter(
     "moonhook_sandbox_refusals_total",
-    "Runs refused because all slots, or the organisation's share of them, stayed taken.",
+    "Runs refused because all slots and places in the queue, or the organisation's share of them, "
+    "were taken.",
     ["reason"],
     known=[("all-slots",), ("tenant-share",)],
 )
@@ -82,6 +84,12 @@ BULKHEAD_REFUSALS = Counter(
     "Requests refused because too many of their kind, or of their organisation, were being served.",
     ["bulkhead"],
     known=[(name,) for name in BULKHEADS],
+)
+CLIENTS_GIVEN_UP = Counter(
+    "moonhook_clients_given_up_total",
+    "Clients given up because they sent or read too slowly, or had to make room for others.",
+    ["reason"],
+    known=[("slow-request",), ("slow-reader",), ("no-room",)],
 )
 SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",

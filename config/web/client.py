@@ -1,73 +1,154 @@
-"""A request arrives within ``CLIENT_TIMEOUT`` seconds, and its reply is taken within as many."""
+"""A client's connection. No thread waits for its client: neither for a request nor for a reader."""
 
 import select
 import socket
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Any
 
 from django.conf import settings
 from gunicorn.workers.gthread import TConn
 
+from config.web.framing import Frame
 
-class ClientTooSlow(BaseException):
-    """Headers and body did not arrive in time.
+_READ_BYTES = 256 * 1024
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class RequestCutOff(BaseException):
+    """A thread asked for bytes of a request that have not come.
 
     No ``Exception``: whoever reads a body on the way down takes those for a client that has left,
     and this one is still there to be told.
     """
 
 
-class ClientSocket(socket.socket):
-    """A client's socket, which waits for nobody beyond its deadlines.
+class Arrival(Enum):
+    """How much of a request has come."""
 
-    It reads and sends at once where it can. gunicorn switches its sockets between waiting and not
-    waiting five times a request, and at each of these system calls a thread may lose the
-    interpreter; here that has no effect.
+    READY = auto()
+    """All of it, or enough to refuse it."""
+    PART = auto()
+    LEFT = auto()
+    """Nothing, and nothing will come."""
+
+
+class ClientSocket(socket.socket):
+    """A client's socket, which reads and sends at once where it can, and never waits.
+
+    gunicorn's parser reads from what ``receive`` has gathered; what the client does not take yet
+    is kept for ``send_rest``. gunicorn switches its sockets between waiting and not waiting five
+    times a request, and at each of these system calls a thread may lose the interpreter; here that
+    has no effect.
     """
 
     def __init__(self, accepted: socket.socket) -> None:
         super().__init__(fileno=accepted.detach())
         super().setblocking(False)
-        self._deadline = 0.0
-        self._limit_seconds: float | None = None
+        self._received = bytearray()
+        # How much of it the parser has taken.
+        self._taken = 0
+        self._has_ended = False
+        self._frame = Frame(settings.MAX_BODY_BYTES)
+        self._is_told_to_continue = False
+        self._unsent = bytearray()
         self._held: bytes | None = None
         self._holds_next = False
         self._readable = select.poll()
         self._readable.register(self, select.POLLIN)
 
-    def begin_request(self) -> None:
-        """From now on ``CLIENT_TIMEOUT`` for the whole request, however small its pieces are."""
-        self._deadline = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
+    def setblocking(self, flag: bool) -> None:
+        """It stays as it is."""
+
+    def settimeout(self, value: float | None) -> None:
+        """Nothing waits."""
+
+    def gettimeout(self) -> float | None:
+        return None
+
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._received) + len(self._unsent)
+
+    # --- Requests ------------------------------------------------------------------------------
+
+    @property
+    def has_received(self) -> bool:
+        """Whether a part of a request has been read already."""
+        return bool(self._received)
+
+    @property
+    def is_request_whole(self) -> bool:
+        return self._frame.is_whole
+
+    @property
+    def is_request_too_large(self) -> bool:
+        return self._frame.is_too_large
+
+    @property
+    def is_told_to_continue(self) -> bool:
+        """Whether the request's client has been asked for its body."""
+        return self._is_told_to_continue
 
     def is_readable_within(self, seconds: float) -> bool:
         """Whether the client sends something, or leaves, in that time."""
         return bool(self._readable.poll(seconds * 1000))
 
-    def setblocking(self, flag: bool) -> None:
-        """It stays as it is."""
+    def receive(self) -> Arrival:
+        """Reads until the request is ready or nothing more has come yet."""
+        while not self._frame.look(self._received):
+            try:
+                data = super().recv(_READ_BYTES)
+            except BlockingIOError:
+                self._ask_for_body()
+                return Arrival.PART
+            except OSError:
+                return Arrival.LEFT
+            if not data:
+                self._has_ended = True
+                return Arrival.READY if self._received else Arrival.LEFT
+            self._received += data
+        return Arrival.READY
 
-    def settimeout(self, value: float | None) -> None:
-        """How long each reading may wait, where that ends before the request's deadline."""
-        self._limit_seconds = value
-
-    def gettimeout(self) -> float | None:
-        return self._limit_seconds
+    def end_request(self) -> None:
+        """The request has been answered: what follows it is the next one."""
+        del self._received[: self._frame.end]
+        self._taken = 0
+        self._frame = Frame(settings.MAX_BODY_BYTES)
+        self._is_told_to_continue = False
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
-        """Raises ClientTooSlow; and TimeoutError at a limit of ``settimeout``."""
-        while True:
-            try:
-                return super().recv(bufsize, flags)
-            except BlockingIOError:
-                self._wait_to_receive()
+        """What has come of the request. Raises RequestCutOff where there is no more."""
+        end = len(self._received) if self._frame.end is None else self._frame.end
+        data = bytes(self._received[self._taken : min(self._taken + bufsize, end)])
+        self._taken += len(data)
+        if not data and not self._has_ended:
+            return self._recv_past_buffer(bufsize)
+        return data
 
     def recv_now(self, size: int) -> bytes:
         """Raises BlockingIOError where there is nothing yet."""
         return super().recv(size)
 
+    def _recv_past_buffer(self, size: int) -> bytes:
+        try:
+            return super().recv(size)
+        except BlockingIOError:
+            raise RequestCutOff from None
+
+    def _ask_for_body(self) -> None:
+        if self._frame.wants_continue and not self._is_told_to_continue:
+            self._is_told_to_continue = True
+            self.send(_CONTINUE)
+
+    # --- Replies -------------------------------------------------------------------------------
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Raises TimeoutError."""
         if self._holds_next:
             self._held, self._holds_next = bytes(data), False
             return
@@ -76,23 +157,28 @@ class ClientSocket(socket.socket):
         self.send(data, flags)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """All of it, past what is held. Raises TimeoutError."""
+        """All of it, past what is held: now, or by ``send_rest``."""
         rest = memoryview(data)
-        deadline = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
-        while rest:
+        while rest and not self._unsent:
             try:
                 rest = rest[super().send(rest, flags) :]
             except BlockingIOError:
-                self._wait_to_send(deadline)
+                break
+        self._unsent += rest
         return len(data)
 
-    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
-        self.send_held()
-        self.settimeout(settings.CLIENT_TIMEOUT_SECONDS)
+    def send_rest(self) -> bool:
+        """Sends what the client takes now; whether that was all."""
         try:
-            return super().sendfile(file, offset, count)
-        finally:
-            self.settimeout(None)
+            while self._unsent:
+                del self._unsent[: super().send(self._unsent)]
+        except BlockingIOError:
+            return False
+        return True
+
+    def drop_unsent(self) -> None:
+        """Nobody will take it."""
+        self._unsent.clear()
 
     def hold_headers(self) -> None:
         """What is sent next leaves together with what is sent after it."""
@@ -103,23 +189,6 @@ class ClientSocket(socket.socket):
         self._holds_next = False
         if self._held is not None and self.fileno() != -1:
             self.sendall(b"")
-
-    def _wait_to_receive(self) -> None:
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            raise ClientTooSlow
-        limit = self._limit_seconds
-        is_limited = limit is not None and limit < remaining
-        wait_seconds = limit if limit is not None and is_limited else remaining
-        if not self.is_readable_within(wait_seconds):
-            raise TimeoutError("timed out") if is_limited else ClientTooSlow
-
-    def _wait_to_send(self, deadline: float) -> None:
-        writable = select.poll()
-        writable.register(self, select.POLLOUT)
-        remaining = deadline - time.monotonic()
-        if remaining <= 0 or not writable.poll(remaining * 1000):
-            raise TimeoutError("timed out")
 
 
 class Connection(TConn):
@@ -135,15 +204,8 @@ class Connection(TConn):
         super().__init__(cfg, ClientSocket(accepted), *addresses)
         self._linger = linger
 
-    def init(self) -> None:
-        """Called before each request."""
-        super().init()
-        self.sock.begin_request()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a part of the next request has been read already."""
-        return bool(self.parser.unreader.buf.getbuffer().nbytes)
+    def set_client_timeout(self) -> None:
+        self.timeout = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
 
     def close(self, graceful: bool = False) -> None:
         if graceful:

@@ -6,18 +6,21 @@ import selectors
 import socket
 import sys
 import time
+from concurrent.futures import Future
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.db import close_old_connections
 from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
 from config.draining import is_draining
 from config.services import note_that_this_service_serves, services_of_this_node
-from config.web.client import ClientSocket, ClientTooSlow, Connection
+from config.web.client import Arrival, ClientSocket, Connection, RequestCutOff
 from config.web.lifecycle import Lifecycle
+from config.web.slow_clients import SlowClients
 
 # How long a connection waits at most at the socket of a worker that takes none.
 NEIGHBOURS_EVERY_SECONDS = 0.2
@@ -34,9 +37,10 @@ _NO_ROOM = (errno.EMFILE, errno.ENFILE)
 class MoonhookWorker(ThreadWorker):
     """gunicorn's threaded worker at a socket of its own, who helps out at those of the others.
 
-    A connection costs no thread before its first byte is there, and a thread waits for the rest
-    no longer than ``CLIENT_TIMEOUT``. While nobody else waits for it, it stays with its client for
-    a moment: handing a connection to the main thread and back costs as much as a small request.
+    A connection costs no thread before its first byte is there, and no thread waits for the rest
+    of a request or for a slow reader: the main thread does. While nobody else waits for a thread,
+    it stays with its client for a moment: handing a connection to the main thread and back costs
+    as much as a small request.
     """
 
     place = 0
@@ -65,6 +69,15 @@ class MoonhookWorker(ThreadWorker):
             if place != self.place:
                 self._neighbours.register(listener, selectors.EVENT_READ)
         super().init_process()
+
+    def run(self) -> None:
+        self._slow_clients = SlowClients(
+            self.poller,
+            max_bytes=settings.CLIENT_BUFFER_BYTES,
+            on_ready=self.enqueue_req,
+            on_end=self._go_on,
+        )
+        super().run()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         # Whoever asked, the successor is made at once and not when this one has gone.
@@ -134,7 +147,27 @@ class MoonhookWorker(ThreadWorker):
             pass
         return outcome
 
+    def finish_request(self, conn: Connection, fs: Any) -> None:
+        """In the main thread, after ``handle``."""
+        outcome = None if fs.cancelled() or fs.exception() else fs.result()
+        if outcome is Arrival.PART:
+            self._slow_clients.wait_for_request(conn)
+        elif conn.sock.has_unsent and conn.sock.fileno() != -1:
+            self._slow_clients.wait_for_reader(conn, keeps_alive=outcome is True)
+        elif outcome is True and conn.sock.has_received:
+            self.enqueue_req(conn)
+        else:
+            super().finish_request(conn, fs)
+
+    def _go_on(self, conn: Connection, keeps_alive: bool) -> None:
+        """After a slow client: as after any other."""
+        done: Future[bool] = Future()
+        done.set_result(keeps_alive)
+        self.finish_request(conn, done)
+
     def handle_request(self, req: Any, conn: Connection) -> Any:
+        if conn.sock.is_told_to_continue:
+            req._expected_100_continue = False
         conn.sock.hold_headers()
         try:
             return super().handle_request(req, conn)
@@ -142,27 +175,39 @@ class MoonhookWorker(ThreadWorker):
             conn.sock.send_held()
 
     def _comes_again_at_once(self, conn: Connection) -> bool:
-        if self._queued or not self.alive or is_draining():
+        if self._queued or not self.alive or is_draining() or conn.sock.has_unsent:
             return False
-        return conn.has_more or conn.sock.is_readable_within(STAY_SECONDS)
+        return conn.sock.has_received or conn.sock.is_readable_within(STAY_SECONDS)
 
-    def _answer(self, conn: Connection) -> Any:
-        try:
-            return super().handle(conn)
-        except ClientTooSlow:
-            self.log.info("A client was too slow: its request was given up")
-            close_old_connections()
-            status = HTTPStatus.REQUEST_TIMEOUT
-            try:
-                util.write_error(conn.sock, status, status.phrase, "")
-            except OSError:
-                self.log.debug("It has left")
+    def _answer(self, conn: Connection) -> bool | Arrival:
+        """Whether the connection may be kept alive; ``PART`` where the request is not there yet."""
+        arrival = conn.sock.receive()
+        if arrival is Arrival.PART:
+            return arrival
+        if arrival is Arrival.LEFT:
             return False
+        try:
+            keeps_alive = super().handle(conn) is True and conn.sock.is_request_whole
+        except RequestCutOff:
+            self._refuse_what_came(conn)
+            return False
+        if keeps_alive:
+            conn.sock.end_request()
+        return keeps_alive
+
+    def _refuse_what_came(self, conn: Connection) -> None:
+        close_old_connections()
+        is_too_large = conn.sock.is_request_too_large
+        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_too_large else HTTPStatus.BAD_REQUEST
+        try:
+            util.write_error(conn.sock, status, status.phrase, "")
+        except OSError:
+            self.log.debug("It has left")
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
         try:
             return bool(super()._keepalive_after(conn, keepalive))
-        except ClientTooSlow:
+        except RequestCutOff:
             # It has its answer already, and goes on sending what nobody wants.
             return False
 
@@ -201,6 +246,7 @@ class MoonhookWorker(ThreadWorker):
     def murder_pending(self) -> None:
         super().murder_pending()
         now = time.monotonic()
+        self._slow_clients.give_up_late(now)
         while self._lingering and (first := next(iter(self._lingering))).timeout <= now:
             self._let_go(first)
 

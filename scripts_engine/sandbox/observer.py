@@ -36,6 +36,12 @@ class PoolObserver:
     def slots_in_use(self, count: int) -> None:
         """Called with the slots' lock held, after each change."""
 
+    def about_to_wait(self) -> None:
+        """Called in the thread that no slot is free for, before it waits for one."""
+
+    def waiting(self, count: int) -> None:
+        """Called with the slots' lock held, after each change."""
+
     def spawned(self) -> None:
         """A child was started."""
 
@@ -49,4 +55,4 @@ class PoolObserver:
         """A warm child was ended to make room for another tenant's."""
 
     def refused(self, reason: BusyReason) -> None:
-        """No slot came free in time."""
+        """No slot came free in time, or too many waited for one."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any, Literal
 
 from scripts_engine.sandbox import child_frames, endings, protocol
@@ -24,6 +25,7 @@ from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_wo
 from scripts_engine.sandbox.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.outcome import Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
+from scripts_engine.sandbox.run_times import RunTimes
 from scripts_engine.sandbox.slots import FairSlots, NoSlot
 from scripts_engine.sandbox.warm_children import WarmChildren
 
@@ -35,12 +37,12 @@ SYNTAX_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
 
 
 class SandboxBusy(Exception):
-    """Every slot, or the tenant's share of them, is taken."""
+    """Every slot, or the tenant's share of them, is taken, and nobody may wait any longer."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("all sandbox slots are busy")
         self.retry_after = retry_after
-        """Seconds."""
+        """Seconds until a slot would be free, if runs go on as they do."""
 
 
 class SandboxUnavailable(Exception):
@@ -75,6 +77,7 @@ class SandboxPool:
     _lock: threading.Lock
     _starting: threading.Lock
     _slots: FairSlots
+    _run_times: RunTimes
     _warm: WarmChildren
     _children: int
     _counts: Counter[str]
@@ -87,13 +90,15 @@ class SandboxPool:
         size: int = 8,
         processes: int | None = None,
         tenant_share: int | None = None,
+        queue_size: int | None = None,
         queue_seconds: float = 1.0,
         runs_per_child: int = 1000,
         observer: PoolObserver | None = None,
     ) -> None:
         """At most `size` scripts run at once, in at most `processes`: as many, unless given.
 
-        `tenant_share` is half of the slots, at least one, unless given.
+        `tenant_share` is half of the slots, at least one, unless given. At most `queue_size` wait
+        for a slot, four to each unless given, and half as many of one tenant.
         """
         if size < 1:
             raise ValueError("a pool needs at least one slot")
@@ -102,6 +107,7 @@ class SandboxPool:
         self._size = size
         self._processes = processes or size
         self._tenant_share = tenant_share or max(1, size // 2)
+        self._queue_size = 4 * size if queue_size is None else queue_size
         self._queue_seconds = queue_seconds
         self._runs_per_child = runs_per_child
         self._observer = observer or PoolObserver()
@@ -176,7 +182,14 @@ class SandboxPool:
     def _start_empty(self) -> None:
         self._lock = threading.Lock()
         self._starting = threading.Lock()
-        self._slots = FairSlots(self._size, self._tenant_share, self._observer)
+        self._slots = FairSlots(
+            self._size,
+            self._tenant_share,
+            self._observer,
+            queue_size=self._queue_size,
+            tenant_queue_share=max(1, self._queue_size // 2),
+        )
+        self._run_times = RunTimes()
         self._warm = WarmChildren()
         self._children = 0
         self._counts = Counter()
@@ -213,6 +226,7 @@ class SandboxPool:
                 try:
                     ending, why_killed = self._wait(child, conversation, job, read_answer)
                     duration_seconds = time.monotonic() - conversation.started
+                    self._run_times.record(tenant, duration_seconds)
                     logs = child.log_area.lines()
                     if why_killed is None:
                         fate = self._next_of(child, ending)
@@ -220,7 +234,9 @@ class SandboxPool:
                     self._part(child, fate, why_killed)
         except NoSlot as no_slot:
             self._observer.refused(no_slot.reason)
-            raise SandboxBusy(retry_after=1) from None
+            mean_seconds = self._run_times.mean_seconds(tenant)
+            run_seconds = job.limits.wall_seconds if mean_seconds is None else mean_seconds
+            raise SandboxBusy(retry_after=max(1, ceil(run_seconds * no_slot.ahead))) from None
         return Outcome(
             kind=ending.kind,
             reply=ending.reply,

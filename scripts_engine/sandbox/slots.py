@@ -1,18 +1,21 @@
-"""Who may run now: a fixed number of slots, shared between tenants, first come first served."""
+"""Who may run now: a fixed number of slots, shared between tenants, behind a bounded queue."""
 
 from __future__ import annotations
 
 import threading
+from math import inf
 
 from scripts_engine.sandbox.observer import BusyReason, PoolObserver
 
 
 class NoSlot(Exception):
-    """No slot came free in time."""
+    """No slot came free in time, or too many wait for one already."""
 
-    def __init__(self, reason: BusyReason) -> None:
+    def __init__(self, reason: BusyReason, ahead: float) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.ahead = ahead
+        """How many runs each slot has before it would serve this one."""
 
 
 class _Waiter:
@@ -50,12 +53,24 @@ class _Hold:
 class FairSlots:
     """At most `size` holders, at most `tenant_share` of one tenant.
 
-    A waiter whose tenant is at its share does not hold up those behind it.
+    A free slot goes to the waiting tenant that holds the fewest, and among those to whoever came
+    first; a waiter whose tenant is at its share does not hold up those behind it. At most
+    `queue_size` wait, at most `tenant_queue_share` of one tenant: any number, unless given.
     """
 
-    def __init__(self, size: int, tenant_share: int, observer: PoolObserver | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        tenant_share: int,
+        observer: PoolObserver | None = None,
+        *,
+        queue_size: int | None = None,
+        tenant_queue_share: int | None = None,
+    ) -> None:
         self.size = size
         self.tenant_share = tenant_share
+        self._queue_size = inf if queue_size is None else queue_size
+        self._tenant_queue_share = inf if tenant_queue_share is None else tenant_queue_share
         self._observer = observer or PoolObserver()
         self._lock = threading.Lock()
         self._held: dict[str, int] = {}
@@ -75,21 +90,25 @@ class FairSlots:
         return _Hold(self, tenant, wait_seconds)
 
     def acquire(self, tenant: str, wait_seconds: float) -> None:
+        """Raises NoSlot: at once where the queue, or the tenant's share of it, is full."""
         with self._lock:
             if self._may_enter(tenant):
                 self._enter(tenant)
                 return
+            if not self._may_wait(tenant):
+                raise self._no_slot(tenant)
             waiter = _Waiter(tenant)
             self._waiters.append(waiter)
+            self._observer.waiting(len(self._waiters))
+        self._observer.about_to_wait()
         if waiter.turn.acquire(timeout=wait_seconds):
             return
         with self._lock:
             # It may have been granted in the meantime.
             if waiter.is_granted:
                 return
-            self._waiters.remove(waiter)
-            is_at_share = self._held.get(tenant, 0) >= self.tenant_share
-        raise NoSlot(BusyReason.TENANT_SHARE if is_at_share else BusyReason.ALL_SLOTS)
+            self._leave_queue(waiter)
+            raise self._no_slot(tenant)
 
     def release(self, tenant: str) -> None:
         with self._lock:
@@ -97,15 +116,35 @@ class FairSlots:
             held = self._held.pop(tenant) - 1
             if held:
                 self._held[tenant] = held
-            if not self._waiters:
-                return
-            for waiter in list(self._waiters):
-                if self._busy >= self.size:
-                    return
-                if self._may_enter(waiter.tenant):
-                    self._waiters.remove(waiter)
-                    self._enter(waiter.tenant)
-                    waiter.grant()
+            while waiter := self._next_waiter():
+                self._leave_queue(waiter)
+                self._enter(waiter.tenant)
+                waiter.grant()
+
+    def _next_waiter(self) -> _Waiter | None:
+        if not self._waiters or self._busy >= self.size:
+            return None
+        allowed = [each for each in self._waiters if self._may_enter(each.tenant)]
+        return min(allowed, key=lambda each: self._held.get(each.tenant, 0), default=None)
+
+    def _leave_queue(self, waiter: _Waiter) -> None:
+        self._waiters.remove(waiter)
+        self._observer.waiting(len(self._waiters))
+
+    def _may_wait(self, tenant: str) -> bool:
+        return (
+            len(self._waiters) < self._queue_size
+            and self._waiters_of(tenant) < self._tenant_queue_share
+        )
+
+    def _waiters_of(self, tenant: str) -> int:
+        return sum(waiter.tenant == tenant for waiter in self._waiters)
+
+    def _no_slot(self, tenant: str) -> NoSlot:
+        of_tenant = self._waiters_of(tenant)
+        if self._held.get(tenant, 0) >= self.tenant_share or of_tenant >= self._tenant_queue_share:
+            return NoSlot(BusyReason.TENANT_SHARE, (of_tenant + 1) / self.tenant_share)
+        return NoSlot(BusyReason.ALL_SLOTS, (len(self._waiters) + 1) / self.size)
 
     def _may_enter(self, tenant: str) -> bool:
         return self._busy < self.size and self._held.get(tenant, 0) < self.tenant_share

@@ -23,7 +23,7 @@ def sound_settings(settings: Any, tmp_path: Path) -> Any:
     settings.DATABASES = {
         "default": {
             "ENGINE": "config.postgresql",
-            "OPTIONS": {"pool": {"max_size": 20}},
+            "OPTIONS": {"pool": {"max_size": 24}},
         }
     }
     settings.IS_SECOND_FACTOR_REQUIRED = True
@@ -74,11 +74,13 @@ def test_a_sound_production_is_left_alone() -> None:
         ("TRUSTED_PROXY_COUNT", 0, "moonhook.W002"),
         ("DATABASES", {"default": {"ENGINE": "django.db.backends.sqlite3"}}, "moonhook.W003"),
         ("IS_SECOND_FACTOR_REQUIRED", False, "moonhook.W004"),
-        ("WEB_THREADS", 21, "moonhook.W005"),
+        ("WEB_THREADS", 57, "moonhook.W005"),
         ("ALLOWED_HOSTS", ["*"], "moonhook.E004"),
         ("DRAIN_SECONDS", 0, "moonhook.W008"),
         ("SMS_URL", "off", "moonhook.I001"),
-        ("SANDBOX_SLOTS", 16, "moonhook.E001"),
+        ("WEB_THREADS", 50, "moonhook.W009"),
+        ("WEB_THREADS_HELD", {"SANDBOX_SLOTS": 56}, "moonhook.W009"),
+        ("SANDBOX_SLOTS", 56, "moonhook.E001"),
         ("GRACEFUL_TIMEOUT_SECONDS", 25, "moonhook.E002"),
     ],
 )

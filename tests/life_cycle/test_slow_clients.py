@@ -96,6 +96,139 @@ def test_headers_that_trickle_in_are_given_up(moonhook: MoonhookServer, hook: st
     assert seconds < 25
 
 
+PATHS = [
+    "/healthz",
+    "/session",
+    "HOOK",
+    "/hook/secure/6f5902ac-237e-4d1c-a7c0-5cd0ba2c2cf9/6f5902ac-237e-4d1c-a7c0-5cd0ba2c2cf9",
+    "/user/graphql",
+    "/admin/graphql",
+    "/admin/login/",
+]
+PHASES = {
+    "head": b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    "body": b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\nab",
+    "chunks": b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\nab",
+    "pipelined head": b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /hea",
+}
+
+
+@pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
+def test_slow_clients_on_every_path_hold_nobody_up(
+    moonhook: MoonhookServer, hook: str, phase: bytes
+) -> None:
+    before = len(run_ids(moonhook))
+    paths = [path.replace("HOOK", hook.removeprefix(moonhook.url)).encode() for path in PATHS]
+    with ExitStack() as stack:
+        for path in paths * 3:
+            stack.enter_context(connect(moonhook)).sendall(phase % path)
+        began = time.monotonic()
+        statuses = [call("GET", f"{moonhook.url}/healthz")[0] for _ in range(20)]
+        status, body, _ = call("POST", hook, b"{}")
+        seconds = time.monotonic() - began
+
+    assert statuses == [200] * 20
+    assert (status, body) == (200, b"quick")
+    assert seconds < CLIENT_TIMEOUT_SECONDS
+    # Ours, and those of the three that had a whole call in front of the slow one.
+    assert len(run_ids(moonhook)) - before == (4 if phase.startswith(b"GET") else 1)
+
+
+def test_readers_that_take_nothing_hold_nobody_up(moonhook: MoonhookServer) -> None:
+    large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Globex")
+    ask = head(large, moonhook, "Content-Length: 0", "")
+    with ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", moonhook.port))
+            client.sendall(ask * 10)
+        # Until what the kernel keeps for each of them is full.
+        time.sleep(2)
+        began = time.monotonic()
+        statuses = [call("GET", f"{moonhook.url}/healthz")[0] for _ in range(20)]
+        seconds = time.monotonic() - began
+
+    assert statuses == [200] * 20
+    assert seconds < 1
+
+
+def test_a_slow_reader_gets_all_of_its_replies(moonhook: MoonhookServer, hook: str) -> None:
+    large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Initech")
+    ask = head(large, moonhook, "Content-Length: 0", "")
+    last = head(hook, moonhook, "Content-Length: 0", "Connection: close", "")
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 * 1024)
+        client.settimeout(30)
+        client.connect(("127.0.0.1", moonhook.port))
+        client.sendall(ask * 9 + last)
+        time.sleep(1)
+        received = b""
+        while part := client.recv(1_000_000):
+            received += part
+
+    assert received.count(b"HTTP/1.1 200 OK\r\n") == 10
+    assert received.count(b"x" * 1_000_000) == 9
+    assert received.endswith(b"quick")
+
+
+def test_a_call_that_its_client_has_closed_behind_itself_is_answered(
+    moonhook: MoonhookServer, hook: str
+) -> None:
+    with connect(moonhook) as client:
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}")
+        client.shutdown(socket.SHUT_WR)
+        answer = client.recv(4096)
+    with connect(moonhook) as client:
+        client.sendall(head(hook, moonhook, "Content-Length: 3", "") + b"{}")
+        client.shutdown(socket.SHUT_WR)
+        cut_off = client.recv(4096)
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"malformed-body"' in cut_off
+
+
+def test_a_body_that_is_asked_for_may_come_late(moonhook: MoonhookServer, hook: str) -> None:
+    with connect(moonhook) as client:
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "Expect: 100-continue", ""))
+        asked = client.recv(4096)
+        time.sleep(0.2)
+        client.sendall(b"{}")
+        answer = client.recv(4096)
+
+    assert asked == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_garbage_behind_a_call_is_refused(moonhook: MoonhookServer, hook: str) -> None:
+    with connect(moonhook) as client:
+        client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}" + b"\xff\x00\n" * 9)
+        received = b""
+        while part := client.recv(4096):
+            received += part
+
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert received.count(b"HTTP/1.1 400 ") == 1
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_comes(
+    moonhook: MoonhookServer, hook: str
+) -> None:
+    before = len(run_ids(moonhook))
+    with connect(moonhook) as client:
+        client.sendall(head(hook, moonhook, "Content-Length: 9999999", ""))
+        of_hook = client.recv(4096)
+    with connect(moonhook) as client:
+        form = "Content-Type: multipart/form-data; boundary=x"
+        url = f"{moonhook.url}/admin/login/"
+        client.sendall(head(url, moonhook, "Content-Length: 9999999", form, "") + b"--x")
+        of_form = client.recv(4096)
+
+    assert b'"body-too-large"' in of_hook
+    assert of_form.startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 403 "))
+    assert len(run_ids(moonhook)) == before
+
+
 def test_connections_that_say_nothing_cost_no_thread(moonhook: MoonhookServer) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(moonhook)) for _ in range(20)]

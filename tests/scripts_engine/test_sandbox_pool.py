@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+from django.db import connection, transaction
+
 from scripts_engine.sandbox.job import Job
-from scripts_engine.sandbox_pool import sandbox_pool
+from scripts_engine.sandbox_pool import _Observer, sandbox_pool
 
 
 def test_as_many_processes_are_kept_as_the_settings_say(settings: Any) -> None:
@@ -17,3 +20,21 @@ def test_as_many_processes_are_kept_as_the_settings_say(settings: Any) -> None:
         pool.close()
 
     assert (stats.slots, stats.children, stats.evicted) == (1, 2, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite pools no connections")
+def test_a_run_that_waits_for_a_slot_lends_its_connection() -> None:
+    connection.ensure_connection()
+    _Observer().about_to_wait()
+
+    assert connection.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_within_a_transaction_keeps_its_connection() -> None:
+    with transaction.atomic():
+        before = connection.connection
+        _Observer().about_to_wait()
+
+        assert connection.connection is before

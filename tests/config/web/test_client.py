@@ -1,15 +1,13 @@
-"""A client's socket waits for nobody beyond its deadlines, and sends in as few pieces as it can."""
+"""A client's socket waits for nobody, and sends in as few pieces as it can."""
 
 import socket
-import tempfile
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from config.web.client import ClientSocket, ClientTooSlow
+from config.web.client import Arrival, ClientSocket, RequestCutOff
 
+REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
 LARGE = b"x" * 4_000_000
 
 
@@ -28,25 +26,44 @@ _accepted: dict[socket.socket, socket.socket] = {}
 
 
 @pytest.fixture
-def served(client: socket.socket, settings: Any) -> Iterator[ClientSocket]:
-    settings.CLIENT_TIMEOUT_SECONDS = 30
+def served(client: socket.socket) -> Iterator[ClientSocket]:
     with ClientSocket(_accepted.pop(client)) as served:
-        served.begin_request()
         yield served
 
 
-def test_what_has_come_is_read_at_once(client: socket.socket, served: ClientSocket) -> None:
-    client.sendall(b"GET / HTTP/1.1\r\n")
+def test_a_whole_request_is_ready_at_once(client: socket.socket, served: ClientSocket) -> None:
+    client.sendall(REQUEST)
 
     assert served.is_readable_within(30)
-    assert served.recv(3) == b"GET"
-    assert served.recv(100) == b" / HTTP/1.1\r\n"
+    assert served.receive() is Arrival.READY
+    assert served.recv(4) == b"POST"
+    assert served.recv(1000) == REQUEST[4:]
+    assert served.is_request_whole
 
 
-def test_what_comes_later_is_waited_for(client: socket.socket, served: ClientSocket) -> None:
-    threading.Timer(0.2, client.sendall, [b"late"]).start()
+def test_a_part_of_a_request_is_kept(client: socket.socket, served: ClientSocket) -> None:
+    client.sendall(REQUEST[:-1])
+    assert served.is_readable_within(30)
+    assert served.receive() is Arrival.PART
+    client.sendall(REQUEST[-1:])
+    assert served.is_readable_within(30)
 
-    assert served.recv(100) == b"late"
+    assert served.receive() is Arrival.READY
+    assert served.recv(1000) == REQUEST
+
+
+def test_the_next_request_is_not_read_with_the_first(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    client.sendall(REQUEST + b"GET /next HTTP/1.1\r\n\r\n")
+    served.is_readable_within(30)
+    served.receive()
+    assert served.recv(1000) == REQUEST
+    served.end_request()
+
+    assert served.has_received
+    assert served.receive() is Arrival.READY
+    assert served.recv(1000) == b"GET /next HTTP/1.1\r\n\r\n"
 
 
 def test_a_client_that_has_left_has_nothing_more(
@@ -55,26 +72,49 @@ def test_a_client_that_has_left_has_nothing_more(
     client.close()
 
     assert served.is_readable_within(30)
-    assert served.recv(100) == b""
+    assert served.receive() is Arrival.LEFT
 
 
-def test_a_request_that_does_not_end_in_time_is_given_up(
-    client: socket.socket, served: ClientSocket, settings: Any
+def test_a_request_that_its_client_has_cut_off_can_be_refused(
+    client: socket.socket, served: ClientSocket
 ) -> None:
-    settings.CLIENT_TIMEOUT_SECONDS = 0.05
-    served.begin_request()
-    client.sendall(b"G")
+    client.sendall(REQUEST[:-1])
+    client.shutdown(socket.SHUT_WR)
+    served.is_readable_within(30)
+    while served.receive() is Arrival.PART:
+        assert served.is_readable_within(30)
 
-    assert served.recv(100) == b"G"
-    with pytest.raises(ClientTooSlow):
-        served.recv(100)
+    assert not served.is_request_whole
+    assert served.recv(1000) == REQUEST[:-1]
+    assert served.recv(1000) == b""
 
 
-def test_a_shorter_limit_is_a_time_out(client: socket.socket, served: ClientSocket) -> None:
-    served.settimeout(0.05)
+def test_a_thread_that_wants_more_than_has_come_does_not_wait(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
+    served.is_readable_within(30)
+    assert served.receive() is Arrival.READY
+    assert served.is_request_too_large
+    served.recv(1000)
 
-    with pytest.raises(TimeoutError):
-        served.recv(100)
+    with pytest.raises(RequestCutOff):
+        served.recv(1000)
+
+
+def test_a_client_that_waits_before_its_body_is_asked_for_it_once(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    client.sendall(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+    served.is_readable_within(30)
+    assert served.receive() is Arrival.PART
+    assert served.receive() is Arrival.PART
+
+    assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert served.is_told_to_continue
+    client.sendall(b"body")
+    served.is_readable_within(30)
+    assert served.receive() is Arrival.READY
 
 
 def test_reading_now_does_not_wait(client: socket.socket, served: ClientSocket) -> None:
@@ -136,39 +176,18 @@ def test_a_closed_socket_holds_nothing_back(served: ClientSocket) -> None:
     served.send_held()
 
 
-def test_a_large_reply_waits_for_its_reader(client: socket.socket, served: ClientSocket) -> None:
-    received = bytearray()
-
-    def read() -> None:
-        while len(received) < len(LARGE):
-            received.extend(client.recv(1_000_000))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    served.sendall(LARGE)
-    reader.join(30)
-
-    assert received == LARGE
-
-
-def test_a_reply_that_nobody_takes_is_given_up(
-    client: socket.socket, served: ClientSocket, settings: Any
+def test_a_large_reply_does_not_wait_for_its_reader(
+    client: socket.socket, served: ClientSocket
 ) -> None:
-    settings.CLIENT_TIMEOUT_SECONDS = 0.1
+    served.sendall(LARGE)
+    served.sendall(b"end")
+    assert served.has_unsent
+    received = bytearray()
+    while len(received) < len(LARGE) + 3:
+        served.send_rest()
+        received += client.recv(1_000_000)
 
-    with pytest.raises(TimeoutError):
-        served.sendall(LARGE)
-
-
-def test_a_file_follows_its_headers(client: socket.socket, served: ClientSocket) -> None:
-    with tempfile.TemporaryFile() as file:
-        file.write(b"content")
-        file.seek(0)
-        served.hold_headers()
-        served.sendall(b"headers ")
-        assert served.sendfile(file) == 7
-
-    received = b""
-    while len(received) < 15:
-        received += client.recv(100)
-    assert received == b"headers content"
+    assert received == LARGE + b"end"
+    assert served.send_rest()
+    assert not served.has_unsent
+    assert served.buffered_bytes == 0

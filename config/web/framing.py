@@ -1,0 +1,134 @@
+"""Where a request ends, told from its bytes alone, so that no thread waits for the rest of it.
+
+gunicorn's parser judges every request; this only says whether it can do so without more bytes. What
+makes no sense is ready at once: the parser refuses it.
+"""
+
+import re
+
+# gunicorn's own limits: a request line, and a hundred fields.
+_MAX_LINE_BYTES = 8190
+_MAX_HEAD_BYTES = 101 * (_MAX_LINE_BYTES + 2)
+# A reader asks for a little more than it takes, to tell that there is more.
+_SLACK_BYTES = 64 * 1024
+_END = b"\r\n\r\n"
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_FRAMING_FIELDS = re.compile(
+    rb"\r\n(?:(content-length)|(transfer-encoding)|(expect))[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)",
+    re.IGNORECASE,
+)
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
+
+
+class Frame:
+    """One request's place in a buffer that begins with it. Call ``look`` when bytes were added."""
+
+    def __init__(self, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._seen = 0
+        # Where the next chunk, or the trailer section, begins.
+        self._chunk_at = 0
+        self._chunked_bytes = 0
+        self._is_chunked = False
+        self._is_in_trailers = False
+        self._is_head_read = False
+        self.is_ready = False
+        """Whether a thread may take it: it is whole, too large, or makes no sense."""
+        self.is_too_large = False
+        self.end: int | None = None
+        """How many bytes it has, where that is known."""
+        self.wants_continue = False
+        """Whether the client waits for a word before it sends the body."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_ready and self.end is not None
+
+    def look(self, buffer: bytearray) -> bool:
+        """Whether it is ready now."""
+        if not self.is_ready and not self._is_head_read:
+            self._look_for_head(buffer)
+        if not self.is_ready and self._is_chunked:
+            self._look_for_chunks(buffer)
+        if not self.is_ready and self.end is not None:
+            self.is_ready = len(buffer) >= self.end
+        return self.is_ready
+
+    def _look_for_head(self, buffer: bytearray) -> None:
+        # One empty line before a request is ignored.
+        start = 2 if buffer.startswith(b"\r\n") else 0
+        found = buffer.find(_END, max(start, self._seen - 3))
+        if found < 0:
+            has_bare_lf = _BARE_LF.search(buffer, self._seen) is not None
+            self._seen = len(buffer)
+            has_long_line = len(buffer) > _MAX_LINE_BYTES and buffer.find(b"\r\n", start) < 0
+            is_hopeless = has_long_line or len(buffer) > _MAX_HEAD_BYTES
+            self.is_ready = is_hopeless or has_bare_lf
+            return
+        self._is_head_read = True
+        self._read_head(buffer, found + len(_END))
+
+    def _read_head(self, buffer: bytearray, head_end: int) -> None:
+        lengths, encodings = [], []
+        for length, encoding, expect, value in _FRAMING_FIELDS.findall(buffer, 0, head_end):
+            if length:
+                lengths.append(value)
+            elif encoding:
+                encodings.append(value.lower())
+            elif expect:
+                self.wants_continue = value.lower() == b"100-continue"
+        if not lengths and not encodings:
+            self.end = head_end
+        elif not encodings and len(lengths) == 1 and lengths[0].isdigit():
+            self._expect_length(lengths[0], head_end)
+        elif not lengths and encodings == [b"chunked"]:
+            self._is_chunked, self._chunk_at = True, head_end
+        else:
+            self.is_ready = True
+
+    def _expect_length(self, digits: bytes, head_end: int) -> None:
+        if len(digits) > 18 or int(digits) > self._max_body_bytes:
+            self.is_ready = self.is_too_large = True
+        else:
+            self.end = head_end + int(digits)
+
+    def _look_for_chunks(self, buffer: bytearray) -> None:
+        if len(buffer) > 2 * self._max_body_bytes + _MAX_HEAD_BYTES:
+            # Next to nothing in each chunk.
+            self.is_ready = self.is_too_large = True
+            return
+        while not self._is_in_trailers:
+            line_end = buffer.find(b"\r\n", self._chunk_at, self._chunk_at + _MAX_LINE_BYTES)
+            if line_end < 0:
+                self.is_ready = len(buffer) - self._chunk_at > _MAX_LINE_BYTES
+                return
+            size = _CHUNK_SIZE.fullmatch(buffer, self._chunk_at, line_end)
+            if size is None:
+                self.is_ready = True
+                return
+            size_bytes = int(size[1], 16)
+            self._is_in_trailers = size_bytes == 0
+            self._chunked_bytes += size_bytes
+            if self._is_in_trailers:
+                # Past the line, but not past its end: it may be the end of an empty section too.
+                self._chunk_at = line_end
+            else:
+                rest = self._chunked_bytes - self._max_body_bytes - _SLACK_BYTES
+                next_at = line_end + 2 + size_bytes + 2
+                # Ready as soon as enough has come for the reader to see that it is too much.
+                if rest > 0 and len(buffer) >= next_at - rest:
+                    self.is_ready = self.is_too_large = True
+                    return
+                if len(buffer) < next_at:
+                    self._chunked_bytes -= size_bytes
+                    return
+                self._chunk_at = next_at
+        self._look_for_trailers(buffer)
+
+    def _look_for_trailers(self, buffer: bytearray) -> None:
+        found = buffer.find(_END, max(self._chunk_at, self._seen - 3))
+        self._seen = len(buffer)
+        if found >= 0:
+            self.end = found + len(_END)
+        else:
+            self.is_ready = self._seen - self._chunk_at > _MAX_HEAD_BYTES

@@ -1,0 +1,134 @@
+"""Clients that a thread would have to wait for."""
+
+import selectors
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from gunicorn import util
+
+from config.metrics.catalogue import CLIENTS_GIVEN_UP
+from config.web.client import Arrival, Connection
+
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+
+
+class SlowClients:
+    """Reads the rest of requests and sends the rest of replies, in the poller's thread.
+
+    Each has ``CLIENT_TIMEOUT`` seconds. All together hold at most ``max_bytes`` in memory: where
+    that is too little, the client that has been waited for longest is given up.
+    """
+
+    def __init__(
+        self,
+        poller: Any,
+        *,
+        max_bytes: int,
+        on_ready: Callable[[Connection], None],
+        on_end: Callable[[Connection, bool], None],
+    ) -> None:
+        """``on_ready`` gets a connection whose request may be served, ``on_end`` one whose client
+        has its reply or was given up, and whether it may be kept alive."""
+        self._poller = poller
+        self._max_bytes = max_bytes
+        self._on_ready = on_ready
+        self._on_end = on_end
+        # Both in the order in which they are given up, with the bytes that each holds.
+        self._senders: dict[Connection, int] = {}
+        self._readers: dict[Connection, int] = {}
+        self._keeps_alive: dict[Connection, bool] = {}
+        self._bytes = 0
+
+    def wait_for_request(self, connection: Connection) -> None:
+        """A part of one has come."""
+        connection.set_client_timeout()
+        self._senders[connection] = 0
+        self._poller.register(
+            connection.sock, selectors.EVENT_READ, partial(self._read_more, connection)
+        )
+        self._count(self._senders, connection)
+
+    def wait_for_reader(self, connection: Connection, *, keeps_alive: bool) -> None:
+        """A part of its reply has been sent."""
+        connection.set_client_timeout()
+        self._readers[connection] = 0
+        self._keeps_alive[connection] = keeps_alive
+        self._poller.register(
+            connection.sock, selectors.EVENT_WRITE, partial(self._send_more, connection)
+        )
+        self._count(self._readers, connection)
+
+    def give_up_late(self, now: float) -> None:
+        while self._senders and (first := next(iter(self._senders))).timeout <= now:
+            self._give_up_sender(first, "slow-request")
+        while self._readers and (first := next(iter(self._readers))).timeout <= now:
+            self._give_up_reader(first, "slow-reader")
+
+    def _read_more(self, connection: Connection, _sock: object) -> None:
+        arrival = connection.sock.receive()
+        if arrival is Arrival.PART:
+            self._count(self._senders, connection)
+            return
+        self._forget(self._senders, connection)
+        if arrival is Arrival.READY:
+            self._on_ready(connection)
+        else:
+            self._on_end(connection, False)
+
+    def _send_more(self, connection: Connection, _sock: object) -> None:
+        try:
+            is_sent = connection.sock.send_rest()
+        except OSError:
+            self._forget(self._readers, connection)
+            connection.sock.drop_unsent()
+            self._on_end(connection, False)
+            return
+        if is_sent:
+            self._forget(self._readers, connection)
+            self._on_end(connection, self._keeps_alive.pop(connection))
+        else:
+            self._count(self._readers, connection)
+
+    def _count(self, clients: dict[Connection, int], connection: Connection) -> None:
+        held = connection.sock.buffered_bytes
+        self._bytes += held - clients[connection]
+        clients[connection] = held
+        while self._bytes > self._max_bytes:
+            self._give_up_oldest()
+
+    def _give_up_oldest(self) -> None:
+        firsts = [next(iter(each)) for each in (self._senders, self._readers) if each]
+        oldest = min(firsts, key=lambda each: each.timeout)
+        if oldest in self._senders:
+            self._give_up_sender(oldest, "no-room")
+        else:
+            self._give_up_reader(oldest, "no-room")
+
+    def _give_up_sender(self, connection: Connection, reason: str) -> None:
+        self._forget(self._senders, connection)
+        CLIENTS_GIVEN_UP.inc(reason)
+        try:
+            if reason == "no-room":
+                connection.sock.send(_BUSY)
+            else:
+                status = HTTPStatus.REQUEST_TIMEOUT
+                util.write_error(connection.sock, status, status.phrase, "")
+        except OSError:
+            # It has left.
+            pass
+        self._on_end(connection, False)
+
+    def _give_up_reader(self, connection: Connection, reason: str) -> None:
+        self._forget(self._readers, connection)
+        CLIENTS_GIVEN_UP.inc(reason)
+        connection.sock.drop_unsent()
+        self._on_end(connection, False)
+
+    def _forget(self, clients: dict[Connection, int], connection: Connection) -> None:
+        self._bytes -= clients.pop(connection)
+        self._poller.unregister(connection.sock)
