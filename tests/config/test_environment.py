@@ -28,7 +28,20 @@ def test_peppers_are_read_newest_first() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", KEY, f"x:{KEY}", f"0:{KEY}", f"1:{KEY},1:{KEY}", "1:abcd", "1:zz", f"1:{KEY},"],
+    [
+        "",
+        "x",
+        KEY,
+        f"x:{KEY}",
+        f"0:{KEY}",
+        f"{2**31}:{KEY}",
+        f"1:{KEY},1:{'cd' * 32}",
+        f"2:{KEY},1:{KEY}",
+        f"2:{KEY},1:{KEY.upper()}",
+        "1:abcd",
+        "1:zz",
+        f"1:{KEY},",
+    ],
 )
 def test_bad_peppers_stop_the_start_and_are_not_printed(text: str) -> None:
     with pytest.raises(ImproperlyConfigured) as raised:
