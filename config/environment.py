@@ -22,7 +22,13 @@ class _Variables(FileAwareMapping):
     """
 
     def __getitem__(self, key: str) -> str:
-        return str(super().__getitem__(key)).strip()
+        try:
+            return str(super().__getitem__(key)).strip()
+        except OSError as error:
+            problem = error.strerror
+        except UnicodeDecodeError:
+            problem = "it is not text in UTF-8"
+        raise ImproperlyConfigured(f"The file that {key}_FILE names cannot be read: {problem}.")
 
 
 class _Env(environ.Env):
@@ -34,6 +40,7 @@ env = _Env()
 # Of control groups, version 2: microseconds in each period, or "max", and the period.
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
+KEY_HINT = "Make one with: openssl rand -hex 32, and keep it."
 MIN_PEPPER_BYTES = 32
 PEPPER_HINT = "Make one with: echo 1:$(openssl rand -hex 32)"
 # As far as the columns reach that say which pepper a digest is under.

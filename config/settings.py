@@ -12,6 +12,7 @@ from django.templatetags.static import static
 
 from config.environment import (
     DEVELOPMENT,
+    KEY_HINT,
     MIN_PEPPER_BYTES,
     PEPPER_HINT,
     PRODUCTION,
@@ -39,8 +40,7 @@ DEBUG = False
 
 _generated = GeneratedSecrets(DATA_DIR / "secrets.json")
 
-_SECRET_KEY_HINT = "Make one with: openssl rand -hex 32, and keep it."
-SECRET_KEY = required_in_production("SECRET_KEY", MOONHOOK_ENV, _SECRET_KEY_HINT) or _generated.get(
+SECRET_KEY = required_in_production("SECRET_KEY", MOONHOOK_ENV, KEY_HINT) or _generated.get(
     "SECRET_KEY"
 )
 
@@ -53,7 +53,7 @@ if IS_PRODUCTION:
     require_strength(
         "SECRET_KEY",
         SECRET_KEY,
-        _SECRET_KEY_HINT,
+        KEY_HINT,
         min_length=50,
         min_different=10,
         forbidden_prefix="django-insecure-",
@@ -416,7 +416,7 @@ if METRICS_TOKEN:
     require_strength(
         "METRICS_TOKEN",
         METRICS_TOKEN,
-        "Make one with: openssl rand -hex 32",
+        KEY_HINT,
         min_length=16,
         min_different=5 if IS_PRODUCTION else 1,
     )

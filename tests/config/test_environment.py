@@ -78,6 +78,27 @@ def test_a_required_variable_may_stand_in_a_file(
     assert required_in_production("MOONHOOK_TEST_SECRET", "production", "") == "from a file"
 
 
+def test_a_file_that_is_not_there_is_named_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
+
+    with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_SECRET_FILE names cannot be"):
+        required_in_production("MOONHOOK_TEST_SECRET", "production", "")
+
+
+def test_a_file_that_is_not_text_is_refused_without_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_bytes(b"\xff\xfesecret")
+    monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
+
+    with pytest.raises(ImproperlyConfigured, match="it is not text in UTF-8") as raised:
+        required_in_production("MOONHOOK_TEST_SECRET", "production", "")
+
+    assert raised.value.__context__ is None or raised.value.__suppress_context__
+
+
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", "", "0"])
 def test_a_bad_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("MOONHOOK_TEST_NUMBER", text)
