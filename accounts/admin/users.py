@@ -39,7 +39,7 @@ from accounts.flows.change_profile import change_profile, held
 from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
 from accounts.models import AuthEventKind, User
-from accounts.second_factor.enrolment import has_second_factor, remove
+from accounts.second_factor.enrolment import has_second_factor, reset
 from config.http.origin import Origin, origin_of
 
 admin.site.unregister(Group)
@@ -62,8 +62,8 @@ _RESET = Question(
     title="Reset second factor",
     consequences=(
         "The authenticator app and the recovery codes of this person are worth nothing from then "
-        "on, and the password alone opens the admin until they set up new ones. Be sure that it "
-        "is they who ask."
+        "on, and the password alone opens the admin until they set up new ones. Their open logins "
+        "and sessions end. Be sure that it is they who ask."
     ),
     button="Reset",
 )
@@ -268,7 +268,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
             return ask(self, request, _RESET, [user])
         with transaction.atomic():
             self._hold_unshared(request, user)
-            remove(user)
+            reset(user)
         record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
             origin_of(request),
