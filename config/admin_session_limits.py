@@ -45,6 +45,9 @@ class AdminSessionLimits:
             _end(request, "You were logged out, because nothing was asked for in a while.")
         elif now - began > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
             _end(request, "You were logged out: a login lasts for some hours only.")
+        elif used > now + _WRITTEN_EVERY_SECONDS:
+            # The clock was set back: the limits count from now, or they would end with its jump.
+            session[_BEGAN], session[_USED] = min(began, now), now
         elif now - used >= _WRITTEN_EVERY_SECONDS:
             session[_USED] = now
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.admin import ModelAdmin
 from django.core.paginator import InvalidPage
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
@@ -60,12 +61,10 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        from config.admin_own_password import change_own_password  # noqa: PLC0415
+    ) -> HttpResponseBase:
+        from config.admin_password import change_password  # noqa: PLC0415
 
-        return change_own_password(
-            request, partial(super().password_change, request, extra_context)
-        )
+        return change_password(request, {**self.each_context(request), **(extra_context or {})})
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

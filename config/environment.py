@@ -22,7 +22,13 @@ class _Variables(FileAwareMapping):
     """
 
     def __getitem__(self, key: str) -> str:
-        return str(super().__getitem__(key)).strip()
+        try:
+            return str(super().__getitem__(key)).strip()
+        except OSError as error:
+            problem = error.strerror
+        except UnicodeDecodeError:
+            problem = "it is not text in UTF-8"
+        raise ImproperlyConfigured(f"The file that {key}_FILE names cannot be read: {problem}.")
 
 
 class _Env(environ.Env):
@@ -33,6 +39,12 @@ env = _Env()
 
 # Of control groups, version 2: microseconds in each period, or "max", and the period.
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+
+KEY_HINT = "Make one with: openssl rand -hex 32, and keep it."
+MIN_PEPPER_BYTES = 32
+PEPPER_HINT = "Make one with: echo 1:$(openssl rand -hex 32)"
+# As far as the columns reach that say which pepper a digest is under.
+_MAX_PEPPER_VERSION = 2**31 - 1
 
 DEVELOPMENT = "development"
 PRODUCTION = "production"
@@ -104,6 +116,31 @@ def required_in_production(name: str, environment: str, hint: str) -> str | None
     return None
 
 
+def require_strength(
+    name: str,
+    value: str | bytes,
+    hint: str,
+    *,
+    min_length: int,
+    min_different: int,
+    forbidden_prefix: str = "",
+) -> None:
+    """Stops a start whose secret is too short or repeats a few characters; never shows it.
+
+    The bounds tell placeholders from random values and are no measure of entropy.
+    """
+    unit = "characters" if isinstance(value, str) else "bytes"
+    if len(value) < min_length:
+        problem = f"must have at least {min_length} {unit}"
+    elif len(set(value)) < min_different:
+        problem = f"is not random: it must have at least {min_different} different {unit}"
+    elif forbidden_prefix and isinstance(value, str) and value.startswith(forbidden_prefix):
+        problem = f"begins with {forbidden_prefix}: it is a generated placeholder"
+    else:
+        return
+    raise ImproperlyConfigured(f"{name} {problem}. {hint}")
+
+
 class GeneratedSecrets:
     """Secrets that development makes by itself, kept in one file that only its owner can read.
 
@@ -143,7 +180,8 @@ _GENERATORS: dict[str, Callable[[], str]] = {
 def parse_peppers(text: str) -> dict[int, bytes]:
     """``"2:<hex>,1:<hex>"``, newest first, as an ordered mapping of version to key.
 
-    Each key is at least 32 bytes; versions are positive integers and differ.
+    Each key is at least 32 bytes; versions are positive integers. Both differ from each other:
+    one key under two versions would keep a stolen one in use after a rotation.
     """
     peppers: dict[int, bytes] = {}
     for entry in text.split(","):
@@ -154,11 +192,16 @@ def parse_peppers(text: str) -> dict[int, bytes]:
             raise ImproperlyConfigured(
                 "MOONHOOK_PEPPERS must read '2:<hex>,1:<hex>', newest first."
             ) from None
-        if version < 1 or version in peppers:
+        if not 1 <= version <= _MAX_PEPPER_VERSION or version in peppers:
             raise ImproperlyConfigured("MOONHOOK_PEPPERS: versions are positive and each its own.")
-        if len(key) < 32:
+        if len(key) < MIN_PEPPER_BYTES:
             raise ImproperlyConfigured(
-                f"MOONHOOK_PEPPERS: version {version} is shorter than 32 bytes (64 hex digits)."
+                f"MOONHOOK_PEPPERS: version {version} is shorter than {MIN_PEPPER_BYTES} bytes "
+                f"({2 * MIN_PEPPER_BYTES} hex digits)."
+            )
+        if key in peppers.values():
+            raise ImproperlyConfigured(
+                f"MOONHOOK_PEPPERS: version {version} has the key of another version. {PEPPER_HINT}"
             )
         peppers[version] = key
     return peppers

@@ -1,10 +1,12 @@
 """Which peppers are still needed, and by how much."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
+from django.utils import timezone
 
 from accounts.models import ApiKey, DeviceToken
 from scripts_engine.encryption import key_version
@@ -27,31 +29,37 @@ class PepperUse(NamedTuple):
 def pepper_use() -> list[PepperUse]:
     """Of every version that is configured or in use, newest first.
 
-    Sessions do not say under which one they are: they end with it, and their owners log in again.
+    Sessions and recovery codes do not say under which one they are: they end with it.
     """
-    keys = _by_version(ApiKey.objects.filter(revoked_at__isnull=True))
+    keys = _with_overlaps(ApiKey.objects.filter(revoked_at__isnull=True))
     tokens = _by_version(DeviceToken.objects.filter(revoked_at__isnull=True))
-    hooks = _by_version(Hook.objects.filter(deleted_at__isnull=True))
-    secrets: dict[int, int] = {}
-    for version in _secret_versions():
-        secrets[version] = secrets.get(version, 0) + 1
+    hooks = _with_overlaps(Hook.objects.filter(deleted_at__isnull=True))
+    secrets = Counter(_secret_versions())
     versions = {*settings.PEPPERS, *keys, *tokens, *hooks, *secrets}
     return [
         PepperUse(
             version,
             version in settings.PEPPERS,
-            keys.get(version, 0),
-            tokens.get(version, 0),
-            hooks.get(version, 0),
-            secrets.get(version, 0),
+            keys[version],
+            tokens[version],
+            hooks[version],
+            secrets[version],
         )
         for version in sorted(versions, reverse=True)
     ]
 
 
-def _by_version(rows: QuerySet[Any]) -> dict[int, int]:
-    counted = rows.order_by().values_list("pepper_version").annotate(Count("pk"))
-    return dict(counted)
+def _with_overlaps(rows: QuerySet[Any]) -> Counter[int]:
+    """Rows by each version that their secrets need: that before a rotation too, in its time."""
+    in_overlap = rows.filter(previous_valid_until__gt=timezone.now()).exclude(
+        previous_pepper_version=F("pepper_version")
+    )
+    return _by_version(rows) + _by_version(in_overlap, "previous_pepper_version")
+
+
+def _by_version(rows: QuerySet[Any], column: str = "pepper_version") -> Counter[int]:
+    counted = rows.order_by().values_list(column).annotate(Count("pk"))
+    return Counter(dict(counted))
 
 
 def _secret_versions() -> Iterator[int]:

@@ -12,6 +12,9 @@ from django.templatetags.static import static
 
 from config.environment import (
     DEVELOPMENT,
+    KEY_HINT,
+    MIN_PEPPER_BYTES,
+    PEPPER_HINT,
     PRODUCTION,
     GeneratedSecrets,
     choice,
@@ -21,6 +24,7 @@ from config.environment import (
     integers,
     networks,
     parse_peppers,
+    require_strength,
     required_in_production,
     usable_cores,
 )
@@ -36,16 +40,32 @@ DEBUG = False
 
 _generated = GeneratedSecrets(DATA_DIR / "secrets.json")
 
-SECRET_KEY = required_in_production(
-    "SECRET_KEY", MOONHOOK_ENV, "Make one of at least 50 random characters and keep it."
-) or _generated.get("SECRET_KEY")
+SECRET_KEY = required_in_production("SECRET_KEY", MOONHOOK_ENV, KEY_HINT) or _generated.get(
+    "SECRET_KEY"
+)
 
 PEPPERS = parse_peppers(
-    required_in_production(
-        "MOONHOOK_PEPPERS", MOONHOOK_ENV, "Make one with: echo 1:$(openssl rand -hex 32)"
-    )
+    required_in_production("MOONHOOK_PEPPERS", MOONHOOK_ENV, PEPPER_HINT)
     or _generated.get("MOONHOOK_PEPPERS")
 )
+
+if IS_PRODUCTION:
+    require_strength(
+        "SECRET_KEY",
+        SECRET_KEY,
+        KEY_HINT,
+        min_length=50,
+        min_different=10,
+        forbidden_prefix="django-insecure-",
+    )
+    for _version, _pepper in PEPPERS.items():
+        require_strength(
+            f"MOONHOOK_PEPPERS: version {_version}",
+            _pepper,
+            PEPPER_HINT,
+            min_length=MIN_PEPPER_BYTES,
+            min_different=16,
+        )
 
 # --- Addresses ---------------------------------------------------------------------------------
 
@@ -405,8 +425,14 @@ METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 METRICS_NETWORKS = networks("METRICS_NETWORKS")
 # Each process of this node keeps its counts in files there.
 METRICS_DIR = Path(env.str("PROMETHEUS_MULTIPROC_DIR", default=str(DATA_DIR / "metrics"))).resolve()
-if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
-    raise ImproperlyConfigured("METRICS_TOKEN must have at least 16 characters.")
+if METRICS_TOKEN:
+    require_strength(
+        "METRICS_TOKEN",
+        METRICS_TOKEN,
+        KEY_HINT,
+        min_length=16,
+        min_different=5 if IS_PRODUCTION else 1,
+    )
 if ARE_METRICS_ON:
     if not METRICS_TOKEN and not METRICS_NETWORKS:
         if IS_PRODUCTION:

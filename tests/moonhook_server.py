@@ -17,6 +17,11 @@ from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120
+# As random as production asks for, and the same in every test.
+PRODUCTION_SECRETS = {
+    "SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyz" * 2,
+    "MOONHOOK_PEPPERS": "1:" + bytes(range(32)).hex(),
+}
 
 
 class MoonhookServer:

@@ -45,7 +45,7 @@ from accounts.ids import parse_uuid
 from accounts.models import AuthEventKind, Organisation, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from accounts.second_factor.enrolment import has_second_factor, remove
+from accounts.second_factor.enrolment import has_second_factor, reset
 from config.http.origin import Origin, origin_of
 
 admin.site.unregister(Group)
@@ -68,8 +68,8 @@ _RESET = Question(
     title="Reset second factor",
     consequences=(
         "The authenticator app and the recovery codes of this person are worth nothing from then "
-        "on, and the password alone opens the admin until they set up new ones. Be sure that it "
-        "is they who ask."
+        "on, and the password alone opens the admin until they set up new ones. Their open logins "
+        "and sessions end. Be sure that it is they who ask."
     ),
     button="Reset",
 )
@@ -286,7 +286,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
             return ask(self, request, _RESET, [user])
         with transaction.atomic():
             self._hold_unshared(request, user)
-            remove(user)
+            reset(user)
         record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
             origin_of(request),

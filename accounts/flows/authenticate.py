@@ -18,8 +18,12 @@ class Authentication(NamedTuple, Generic[Row]):
     refusal: str
 
 
-def authenticate_api_key(key: str, secret: str, client_address: str) -> Authentication[ApiKey]:
-    row = ApiKey.objects.find_by_key(key)
+def authenticate_api_key(
+    key: str, secret: str, client_address: str, *, is_held: bool = False
+) -> Authentication[ApiKey]:
+    """``is_held`` locks the key's row: call inside a transaction."""
+    keys = ApiKey.objects.select_for_update(of=("self",)) if is_held else ApiKey.objects.all()
+    row = keys.find_by_key(key)
     if row is None:
         _refusal_of_key(_decoy_key(), secret, client_address)
         return Authentication(None, "unknown-key")
@@ -49,10 +53,11 @@ def _decoy_device() -> DeviceToken:
 
 
 def authenticate_device(
-    token_id: uuid.UUID, secret: str, stated_email: str
+    token_id: uuid.UUID, secret: str, stated_email: str, *, is_held: bool = False
 ) -> Authentication[DeviceToken]:
-    """``stated_email`` is canonical, or empty for none."""
-    row = DeviceToken.objects.select_related("user").filter(pk=token_id).first()
+    """``stated_email`` is canonical, or empty for none; ``is_held`` as for a key."""
+    tokens = DeviceToken.objects.select_related("user").filter(pk=token_id)
+    row = (tokens.select_for_update(of=("self",)) if is_held else tokens).first()
     if row is None:
         _refusal_of_device(_decoy_device(), secret, stated_email)
         return Authentication(None, "unknown-device")

@@ -10,8 +10,9 @@ from config.http.origin import NOWHERE, Origin
 def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:
     """Ends the membership or the open invitation; whether there was one.
 
-    The user, their devices, sessions and other memberships stay. A user who leaves home is their
-    own from then on: nobody who adds them later may change their profile.
+    The user, their devices, sessions and other memberships stay; sessions that ended with the
+    organisation stay ended. A user who leaves home is their own from then on: nobody who adds them
+    later may change their profile.
     """
     with transaction.atomic():
         user = held(user)
@@ -30,7 +31,24 @@ def _end_membership(organisation: Organisation, user: User) -> bool:
     if deleted and user.home_id == organisation.pk:
         user.home = None
         user.save(update_fields=["home"])
+    if deleted:
+        _keep_ended_sessions_ended(organisation, user)
     return deleted == 1
+
+
+def _keep_ended_sessions_ended(organisation: Organisation, user: User) -> None:
+    """Ends with the user what had ended with the organisation, now that the user has left it.
+
+    A user without any organisation has sessions of their own, so that those from before it was
+    switched off would be good again.
+    """
+    ended_at = Organisation.objects.values_list("sessions_valid_after", flat=True).get(
+        pk=organisation.pk
+    )
+    if ended_at is None or user.organisations.filter(is_active=True).exists():
+        return
+    user.sessions_valid_after = max(ended_at, user.sessions_valid_after or ended_at)
+    user.save(update_fields=["sessions_valid_after"])
 
 
 def _end_invitation(organisation: Organisation, user: User) -> Invitation | None:

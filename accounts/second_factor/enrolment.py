@@ -1,6 +1,7 @@
 """Setting a second factor up, and ending it."""
 
 from django.db import transaction
+from django.utils import timezone
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
@@ -45,3 +46,13 @@ def remove(user: User) -> None:
     """The password alone is asked for from now on."""
     TOTPDevice.objects.filter(user=user).delete()
     StaticDevice.objects.filter(user=user).delete()
+
+
+@transaction.atomic
+def reset(user: User) -> None:
+    """Removes it for a person who has lost it, and ends every login and session of theirs.
+
+    What was verified by the lost one must not stay in, nor set up the next one.
+    """
+    remove(user)
+    User.objects.filter(pk=user.pk).update(sessions_valid_after=timezone.now())

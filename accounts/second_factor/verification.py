@@ -1,6 +1,7 @@
 """Checking a typed code. django-otp counts wrong ones and makes the next try wait longer."""
 
 import re
+from datetime import timedelta
 from math import ceil
 
 from django.db import transaction
@@ -13,6 +14,8 @@ from accounts.errors import RateLimitedError
 from accounts.models import User
 from accounts.second_factor.recovery_codes import token_of
 
+# Of nodes under NTP, by far.
+_CLOCKS_DIFFER_BY = timedelta(minutes=1)
 _TOTP_CODE = re.compile(r"[0-9]{6}")
 
 
@@ -36,11 +39,26 @@ def verify(user: User, typed: str) -> TOTPDevice | None:
 
 def accepts(device: Device, token: str) -> bool:
     """Call inside a transaction, with the device's row locked."""
+    _forget_the_future(device)
     is_allowed, why = device.verify_is_allowed()
     if not is_allowed:
         wait = why["locked_until"] - timezone.now()
         raise RateLimitedError(max(1, ceil(wait.total_seconds())))
     return bool(device.verify_token(token))
+
+
+def _forget_the_future(device: Device) -> None:
+    """Drops what was noted before the clock was set back.
+
+    Otherwise a wrong code would make the person wait, and a right one would make every later code
+    a used one, until the clock is there again. The codes of this moment count as used.
+    """
+    now, failed_at = timezone.now(), device.throttling_failure_timestamp
+    if failed_at is not None and failed_at > now + _CLOCKS_DIFFER_BY:
+        device.throttling_failure_timestamp = None
+    if isinstance(device, TOTPDevice):
+        step = int(now.timestamp() - device.t0) // device.step
+        device.last_t = min(device.last_t, step + device.drift + device.tolerance)
 
 
 def as_typed(code: str) -> str:

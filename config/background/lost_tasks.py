@@ -8,6 +8,7 @@ import logging
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
@@ -26,8 +27,10 @@ def take_up_lost_tasks() -> int:
 
     Any number of workers may do this at once: each attempt is ended by one of them.
     """
-    lease_began = timezone.now() - timedelta(seconds=settings.TASK_LEASE_SECONDS)
-    lost = DBTaskResult.objects.running().filter(started_at__lte=lease_began)
+    now, lease = timezone.now(), timedelta(seconds=settings.TASK_LEASE_SECONDS)
+    # Tasks that began in the future began before the clock was set back.
+    is_lost = Q(started_at__lte=now - lease) | Q(started_at__gt=now + lease)
+    lost = DBTaskResult.objects.running().filter(is_lost)
     return sum(_take_up(row) for row in lost.order_by("started_at"))
 
 

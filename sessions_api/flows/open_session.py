@@ -1,7 +1,9 @@
 """POST /session: a credential becomes a session."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import transaction
@@ -10,7 +12,11 @@ from django.utils import timezone
 from accounts import credentials
 from accounts.audit import record, record_about
 from accounts.email_address import canonical_email
-from accounts.flows.authenticate import authenticate_api_key, authenticate_device
+from accounts.flows.authenticate import (
+    Authentication,
+    authenticate_api_key,
+    authenticate_device,
+)
 from accounts.ids import parse_uuid
 from accounts.models import ApiKey, AuthEventKind, DeviceToken, Organisation, User
 from accounts.plain_text import storable
@@ -19,6 +25,8 @@ from accounts.rate_limits.limiter import hit, network_of
 from config.http.origin import Origin
 from config.metrics.catalogue import SESSIONS_OPENED, SESSIONS_REFUSED
 from sessions_api.models import Credential, Session
+
+Row = TypeVar("Row", ApiKey, DeviceToken)
 
 
 class OpenedSession(NamedTuple):
@@ -89,13 +97,16 @@ def _open_with_api_key(
         return _Refusal("malformed-secret")
     if not credentials.is_api_key_id(key):
         return _Refusal("malformed-key")
-    api_key, reason = authenticate_api_key(key, secret, origin.client_address)
-    if api_key is None:
-        return _Refusal(reason, credential=key)
-    if reason:
-        return _Refusal(reason, credential=key, organisation=api_key.organisation)
-    opened = _open(Session(api_key=api_key, email=storable(email)[:254]), secret, origin)
-    return opened or _Refusal("revoked", credential=key, organisation=api_key.organisation)
+    api_key, outcome = _authenticate_and_open(
+        partial(authenticate_api_key, key, secret, origin.client_address),
+        lambda row: Session(api_key=row, email=storable(email)[:254]),
+        secret,
+        origin,
+    )
+    if isinstance(outcome, OpenedSession):
+        return outcome
+    organisation = None if api_key is None else api_key.organisation
+    return _Refusal(outcome, credential=key, organisation=organisation)
 
 
 def _open_with_device_token(
@@ -105,13 +116,42 @@ def _open_with_device_token(
     is_well_formed = credentials.is_well_formed(secret, credentials.SecretKind.DEVICE_TOKEN)
     if primary_key is None or not is_well_formed:
         return _Refusal("malformed-secret")
-    device_token, reason = authenticate_device(primary_key, secret, canonical_email(email))
-    if device_token is None:
-        return _Refusal(reason, credential=token_id)
-    if reason:
-        return _Refusal(reason, credential=token_id, user=device_token.user)
-    opened = _open(Session(device_token=device_token), secret, origin)
-    return opened or _Refusal("revoked", credential=token_id, user=device_token.user)
+    device_token, outcome = _authenticate_and_open(
+        partial(authenticate_device, primary_key, secret, canonical_email(email)),
+        lambda row: Session(device_token=row),
+        secret,
+        origin,
+    )
+    if isinstance(outcome, OpenedSession):
+        return outcome
+    user = None if device_token is None else device_token.user
+    return _Refusal(outcome, credential=token_id, user=user)
+
+
+def _authenticate_and_open(
+    authenticate: Callable[..., Authentication[Row]],
+    session_of: Callable[[Row], Session],
+    secret: str,
+    origin: Origin,
+) -> tuple[Row | None, OpenedSession | str]:
+    """The session or, for the audit, the reason of its refusal; with the row that was judged.
+
+    A row that changes between the look at it and the hold on it (a login at the same time has
+    moved its digest under the newest pepper, or it was rotated or revoked) is held and judged
+    again. Only logins that would otherwise pass wait for that lock.
+    """
+    row, refusal = authenticate()
+    if row is None or refusal:
+        return row, refusal
+    opened = _open(session_of(row), secret, origin)
+    if opened is not None:
+        return row, opened
+    with transaction.atomic():
+        row, refusal = authenticate(is_held=True)
+        if row is None or refusal:
+            return row, refusal
+        opened = _open(session_of(row), secret, origin)
+    return row, opened or "changed"
 
 
 @transaction.atomic
@@ -132,7 +172,7 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
 def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
     """Notes the use and, by that, locks the credential's row.
 
-    False if it was revoked or rotated since it was looked at.
+    False if it was renewed, rotated or revoked since it was looked at.
     """
     if session.api_key is not None:
         key = session.api_key

@@ -3,10 +3,13 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import PinChallenge, PinFailures, User
-from tests.factories import make_pin
+from sessions_api.models import Session
+from tests.factories import bearer, make_pin
 
 LONG = timedelta(hours=3)
 
@@ -46,6 +49,19 @@ def test_a_new_code_is_good(alice: User, expired_pin: str, request: pytest.Fixtu
     request.getfixturevalue("set_back")
 
     assert accepts(alice, make_pin(alice))
+
+
+def test_a_session_from_before_lasts_as_long_as_any_other_from_its_next_use_on(
+    acme_token: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("set_back")
+    response = Client().get("/session", headers=bearer(acme_token))
+    session, now = Session.objects.get(), timezone.now()
+
+    assert response.status_code == 200
+    assert session.created_at <= now
+    assert session.last_used_at <= now
+    assert session.expires_at - now <= settings.API_KEY_SESSION_IDLE
 
 
 def test_a_days_failures_do_not_count_for_longer_than_two(alice: User) -> None:

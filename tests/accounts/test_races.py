@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
-from django.test import Client, override_settings
 from django_tasks_db.models import DBTaskResult
 
 from accounts.errors import ForbiddenError, NotFoundError
 from accounts.flows.add_member import add_member
 from accounts.flows.answer_invitation import accept_invitation
-from accounts.flows.authenticate import Authentication, authenticate_api_key
 from accounts.flows.check_pin import check_pin
 from accounts.flows.deactivate_user import deactivate_user
 from accounts.flows.issue_api_key import IssuedApiKey
@@ -32,7 +30,7 @@ from accounts.models import (
 )
 from config.http.origin import NOWHERE
 from tests.concurrency import at_once
-from tests.factories import api_key_login, make_pin, post_session
+from tests.factories import make_pin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,26 +117,6 @@ def test_of_two_rotations_from_one_row_the_later_takes_over_the_earlier(
     assert api_key.has_secret(second)
     assert api_key.has_secret(first)
     assert not api_key.has_secret(acme_key.secret)
-
-
-def test_a_login_that_was_overtaken_by_a_rotation_brings_no_old_secret_back(
-    acme_key: IssuedApiKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rotated: list[str] = []
-
-    def rotate_meanwhile(*arguments: Any) -> Authentication[ApiKey]:
-        authentication = authenticate_api_key(*arguments)
-        rotated.append(rotate_api_key(ApiKey.objects.get(), origin=NOWHERE).secret)
-        return authentication
-
-    target = "sessions_api.flows.open_session.authenticate_api_key"
-    monkeypatch.setattr(target, rotate_meanwhile)
-    with override_settings(PEPPERS={99: b"9" * 32, **settings.PEPPERS}):
-        response = post_session(Client(), api_key_login(acme_key))
-
-        assert response.status_code == 401
-        assert ApiKey.objects.get().has_secret(rotated[0])
-        assert not ApiKey.objects.get().has_secret(acme_key.secret)
 
 
 def test_a_deactivation_is_not_undone_by_a_change_at_the_same_time(

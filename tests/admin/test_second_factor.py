@@ -2,7 +2,9 @@
 
 import logging
 import re
+import time
 from base64 import b32decode
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
@@ -17,6 +20,8 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from accounts.second_factor import enrolment
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
+from tests.concurrency import at_once
+from tests.factories import bearer, device_login, make_device_token, open_session
 
 HOME, LOGIN, CODE, OWN = (
     reverse(f"admin:{name}") for name in ("index", "login", "login_code", "second_factor")
@@ -342,6 +347,116 @@ def test_root_resets_bobs(as_root: Client, bob: User, recovery_codes: list[str])
     assert not enrolment.has_second_factor(bob)
     assert is_in(after_password())
     assert LogEntry.objects.latest("pk").change_message == "Reset the second factor."
+
+
+def test_a_reset_ends_every_login_and_session_of_the_person(
+    as_root: Client, bob: User, recovery_codes: list[str]
+) -> None:
+    verified, only_password = after_password(), after_password()
+    enter(verified, code_of(bob))
+    token = open_session(device_login(make_device_token(bob)))
+    was_in = is_in(verified)
+
+    as_root.post(page_of(bob, "reset_second_factor"), CONFIRMED)
+
+    assert was_in
+    assert not is_in(verified)
+    assert not is_in(only_password)
+    assert only_password.post(OWN, {"begin": "yes"})["Location"] == LOGIN
+    assert not TOTPDevice.objects.exists()
+    assert Client().get("/session", headers=bearer(token)).status_code == 401
+
+
+def test_another_factor_set_up_elsewhere_ends_what_the_first_one_verified(
+    bob: User, recovery_codes: list[str]
+) -> None:
+    first, other = after_password(), after_password()
+    enter(first, code_of(bob))
+    enter(other, recovery_codes[0])
+    first.post(OWN, {"code": recovery_codes[1], "turn_off": "yes"})
+    first.post(OWN, {"begin": "yes"})
+    first.post(OWN, {"code": code_of(bob)})
+
+    assert is_in(first)
+    assert not is_in(other)
+
+
+def test_where_it_becomes_required_open_logins_reach_only_its_page(
+    bob: User, settings: Any
+) -> None:
+    client = logged_in(bob)
+    was_in = is_in(client)
+    settings.IS_SECOND_FACTOR_REQUIRED = True
+
+    assert was_in
+    assert client.get(HOME)["Location"].startswith(LOGIN)
+    assert client.post(page_of(bob), {"name": "Robert"})["Location"].startswith(LOGIN)
+    assert client.get(OWN).status_code == 200
+    assert User.objects.get(pk=bob.pk).name == "Bob"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_one_recovery_code_at_once_one_is_let_in(bob: User, recovery_codes: list[str]) -> None:
+    clients = [after_password() for _ in range(6)]
+    at_once(6, lambda number: enter(clients[number], recovery_codes[0]))
+
+    assert [is_in(client) for client in clients].count(True) == 1
+    assert StaticToken.objects.count() == 9
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_one_code_of_the_app_at_once_one_is_let_in(bob: User, recovery_codes: list[str]) -> None:
+    clients, code = [after_password() for _ in range(6)], code_of(bob)
+    at_once(6, lambda number: enter(clients[number], code))
+
+    assert [is_in(client) for client in clients].count(True) == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=400)])
+def test_wrong_codes_from_before_the_clock_was_set_back_make_nobody_wait(
+    bob: User, recovery_codes: list[str], ahead: timedelta
+) -> None:
+    TOTPDevice.objects.update(
+        throttling_failure_count=3, throttling_failure_timestamp=timezone.now() + ahead
+    )
+    client = after_password()
+    wrong = enter(client, wrong_code(bob))
+    right_too_early = enter(client, code_of(bob))
+    wait_a_minute()
+    enter(client, code_of(bob))
+
+    assert "This code is wrong" in text_of(wrong)
+    assert right_too_early.status_code == 429
+    assert int(right_too_early["Retry-After"]) <= 8
+    assert is_in(client)
+
+
+def test_wrong_codes_at_a_node_whose_clock_is_a_little_fast_count_everywhere(
+    bob: User, recovery_codes: list[str]
+) -> None:
+    TOTPDevice.objects.update(
+        throttling_failure_count=3,
+        throttling_failure_timestamp=timezone.now() + timedelta(seconds=5),
+    )
+
+    assert enter(after_password(), code_of(bob)).status_code == 429
+
+
+def test_a_code_noted_in_the_future_hinders_no_code_two_steps_later(
+    bob: User, recovery_codes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    TOTPDevice.objects.update(last_t=int(now + 400 * 86_400) // 30)
+    used = code_of(bob)
+    client = after_password()
+    replayed = enter(client, used)
+    wait_a_minute()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    later = code_of(bob, step=2)
+    enter(client, later)
+
+    assert replayed.status_code == 200
+    assert is_in(client)
 
 
 def test_an_administrator_resets_that_of_a_user_of_their_organisation(

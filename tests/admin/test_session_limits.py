@@ -82,6 +82,19 @@ def test_the_clocks_of_the_admin_leave_others_alone(as_bob: Client, later: Any) 
     assert as_bob.get(HOME).status_code == 200
 
 
+def test_a_login_from_before_the_clock_was_set_back_lasts_no_longer_than_another(
+    as_bob: Client, later: Any
+) -> None:
+    later(400 * 24)
+    as_bob.get(HOME)
+    later(0)
+    was_in = as_bob.get(HOME).status_code
+    later(1.1)
+
+    assert was_in == 200
+    assert as_bob.get(HOME).status_code == 302
+
+
 def test_a_login_from_before_a_deactivation_has_ended_for_good(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:

@@ -28,7 +28,20 @@ def test_peppers_are_read_newest_first() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", KEY, f"x:{KEY}", f"0:{KEY}", f"1:{KEY},1:{KEY}", "1:abcd", "1:zz", f"1:{KEY},"],
+    [
+        "",
+        "x",
+        KEY,
+        f"x:{KEY}",
+        f"0:{KEY}",
+        f"{2**31}:{KEY}",
+        f"1:{KEY},1:{'cd' * 32}",
+        f"2:{KEY},1:{KEY}",
+        f"2:{KEY},1:{KEY.upper()}",
+        "1:abcd",
+        "1:zz",
+        f"1:{KEY},",
+    ],
 )
 def test_bad_peppers_stop_the_start_and_are_not_printed(text: str) -> None:
     with pytest.raises(ImproperlyConfigured) as raised:
@@ -63,6 +76,27 @@ def test_a_required_variable_may_stand_in_a_file(
     monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
 
     assert required_in_production("MOONHOOK_TEST_SECRET", "production", "") == "from a file"
+
+
+def test_a_file_that_is_not_there_is_named_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
+
+    with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_SECRET_FILE names cannot be"):
+        required_in_production("MOONHOOK_TEST_SECRET", "production", "")
+
+
+def test_a_file_that_is_not_text_is_refused_without_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_bytes(b"\xff\xfesecret")
+    monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
+
+    with pytest.raises(ImproperlyConfigured, match="it is not text in UTF-8") as raised:
+        required_in_production("MOONHOOK_TEST_SECRET", "production", "")
+
+    assert raised.value.__context__ is None or raised.value.__suppress_context__
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", "", "0"])

@@ -8,12 +8,11 @@ from ipaddress import ip_network
 import pytest
 from django.test import Client, override_settings
 
-from tests.moonhook_server import ROOT
+from tests.moonhook_server import PRODUCTION_SECRETS, ROOT
 
 PRODUCTION = {
     "MOONHOOK_ENV": "production",
-    "SECRET_KEY": "x" * 60,
-    "MOONHOOK_PEPPERS": "1:" + "ab" * 32,
+    **PRODUCTION_SECRETS,
     "PUBLIC_URL": "https://hooks.example.com",
     "EMAIL_URL": "smtp://127.0.0.1:1",
     "SMS_URL": "off",

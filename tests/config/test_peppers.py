@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from accounts import credentials
+from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.models import ApiKey, Organisation
+from config.http.origin import NOWHERE
 from scripts_engine.encryption import decrypt
+from scripts_engine.flows.rotate_call_token import rotate_call_token
 from scripts_engine.flows.set_secret import context_of, set_secret
+from scripts_engine.models import Secret
 from tests import factories
 
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -39,6 +44,33 @@ def test_an_old_pepper_is_needed_by_what_is_under_it(
 
     use = use_of(1, capsys)
     assert (use["api_keys"], use["secrets"], use["is_needed"]) == (1, 1, True)
+
+
+def test_an_old_pepper_is_needed_until_the_overlap_of_a_rotation_is_over(
+    acme_under_the_old_one: Organisation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rotate_api_key(ApiKey.objects.get(), overlap_seconds=600, origin=NOWHERE)
+    Secret.objects.all().delete()
+    call_command("peppers", "--json")
+    during = use_of(1, capsys)
+    ApiKey.objects.update(previous_valid_until=timezone.now())
+    call_command("peppers", "--json")
+
+    assert (during["api_keys"], during["is_needed"]) == (1, True)
+    assert use_of(1, capsys)["is_needed"] is False
+
+
+def test_a_hook_that_is_rotated_with_an_overlap_needs_both_peppers(
+    acme: Organisation, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.PEPPERS = {1: OLD}
+    hook = factories.make_hook(factories.make_script(acme)).hook
+    settings.PEPPERS = {2: NEW, 1: OLD}
+    rotate_call_token(hook, overlap_seconds=600)
+    call_command("peppers", "--json")
+
+    documents = json.loads(capsys.readouterr().out)["peppers"]
+    assert [(use["version"], use["hooks"]) for use in documents] == [(2, 1), (1, 1)]
 
 
 def test_secrets_are_moved_and_open_without_the_old_one(

@@ -4,12 +4,17 @@ import json
 import shutil
 import sqlite3
 import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
 from tests.postgresql import empty_database, execute, needs_postgresql, url_of
 from tests.sessions import call, graphql, machine_token
@@ -92,6 +97,84 @@ def test_a_sqlite_database_is_copied_and_put_back(tmp_path: Path) -> None:
     second = MoonhookServer(tmp_path / "second", "web", "--no-migrate", **SECRETS)
     with second.running():
         assert_all_is_there(second, traces)
+
+
+@contextmanager
+def hooks_called(server: MoonhookServer, traces: Traces) -> Iterator[list[str]]:
+    """Meanwhile the hook is called from several threads; the ids of the runs that were answered."""
+    answered: list[str] = []
+    is_over = threading.Event()
+
+    def keep_calling() -> None:
+        while not is_over.is_set():
+            status, _, headers = call("POST", f"{server.url}{traces.hook_path}", b"x" * 2000)
+            assert status == 200
+            answered.append(headers["Moonhook-Run-Id"])
+
+    with ThreadPoolExecutor(3) as executor:
+        callers = [executor.submit(keep_calling) for _ in range(3)]
+        try:
+            eventually(lambda: len(answered) > 50)
+            yield answered
+            reached = len(answered)
+            eventually(lambda: len(answered) > reached + 20)
+        finally:
+            is_over.set()
+    assert [caller.exception() for caller in callers] == [None] * 3
+
+
+def assert_runs_are_there(server: MoonhookServer, traces: Traces, run_ids: list[str]) -> None:
+    query = "query($id: ID!) { run(id: $id) { status } }"
+    admin = f"{server.url}/admin/graphql"
+    statuses = {
+        graphql(admin, query, traces.token, id=run_id)["run"]["status"] for run_id in run_ids
+    }
+    hook_call = call("POST", f"{server.url}{traces.hook_path}")
+
+    assert statuses == {"Succeeded"}
+    assert (hook_call[0], json.loads(hook_call[1])) == (200, ["hush"])
+
+
+@needs_postgresql
+@pytest.mark.skipif(shutil.which("pg_dump") is None, reason="pg_dump is not installed")
+def test_a_dump_under_load_has_every_run_that_was_answered_before_it(tmp_path: Path) -> None:
+    dump = tmp_path / "moonhook.dump"
+    with empty_database() as name:
+        server = MoonhookServer(tmp_path, "web", **SECRETS, DATABASE_URL=url_of(name))
+        with server.running():
+            traces = use(server)
+            with hooks_called(server, traces) as answered:
+                before = list(answered)
+                dump_command = ["pg_dump", "--format=custom", f"--file={dump}", url_of(name)]
+                subprocess.run(dump_command, check=True)
+        execute(f'DROP DATABASE "{name}"')
+        execute(f'CREATE DATABASE "{name}"')
+        restore = ["pg_restore", "--exit-on-error", "--no-owner", f"--dbname={url_of(name)}"]
+        subprocess.run([*restore, str(dump)], check=True)
+        with server.running():
+            assert_runs_are_there(server, traces, before)
+
+
+def test_a_copy_of_sqlite_under_load_has_every_run_that_was_answered_before_it(
+    tmp_path: Path,
+) -> None:
+    database, backup = tmp_path / "moonhook.sqlite3", tmp_path / "backup.sqlite3"
+    server = MoonhookServer(tmp_path, "web", **SECRETS)
+    with server.running():
+        traces = use(server)
+        with hooks_called(server, traces) as answered:
+            before = list(answered)
+            with sqlite3.connect(database) as connection:
+                connection.execute("VACUUM INTO ?", [str(backup)])
+            connection.close()
+    backup.replace(database)
+    for log in ("moonhook.sqlite3-wal", "moonhook.sqlite3-shm"):
+        (tmp_path / log).unlink(missing_ok=True)
+    with server.running():
+        assert_runs_are_there(server, traces, before)
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
 
 
 def test_without_its_peppers_a_backup_opens_for_nobody(tmp_path: Path) -> None:

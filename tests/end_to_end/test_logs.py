@@ -17,8 +17,8 @@ from tests.sessions import call, graphql, machine_token, open_session
 
 pytestmark = pytest.mark.slow
 
-PEPPER = "ab" * 32
-SECRET_KEY = "signing-" * 8
+PEPPER = bytes(range(32)).hex()
+SECRET_KEY = "signs-cookies-" * 4
 SCRIPT = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
 HOOK = "mutation($id: ID!) { createHook(script: $id) { hook { id url secureUrl } callToken } }"
 SEND = 'mutation { sendPinCode(email: "alice@example.com", sendVia: Both) }'

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.eventually import eventually
-from tests.moonhook_server import MoonhookServer
+from tests.moonhook_server import PRODUCTION_SECRETS, MoonhookServer
 from tests.process_tree import children_of, command_of, family_of, is_alive
 
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
@@ -119,8 +119,7 @@ def test_a_port_that_is_taken_is_a_failed_start(tmp_path: Path) -> None:
 def test_in_production_a_missing_secret_stops_the_start(tmp_path: Path, missing: str) -> None:
     environment = {
         "MOONHOOK_ENV": "production",
-        "SECRET_KEY": "x" * 60,
-        "MOONHOOK_PEPPERS": "1:" + "ab" * 32,
+        **PRODUCTION_SECRETS,
         "PUBLIC_URL": "https://hooks.example.com",
         "EMAIL_URL": "smtp://127.0.0.1:1",
         "SMS_URL": "off",

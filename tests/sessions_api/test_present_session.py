@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.remove_member import remove_member
 from accounts.flows.revoke_api_key import revoke_api_key
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import ApiKey, DeviceToken, Organisation, User
@@ -278,6 +279,47 @@ def test_a_device_session_ends_at_once_with_what_it_stands_on(
 
     end(alice)
     assert_ended(alice_token)
+
+
+def test_leaving_an_organisation_brings_no_session_back_that_ended_with_it(
+    acme: Organisation, alice: User
+) -> None:
+    token = open_session(device_login(make_device_token(alice)))
+    acme.is_active = False
+    acme.save()
+    remove_member(acme, alice)
+    while_off = Client().get("/session", headers=bearer(token)).status_code
+    acme.is_active = True
+    acme.save()
+
+    assert (while_off, Client().get("/session", headers=bearer(token)).status_code) == (401, 401)
+
+
+def test_leaving_an_organisation_that_was_off_for_a_while_brings_none_back_either(
+    acme: Organisation, alice: User
+) -> None:
+    ended = open_session(device_login(make_device_token(alice)))
+    acme.is_active = False
+    acme.save()
+    acme.is_active = True
+    acme.save()
+    opened = open_session(device_login(make_device_token(alice)))
+    remove_member(acme, alice)
+
+    assert Client().get("/session", headers=bearer(ended)).status_code == 401
+    assert Client().get("/session", headers=bearer(opened)).status_code == 200
+
+
+def test_leaving_one_organisation_leaves_the_sessions_of_a_member_of_another(
+    acme: Organisation, globex: Organisation, alice: User
+) -> None:
+    alice.memberships.create(organisation=globex)
+    token = open_session(device_login(make_device_token(alice)))
+    acme.is_active = False
+    acme.save()
+    remove_member(acme, alice)
+
+    assert Client().get("/session", headers=bearer(token)).status_code == 200
 
 
 def test_a_session_opened_after_switching_on_again_is_good(

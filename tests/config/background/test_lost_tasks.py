@@ -36,6 +36,18 @@ def test_a_task_whose_lease_is_over_is_taken_up_and_done(db: None) -> None:
     assert (row.status, row.worker_ids) == ("SUCCESSFUL", ["gone", "worker"])
 
 
+def test_a_task_that_began_before_the_clock_was_set_back_is_taken_up(db: None) -> None:
+    running(seconds=-7200)
+
+    assert take_up_lost_tasks() == 1
+
+
+def test_a_task_of_a_worker_whose_clock_is_a_little_fast_is_left_to_it(db: None) -> None:
+    running(seconds=-5)
+
+    assert take_up_lost_tasks() == 0
+
+
 def test_a_task_within_its_lease_is_left_to_its_worker(db: None) -> None:
     row = running(seconds=55)
 
