@@ -16,6 +16,7 @@ from django.db import (
 
 from accounts.compiled_query import CompiledInsert
 from config.http.unavailable import DATABASE_ERRORS
+from scripts_engine.flows.run_bytes import count_recorded
 from scripts_engine.models import Run
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ _OUTLINE = (
     "queued_ms",
     "duration_ms",
     "response_status",
+    "request_bytes",
+    "response_bytes",
 )
 _NOT_STORED = "The rest of this run could not be stored: the database refused its content."
 
@@ -56,6 +59,11 @@ def record_run(row: Row) -> None:
     Once more where the connection was lost meanwhile; the id keeps it one run. Where the database
     refuses the content, an outline of the run without it. Raises ``RunNotRecordedError``.
     """
+    _commit(row)
+    count_recorded(row["organisation_id"], row["payload_bytes"])
+
+
+def _commit(row: Row) -> None:
     if connection.in_atomic_block:
         _record_alone(row)
         return
@@ -117,6 +125,8 @@ def _outline_of(row: Row) -> Row:
         "error_message": _NOT_STORED,
         "error_line": None,
         "error_traceback": "",
+        "payload_bytes": 0,
+        "payload_removed_at": None,
     }
 
 
