@@ -18,7 +18,7 @@ RUNS_A_BATCH = 1_000
 def forget_old_runs() -> int:
     """What is beyond an organisation's days or number of runs; how many runs that were."""
     organisations = Organisation.objects.only("runs_kept_days", "runs_kept").order_by("pk")
-    return sum(_forgetRun.objects.in_range_of(organisation.pk) for organisation in organisations)
+    return sum(_forget_runs_of(organisation) for organisation in organisations)
 
 
 def _forget_runs_of(organisation: Organisation) -> int:
