@@ -26,6 +26,11 @@ Row = Mapping[str, Any]
 
 _insert = CompiledInsert(Run)
 
+# A run from this size on is not committed together with those of other organisations.
+LARGE_BYTES = 256 * 1024
+# What is committed at once: one run at least, and no more once they are this large together.
+GROUP_BYTES = 1024 * 1024
+
 # How a database and its driver refuse what they cannot hold: a number out of range, a text that
 # they have no form for.
 _CONTENT_ERRORS = (DatabaseError, ValueError, OverflowError, TypeError)
@@ -67,7 +72,7 @@ def _commit(row: Row) -> None:
     if connection.in_atomic_block:
         _record_alone(row)
         return
-    entry = _queue.commit(row, beside=_whose_locks_it_meets(row))
+    entry = _queue.commit(row, beside=_what_it_may_wait_for(row))
     if entry.failure is None:
         return
     if not isinstance(entry.failure, DATABASE_ERRORS):
@@ -79,9 +84,13 @@ def _commit(row: Row) -> None:
         raise _not_recorded(row, entry.failure) from entry.failure
 
 
-def _whose_locks_it_meets(row: Row) -> Any:
-    """Where rows are locked, a change of a script holds up the runs of its organisation only."""
-    return row["organisation_id"] if connection.features.has_select_for_update else None
+def _what_it_may_wait_for(row: Row) -> Any:
+    """Large runs hold up those of their organisation only; and where rows are locked, so does a
+    change of a script.
+    """
+    is_large = row["payload_bytes"] >= LARGE_BYTES
+    is_apart = is_large or connection.features.has_select_for_update
+    return row["organisation_id"] if is_apart else None, is_large
 
 
 def _record_alone(row: Row) -> None:
@@ -199,7 +208,7 @@ class _CommitQueue:
 
     def _lead(self, beside: Any) -> None:
         with self._lock:
-            group, self._waiting[beside] = self._waiting[beside], []
+            group, self._waiting[beside] = _first_group(self._waiting[beside])
         try:
             _commit_group(group)
         finally:
@@ -216,6 +225,16 @@ class _CommitQueue:
         if successor is not None:
             successor.is_leader = True
             successor.turn.release()
+
+
+def _first_group(waiting: list[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
+    """Those that are committed next, and those that wait on."""
+    size = 0
+    for count, entry in enumerate(waiting, 1):
+        size += entry.row["payload_bytes"]
+        if size >= GROUP_BYTES:
+            return waiting[:count], waiting[count:]
+    return waiting, []
 
 
 def _commit_group(group: Sequence[_Entry]) -> None:
