@@ -93,7 +93,7 @@ def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_Uncount
     """Newest first, ``BATCH_RUNS`` and ``BATCH_BYTES`` at most: counting a run writes it again."""
     runs = Run.objects.in_range_of(organisation.pk).filter(payload_bytes=None)
     sized = runs.annotate(size=_SIZES["payload_bytes"]).order_by(*NEWEST_FIRST)
-    before = {}
+    before: dict[str, uuid.UUID] = {}
     while page := sized.filter(**before).values_list("pk", "size", "started_at")[:BATCH_RUNS]:
         batch: list[_Uncounted] = []
         for run in (_Uncounted(*row) for row in page):

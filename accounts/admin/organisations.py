@@ -47,14 +47,14 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     add_fieldsets = ((None, {"fields": ("name",)}),)
     fieldsets = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": (*_RETENTION, "run_storage")}),
+        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        shown = ["id", "created_at", "run_storage"]
+        shown = ["id", "created_at", "payloads_kept"]
         return shown if is_superuser(request) else [*shown, *_SUPERUSERS]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
@@ -69,7 +69,7 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
         return count
 
     @display(description="Payloads kept")
-    def run_storage(self, organisation: Organisation) -> SafeString:
+    def payloads_kept(self, organisation: Organisation) -> SafeString:
         return run_storage_bar(organisation)
 
     def save_model(

@@ -63,7 +63,7 @@ class Organisation(Activation):
     def run_bytes_used(self) -> int:
         """What the payloads of its runs take, some seconds old."""
         try:
-            used: int = self.run_storage.bytes_used  # type: ignore[attr-defined]
+            used: int = self.run_storage.bytes_used
         except ObjectDoesNotExist:
             return 0
         return max(0, used)

@@ -78,7 +78,10 @@ def _remove_batch(
     # Upkeep may be deleting some of them at this moment.
     oldest = runs.select_for_update(skip_locked=True, of=("self",)).order_by(*OLDEST_FIRST)
     rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
-    batch = _enough([_Payload(*row) for row in rows], min(wanted_bytes, BATCH_BYTES))
+    batch = _enough(
+        [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows],
+        min(wanted_bytes, BATCH_BYTES),
+    )
     if batch:
         without_payloads(payload.run_id for payload in batch)
         last = batch[-1].started_at
