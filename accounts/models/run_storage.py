@@ -7,7 +7,7 @@ class RunStorage(models.Model):
     """What the payloads of an organisation's runs take, against ``Organisation.run_bytes_limit``.
 
     Processes add what they have recorded from time to time, and upkeep counts again: the figure
-    is some seconds old, and a process that was killed may have kept up to 4 MiB to itself.
+    is some seconds old, and a process that was killed may have kept up to a MiB to itself.
     """
 
     organisation = models.OneToOneField(
