@@ -207,6 +207,7 @@ def preparation(
 _TAKEN_AS_IT_IS = (
     models.CharField,
     models.FloatField,
+    models.IntegerField,
     models.PositiveIntegerField,
     models.PositiveSmallIntegerField,
     models.TextField,

@@ -34,10 +34,11 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Organisation, RateWindow
-from config.old_runs import _NEWEST_FIRST, _OLDEST_FIRST, _runs_of, forget_old_runs
+from config.old_runs import forget_old_runs
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script
 from scripts_engine.models import Run, Script
+from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
 
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}' * 12
 
@@ -100,10 +101,10 @@ def main() -> None:
     Run.objects.bulk_create(runs(count, scripts), batch_size=1_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    ids = _runs_of(scripts[0].organisation).values_list("pk", flat=True)
-    show("the last run to keep", ids.order_by(*_NEWEST_FIRST)[9_999:10_000])
-    end = ids.order_by(*_NEWEST_FIRST)[9_999]
-    show("a batch", ids.filter(pk__lt=end).order_by(*_OLDEST_FIRST)[:1_000])
+    ids = Run.objects.in_range_of(scripts[0].organisation.pk).values_list("pk", flat=True)
+    show("the last run to keep", ids.order_by(*NEWEST_FIRST)[9_999:10_000])
+    end = ids.order_by(*NEWEST_FIRST)[9_999]
+    show("a batch", ids.filter(pk__lt=end).order_by(*OLDEST_FIRST)[:1_000])
 
     writer = Writer()
     writer.start()

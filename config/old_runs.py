@@ -4,18 +4,15 @@ import uuid
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.ids import first_id_at
 from accounts.models import Organisation
 from config.batches import delete_in_batches
 from scripts_engine.models import Run
+from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
 
 RUNS_A_BATCH = 1_000
-
-_NEWEST_FIRST = ("organisation_id", "-id")
-_OLDEST_FIRST = ("-organisation_id", "id")
 
 
 def forget_old_runs() -> int:
@@ -29,15 +26,8 @@ def _forget_runs_of(organisation: Organisation) -> int:
     end = max((end for end in ends if end is not None), default=None)
     if end is None:
         return 0
-    beyond = _runs_of(organisation).filter(pk__lt=end)
-    return delete_in_batches(beyond, size=RUNS_A_BATCH, order=_OLDEST_FIRST)
-
-
-def _runs_of(organisation: Organisation) -> QuerySet[Run]:
-    """As a range of one, which with the orders above PostgreSQL reads off the organisation's own
-    index: along the primary key it would pass by all that others keep.
-    """
-    return Run.objects.filter(organisation__gte=organisation.pk, organisation__lte=organisation.pk)
+    beyond = Run.objects.in_range_of(organisation.pk).filter(pk__lt=end)
+    return delete_in_batches(beyond, size=RUNS_A_BATCH, order=OLDEST_FIRST)
 
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:
@@ -51,7 +41,7 @@ def _end_by_number(organisation: Organisation) -> uuid.UUID | None:
     number = _or_default(organisation.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
     if not number:
         return None
-    newest_first = _runs_of(organisation).order_by(*_NEWEST_FIRST)
+    newest_first = Run.objects.in_range_of(organisation.pk).order_by(*NEWEST_FIRST)
     return newest_first.values_list("pk", flat=True)[number - 1 : number].first()
 
 

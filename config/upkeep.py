@@ -17,6 +17,7 @@ from accounts.models import AuthEvent, Invitation, PinChallenge, PinFailures, Ra
 from config.batches import delete_in_batches
 from config.http.unavailable import DATABASE_ERRORS
 from config.old_runs import forget_old_runs
+from config.run_quota import settle_run_bytes
 from scripts_engine.models import StoredValue
 from sessions_api.models import Session
 
@@ -86,6 +87,8 @@ DUTIES: tuple[Callable[[], int], ...] = (
     forget_old_events,
     forget_finished_tasks,
     forget_old_runs,
+    # After it: what it deleted counts no more.
+    settle_run_bytes,
 )
 
 

@@ -4,17 +4,19 @@ from django import forms
 from django.contrib import admin
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 
 from accounts.admin.decorators import display
 from accounts.admin.empty_state import EmptyState
 from accounts.admin.members import MembersInline, tell_of_invitations
 from accounts.admin.reach import is_superuser
 from accounts.admin.refusals import RefusalsAsMessages
+from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
 
-_RETENTION = ("runs_kept_days", "runs_kept")
+_RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # What costs the installation, or cuts a tenant off, is not the tenant's to say.
 _SUPERUSERS = ("is_active", *_RETENTION)
 
@@ -45,7 +47,7 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     add_fieldsets = ((None, {"fields": ("name",)}),)
     fieldsets = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": _RETENTION}),
+        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
     )
 
     def organisation_that_asks(
@@ -58,7 +60,7 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
         return is_superuser(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        shown = ["id", "created_at"]
+        shown = ["id", "created_at", "payloads_kept"]
         return shown if is_superuser(request) else [*shown, *_SUPERUSERS]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
@@ -71,6 +73,10 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     def members(self, organisation: Any) -> int:
         count: int = organisation.member_count
         return count
+
+    @display(description="Payloads kept")
+    def payloads_kept(self, organisation: Organisation) -> SafeString:
+        return run_storage_bar(organisation)
 
     def save_model(
         self,

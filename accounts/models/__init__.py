@@ -7,6 +7,7 @@ from accounts.models.organisation import Organisation
 from accounts.models.pin_challenge import PinChallenge, PinCode
 from accounts.models.pin_failures import PinFailures
 from accounts.models.rate_window import RateWindow
+from accounts.models.run_storage import RunStorage
 from accounts.models.user import User
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "PinFailures",
     "RateWindow",
     "Role",
+    "RunStorage",
     "User",
 ]

@@ -1,6 +1,8 @@
 import uuid
 
-from django.core.validators import MaxValueValidator
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from accounts.models.activation import Activation
@@ -34,6 +36,15 @@ class Organisation(Activation):
         help_text="Beyond so many the oldest are deleted. Empty: as the installation says "
         "(RUNS_KEPT_PER_ORGANISATION). 0: any number.",
     )
+    run_bytes_quota = models.BigIntegerField(
+        "bytes kept of runs",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="Beyond so many bytes the oldest payloads, replies and logs are removed; what "
+        "remains of a run is its outline. Empty: as the installation says "
+        "(RUN_BYTES_PER_ORGANISATION). 0: no quota.",
+    )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When it was made.")
 
     class Meta:
@@ -41,3 +52,18 @@ class Organisation(Activation):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def run_bytes_limit(self) -> int | None:
+        """The quota in force for the payloads of its runs, in bytes; ``None``: no quota."""
+        own = self.run_bytes_quota
+        return (settings.RUN_BYTES_PER_ORGANISATION if own is None else own) or None
+
+    @property
+    def run_bytes_used(self) -> int:
+        """What the payloads of its runs take, some seconds old."""
+        try:
+            used: int = self.run_storage.bytes_used
+        except ObjectDoesNotExist:
+            return 0
+        return max(0, used)

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.admin.reach import is_administrator, is_superuser
-from accounts.models import ApiKey, AuthEvent
+from accounts.models import ApiKey, AuthEvent, Organisation
 from config.admin_home.expiring_keys import ExpiringKeys, expiring_keys
 from config.admin_home.failing import Failing, failing
 from config.admin_home.inventory import Count, Inventory
@@ -19,6 +19,8 @@ from config.admin_home.latest_runs import LatestRun, latest_runs
 from config.admin_home.next_step import NextStep, next_step
 from config.admin_home.outcomes import Outcomes, outcomes
 from config.admin_home.rows import rows_of
+from config.admin_home.run_storage import Row as RunStorageRow
+from config.admin_home.run_storage import run_storage
 from config.admin_home.sandbox import Sandbox, sandbox
 from config.admin_home.sign_ins import SignIn, sign_ins
 from scripts_engine.models import Hook, Run, Script
@@ -44,6 +46,7 @@ class Home:
     next_step: NextStep | None
     runs: RunsPart | None = None
     sandbox: Sandbox | None = None
+    storage: list[RunStorageRow] | None = None
     keys: ExpiringKeys | None = None
     sign_ins: list[SignIn] | None = None
     counts: tuple[Count, ...] = ()
@@ -57,6 +60,7 @@ def home(request: HttpRequest, site: AdminSite) -> Home:
         next_step=next_step(request, inventory),
         runs=_runs(request, site, inventory) if inventory.has(Script) else None,
         sandbox=sandbox(is_superuser(request)),
+        storage=run_storage(rows_of(request, site, Organisation)),
         keys=expiring_keys(rows_of(request, site, ApiKey), has_any=inventory.has(ApiKey)),
         sign_ins=sign_ins(rows_of(request, site, AuthEvent)),
         counts=inventory.counts,

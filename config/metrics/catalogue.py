@@ -30,6 +30,10 @@ RUN_QUEUE = Histogram(
     "How long runs waited for a slot and a process.",
     buckets=QUEUE_SECONDS,
 )
+RUN_PAYLOADS_REMOVED = Counter(
+    "moonhook_run_payloads_removed_total",
+    "Runs whose payload was removed because their organisation's quota was used up.",
+)
 
 SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that may run at once.")
 SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that run now.")

@@ -67,9 +67,9 @@ class Instrument:
 
 
 class Counter(Instrument):
-    def inc(self, *labels: str) -> None:
+    def inc(self, *labels: str, amount: float = 1) -> None:
         if self._is_on:
-            self._child(labels).inc()
+            self._child(labels).inc(amount)
 
     def _make(self) -> Any:
         return prometheus_client.Counter(self.name, self.help_text, self.labels)

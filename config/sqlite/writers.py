@@ -15,15 +15,19 @@ PAUSE_SECONDS = 0.001
 
 
 class Writers:
-    """Those of one process among themselves, and one of them with those of other processes."""
+    """Those of one process among themselves, and one of them with those of other processes.
+
+    Of the processes, one at a time waits as the next: a process whose threads write without a
+    pause cannot come again before it.
+    """
 
     # Then it asks SQLite all the same, which has a patience of its own.
     patience_seconds = 1.0
 
     def __init__(self, path: str) -> None:
-        self._path = path
         self._turn = threading.Lock()
-        self._file: int | None = None
+        self._now = _Place(path)
+        self._next = _Place(f"{path}-next")
 
     def begin(self) -> bool:
         """Whether its turn has come in time; then it must ``end``.
@@ -34,32 +38,53 @@ class Writers:
         if not self._turn.acquire(timeout=self.patience_seconds):
             return False
         try:
-            while not self._is_ahead_of_other_processes():
-                if time.monotonic() >= deadline:
-                    self._turn.release()
-                    return False
-                time.sleep(PAUSE_SECONDS)
+            has_begun = self._wait_for_other_processes(deadline)
         except OSError:
             # Where there can be no such file there is no queue.
+            has_begun = False
+        if not has_begun:
             self._turn.release()
-            return False
-        return True
+        return has_begun
 
     def end(self) -> None:
         try:
-            if self._file is not None:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._now.leave()
         finally:
             self._turn.release()
 
-    def _is_ahead_of_other_processes(self) -> bool:
+    def _wait_for_other_processes(self, deadline: float) -> bool:
+        if not self._next.take_by(deadline):
+            return False
+        try:
+            return self._now.take_by(deadline)
+        finally:
+            self._next.leave()
+
+
+class _Place:
+    """What one process at a time may have, by a lock on a file. It leaves when it dies."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def take_by(self, deadline: float) -> bool:
+        """Whether it came free in time."""
         if self._file is None:
             self._file = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(PAUSE_SECONDS)
+            else:
+                return True
+
+    def leave(self) -> None:
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 _by_database: dict[str, Writers] = {}

@@ -1,7 +1,9 @@
 """Recent calls of a script, to try it with what really came."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+from accounts.models import RunStorage
 from config.http.redaction import REDACTED
 from scripts_engine.admin.try_form import headers_as_text
 from scripts_engine.models import Run, Script, Trigger
@@ -19,7 +21,10 @@ def recent_calls(script: Script) -> list[dict[str, Any]]:
         .only("trigger", "started_at", "request_method", "status", "hook__name")
         .order_by("-id")[:LOOKED_AT]
     )
-    calls = [run for run in runs if run.trigger == Trigger.HOOK][:OFFERED]
+    removed_before = _payloads_removed_before(script)
+    calls = [
+        run for run in runs if run.trigger == Trigger.HOOK and run.started_at > removed_before
+    ][:OFFERED]
     return [
         {
             "run": str(run.pk),
@@ -28,6 +33,12 @@ def recent_calls(script: Script) -> list[dict[str, Any]]:
         }
         for run in calls
     ]
+
+
+def _payloads_removed_before(script: Script) -> datetime:
+    """Which saves reading it of each run: SQLite would read the payloads, too."""
+    storage = RunStorage.objects.filter(pk=script.organisation_id).first()
+    return (storage and storage.removed_before) or datetime.min.replace(tzinfo=UTC)
 
 
 def payload_of(run: Run) -> dict[str, Any]:

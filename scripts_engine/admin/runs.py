@@ -38,7 +38,14 @@ _LARGE = (
     "unsaved_source",
     "logs",
     "host_calls",
+    "error_message",
     "error_traceback",
+    "error_line",
+    # Small, but behind the payloads, which SQLite would read on its way to them.
+    "request_bytes",
+    "response_bytes",
+    "payload_bytes",
+    "payload_removed_at",
 )
 
 
@@ -154,7 +161,8 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             "older": older and page_of(older),
             "show_history": False,
         }
-        if run.script.deleted_at is None and run.script.organisation.is_active:
+        is_callable = run.script.deleted_at is None and run.script.organisation.is_active
+        if is_callable and run.payload_removed_at is None:
             context["run_again"] = action_of(run, "again")
             context["try_it"] = action_of(run.script, "change", payload=run.pk)
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -174,6 +182,9 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         if run.script.deleted_at is not None:
             raise Http404
         if request.method != "POST":
+            return redirect(page_of(run))
+        if run.payload_removed_at is not None:
+            self.message_user(request, "This run's payload was removed.", messages.ERROR)
             return redirect(page_of(run))
         try:
             new = run_again(

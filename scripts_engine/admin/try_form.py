@@ -58,9 +58,13 @@ class TryForm(forms.Form):
         """Makes the body the bytes that are sent."""
         data = super().clean() or self.cleaned_data
         if data.get("body_of"):
-            run = self._script.runs.filter(pk=data["body_of"]).only("request_body").first()
-            if run is None:
-                raise ValidationError({"body_of": "This run is not there any more."})
+            run = (
+                self._script.runs.filter(pk=data["body_of"])
+                .only("request_body", "payload_removed_at")
+                .first()
+            )
+            if run is None or run.payload_removed_at is not None:
+                raise ValidationError({"body_of": "This run's payload is not there any more."})
             data["body"] = bytes(run.request_body)
         elif "body" in data:
             data["body"] = self._encoded(data["body"])

@@ -109,7 +109,8 @@ class TryItPages(TenantModelAdmin):
         run_id = parse_uuid(request.GET["run"])
         if run_id is None:
             raise Http404
-        return JsonResponse(payload_of(get_object_or_404(script.runs, pk=run_id)))
+        kept = script.runs.filter(payload_removed_at=None)
+        return JsonResponse(payload_of(get_object_or_404(kept, pk=run_id)))
 
 
 def alive_view(request: HttpRequest) -> JsonResponse:

@@ -16,6 +16,7 @@ from django.db import (
 
 from accounts.compiled_query import CompiledInsert
 from config.http.unavailable import DATABASE_ERRORS
+from scripts_engine.flows.run_bytes import count_recorded
 from scripts_engine.models import Run
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,11 @@ logger = logging.getLogger(__name__)
 Row = Mapping[str, Any]
 
 _insert = CompiledInsert(Run)
+
+# A run from this size on is not committed together with those of other organisations.
+LARGE_BYTES = 256 * 1024
+# What is committed at once: one run at least, and no more once they are this large together.
+GROUP_BYTES = 1024 * 1024
 
 # How a database and its driver refuse what they cannot hold: a number out of range, a text that
 # they have no form for.
@@ -42,6 +48,8 @@ _OUTLINE = (
     "queued_ms",
     "duration_ms",
     "response_status",
+    "request_bytes",
+    "response_bytes",
 )
 _NOT_STORED = "The rest of this run could not be stored: the database refused its content."
 
@@ -56,10 +64,15 @@ def record_run(row: Row) -> None:
     Once more where the connection was lost meanwhile; the id keeps it one run. Where the database
     refuses the content, an outline of the run without it. Raises ``RunNotRecordedError``.
     """
+    _commit(row)
+    count_recorded(row["organisation_id"], row["payload_bytes"])
+
+
+def _commit(row: Row) -> None:
     if connection.in_atomic_block:
         _record_alone(row)
         return
-    entry = _queue.commit(row, beside=_whose_locks_it_meets(row))
+    entry = _queue.commit(row, beside=_what_it_may_wait_for(row))
     if entry.failure is None:
         return
     if not isinstance(entry.failure, DATABASE_ERRORS):
@@ -71,9 +84,13 @@ def record_run(row: Row) -> None:
         raise _not_recorded(row, entry.failure) from entry.failure
 
 
-def _whose_locks_it_meets(row: Row) -> Any:
-    """Where rows are locked, a change of a script holds up the runs of its organisation only."""
-    return row["organisation_id"] if connection.features.has_select_for_update else None
+def _what_it_may_wait_for(row: Row) -> Any:
+    """Large runs hold up those of their organisation only; and where rows are locked, so does a
+    change of a script.
+    """
+    is_large = row["payload_bytes"] >= LARGE_BYTES
+    is_apart = is_large or connection.features.has_select_for_update
+    return row["organisation_id"] if is_apart else None, is_large
 
 
 def _record_alone(row: Row) -> None:
@@ -117,6 +134,8 @@ def _outline_of(row: Row) -> Row:
         "error_message": _NOT_STORED,
         "error_line": None,
         "error_traceback": "",
+        "payload_bytes": 0,
+        "payload_removed_at": None,
     }
 
 
@@ -189,7 +208,7 @@ class _CommitQueue:
 
     def _lead(self, beside: Any) -> None:
         with self._lock:
-            group, self._waiting[beside] = self._waiting[beside], []
+            group, self._waiting[beside] = _first_group(self._waiting[beside])
         try:
             _commit_group(group)
         finally:
@@ -206,6 +225,16 @@ class _CommitQueue:
         if successor is not None:
             successor.is_leader = True
             successor.turn.release()
+
+
+def _first_group(waiting: list[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
+    """Those that are committed next, and those that wait on."""
+    size = 0
+    for count, entry in enumerate(waiting, 1):
+        size += entry.row["payload_bytes"]
+        if size >= GROUP_BYTES:
+            return waiting[:count], waiting[count:]
+    return waiting, []
 
 
 def _commit_group(group: Sequence[_Entry]) -> None:

@@ -14,6 +14,7 @@ from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
 from scripts_engine.flows.recorder import Recorder, storable
+from scripts_engine.flows.run_bytes import sizes_of
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Trigger
 from scripts_engine.sandbox.job import Job
@@ -127,7 +128,7 @@ def _row(
     # The line that was cut, and the one that says so.
     log_texts = recorder.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
-    return {
+    row = {
         "id": run_id,
         "organisation_id": subject.organisation_id,
         "script_id": subject.script_id,
@@ -189,7 +190,9 @@ def _row(
             MAX_TRACEBACK_BYTES,
             is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,
         ),
+        "payload_removed_at": None,
     }
+    return row | sizes_of(row)
 
 
 def _size_bytes(text: str) -> int:

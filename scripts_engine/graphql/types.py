@@ -193,6 +193,17 @@ class RunType(DjangoObjectType):
     hook = graphene.Field(HookType, description="The hook that was called, if one was.")
     trigger = graphene.String(required=True, description="hook, admin-graphql or admin.")
     status = graphene.Field(graphene.NonNull(RunStatusEnum), description="How it ended.")
+    payload_removed_at = graphene.DateTime(
+        description="When payload, reply, headers, query and logs were removed, because the "
+        "organisation's quota was used up; null while they are there. Then the bodies are null and "
+        "empty, and there are no logs."
+    )
+    request_bytes = graphene.Int(
+        required=True, description="The size of the payload; known when it was removed, too."
+    )
+    response_bytes = graphene.Int(
+        required=True, description="The size of the reply; known when it was removed, too."
+    )
     request_body = graphene.String(description="The payload as text.")
     request_body_base64 = graphene.String(required=True, description="The payload.")
     response_body = graphene.String(description="The script's reply as text.")
@@ -219,8 +230,16 @@ class RunType(DjangoObjectType):
         return run.hook
 
     @staticmethod
+    def resolve_request_bytes(run: Run, info: GraphQLResolveInfo) -> int:
+        return len(run.request_body) if run.request_bytes is None else run.request_bytes
+
+    @staticmethod
+    def resolve_response_bytes(run: Run, info: GraphQLResolveInfo) -> int:
+        return len(run.response_body) if run.response_bytes is None else run.response_bytes
+
+    @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(bytes(run.request_body))
+        return None if run.payload_removed_at else _as_text(bytes(run.request_body))
 
     @staticmethod
     def resolve_request_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
@@ -228,7 +247,7 @@ class RunType(DjangoObjectType):
 
     @staticmethod
     def resolve_response_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return _as_text(bytes(run.response_body))
+        return None if run.payload_removed_at else _as_text(bytes(run.response_body))
 
     @staticmethod
     def resolve_response_body_base64(run: Run, info: GraphQLResolveInfo) -> str:

@@ -3,13 +3,17 @@
 import json
 import math
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation
 from scripts_engine.host.bounded_transaction import transaction_until
+from scripts_engine.host.store_turns import store_turn
 from scripts_engine.models import StoredValue
 from scripts_engine.models.stored_value import StoredValueQuerySet
 from scripts_engine.sandbox.host_call import HostCallError
@@ -37,12 +41,12 @@ class StoreCapability:
         key = _checked_key(key)
         value = _checked_value(text)
         expires_at = _expiry(ttl_seconds)
-        with transaction_until(deadline):
+        with self._write_until(deadline):
             self._write(key, value, expires_at)
 
     def delete(self, key: Any, *, deadline: float) -> None:
         key = _checked_key(key)
-        with transaction_until(deadline):
+        with store_turn(self._organisation_id, deadline), transaction_until(deadline):
             self._values.filter(key=key).delete()
 
     def increment(self, key: Any, by: Any, *, deadline: float) -> int | float:
@@ -50,8 +54,7 @@ class StoreCapability:
         key = _checked_key(key)
         if not _is_number(by):
             raise HostCallError("store.increment: by must be a number")
-        with transaction_until(deadline):
-            self._lock()
+        with self._write_until(deadline):
             row = self._values.live().filter(key=key).first()
             number = 0 if row is None else json.loads(row.value)
             if not _is_number(number):
@@ -66,12 +69,19 @@ class StoreCapability:
     def _values(self) -> StoredValueQuerySet:
         return StoredValue.objects.of_organisation(self._organisation_id)
 
-    def _lock(self) -> None:
-        """One writer an organisation at a time: what makes increments and the quota exact."""
-        Organisation.objects.select_for_update(no_key=True).only("pk").get(pk=self._organisation_id)
+    @contextmanager
+    def _write_until(self, deadline: float) -> Iterator[None]:
+        """One writer an organisation at a time: what makes increments and the quota exact.
+
+        SQLite's transactions are one at a time anyhow.
+        """
+        with store_turn(self._organisation_id, deadline), transaction_until(deadline):
+            if connection.features.has_select_for_update:
+                locked = Organisation.objects.select_for_update(no_key=True)
+                locked.only("pk").get(pk=self._organisation_id)
+            yield
 
     def _write(self, key: bytes, value: str, expires_at: Any) -> None:
-        self._lock()
         updated = self._values.filter(key=key).update(
             value=value, expires_at=expires_at, updated_at=timezone.now()
         )

@@ -1,3 +1,4 @@
+import uuid
 from datetime import datetime
 
 from django.conf import settings
@@ -31,9 +32,20 @@ _NOT_SUCCEEDED = ~Q(status=RunStatus.SUCCEEDED.value)
 _NOT_BY_HOOK = ~Q(trigger=Trigger.HOOK.value)
 
 
+# Of the runs in the range of an organisation.
+NEWEST_FIRST = ("organisation_id", "-id")
+OLDEST_FIRST = ("-organisation_id", "id")
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def of_organisation(self, organisation: Organisation) -> "RunQuerySet":
         return self.filter(organisation=organisation)
+
+    def in_range_of(self, organisation_id: uuid.UUID) -> "RunQuerySet":
+        """As a range of one, which PostgreSQL reads off the organisation's own index in the orders
+        below: along the primary key it would pass by all that others keep.
+        """
+        return self.filter(organisation__gte=organisation_id, organisation__lte=organisation_id)
 
     def started_between(self, since: datetime | None, until: datetime | None) -> "RunQuerySet":
         """Started at ``since`` or later and before ``until``; ``None`` is no bound."""
@@ -71,7 +83,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """One execution of a script. Written once, never changed.
+    """One execution of a script. Written once; later only its payload may be removed.
 
     Payload and reply are the bytes as they were; text is made of them for display only.
     """
@@ -132,12 +144,29 @@ class Run(models.Model):
     error_line = models.PositiveIntegerField(null=True)
     error_traceback = models.TextField(blank=True)
 
+    # What is left of a payload that was removed. Null in runs from before these columns.
+    request_bytes = models.IntegerField(null=True, help_text="The size of the payload.")
+    response_bytes = models.IntegerField(null=True, help_text="The size of the reply.")
+    payload_bytes = models.IntegerField(
+        null=True,
+        help_text="What the run counts against its organisation's quota: payload, reply, headers "
+        "and logs. 0 when they were removed; null until they are counted.",
+    )
+    payload_removed_at = models.DateTimeField(
+        null=True,
+        help_text="When payload, reply, headers and logs were removed: the quota was used up.",
+    )
+
     objects = RunQuerySet.as_manager()
 
     class Meta:
         ordering = ["-id"]
         indexes = [
-            models.Index(fields=["organisation", "-id"], name="run_of_organisation"),
+            # With the bytes, so that they are summed up and found without reading the runs.
+            models.Index(
+                fields=["organisation", "-id", "payload_bytes"],
+                name="run_of_organisation_with_bytes",
+            ),
             models.Index(fields=["script", "-id"], name="run_of_script"),
             models.Index(fields=["hook", "-id"], name="run_of_hook"),
             models.Index(

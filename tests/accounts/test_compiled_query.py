@@ -26,6 +26,7 @@ def organisation_row(name: str, **more: Any) -> dict[str, Any]:
         "sessions_valid_after": None,
         "runs_kept_days": None,
         "runs_kept": None,
+        "run_bytes_quota": None,
         "created_at": timezone.now(),
     } | more
 

@@ -238,7 +238,7 @@ def test_a_run_of_a_script_that_is_gone_is_refused(row: Row) -> None:
 def test_a_lock_in_one_organisation_holds_up_no_other(
     gate: Gate, row: Row, globex: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_whose_locks_it_meets", lambda row: row["organisation_id"])
+    monkeypatch.setattr(module, "_what_it_may_wait_for", lambda row: row["organisation_id"])
     ours, theirs = copies(row)[0], copies(row)[1] | {"organisation_id": globex.pk}
 
     def record_ours() -> None:
@@ -255,6 +255,39 @@ def test_a_lock_in_one_organisation_holds_up_no_other(
 
     assert Run.objects.count() == 2
     assert module._queue._waiting == {}
+
+
+def test_large_runs_of_one_organisation_hold_up_no_other(
+    gate: Gate, row: Row, globex: Organisation
+) -> None:
+    large, small = ({**each, "id": uuid.uuid4()} for each in (row, row))
+    large["payload_bytes"] = module.LARGE_BYTES
+    small["organisation_id"] = globex.pk
+
+    def record_large() -> None:
+        record_run(large)
+        connections.close_all()
+
+    held_up = threading.Thread(target=record_large)
+    held_up.start()
+    eventually(lambda: gate.groups == [1])
+    record_run(small)
+    assert [run.pk for run in Run.objects.all()] == [small["id"]]
+    gate.is_open.set()
+    held_up.join(60)
+
+    assert Run.objects.count() == 2
+    assert module._queue._waiting == {}
+
+
+def test_what_is_committed_together_is_not_too_large(gate: Gate, row: Row) -> None:
+    rows = [each | {"payload_bytes": 600 * 1024} for each in copies(row)]
+
+    recording = Recording(gate, rows)
+
+    assert recording.errors == {}
+    assert gate.groups == [1, 2, 2, 1]
+    assert Run.objects.count() == RUNS
 
 
 def test_an_id_is_recorded_once(row: Row) -> None:

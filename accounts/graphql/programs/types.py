@@ -34,6 +34,19 @@ class OrganisationType(DjangoObjectType):
         fields = ("name", "is_active", "created_at")
 
     id = graphene.ID(required=True, description="The organisation's id.")
+    run_bytes_used = graphene.Float(
+        required=True,
+        description="What payloads, replies, headers and logs of its runs take, in whole bytes; "
+        "some seconds old.",
+    )
+    run_bytes_quota = graphene.Float(
+        description="How many bytes they may take: beyond that the oldest are removed. Null: no "
+        "quota.",
+    )
+
+    @staticmethod
+    def resolve_run_bytes_quota(organisation: Organisation, info: GraphQLResolveInfo) -> int | None:
+        return organisation.run_bytes_limit
 
 
 MembershipType = membership_type(OrganisationType)

@@ -122,7 +122,7 @@ const listCalls = async () => {
 const takeCall = async (run) => {
     const call = run ? await payloads(`?run=${encodeURIComponent(run)}`) : null;
     if (run && !call) {
-        show({ errors: { __all__: ["This run is not there any more."] } });
+        show({ errors: { __all__: ["This run's payload is not there any more."] } });
         return;
     }
     sendBodyOf(call);

@@ -23,6 +23,7 @@ from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
 from config.sqlite.writers import Writers, writers_of
 from tests.concurrency import at_once
+from tests.eventually import eventually
 
 on_sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="about SQLite")
 THREADS = 8
@@ -210,6 +211,46 @@ def test_a_writer_waits_for_those_of_other_processes(
         else:
             neighbour.kill()
         assert waiting.result()
+
+
+# A process whose threads write without a pause, and tell of each turn.
+CROWD = """
+import sys, threading, time
+from config.sqlite.writers import Writers, writers_of
+Writers.patience_seconds = 60
+writers = writers_of(sys.argv[1])
+def write():
+    while True:
+        assert writers.begin()
+        with open(sys.argv[1], "a") as turns:
+            turns.write(".")
+        time.sleep(0.005)
+        writers.end()
+for _ in range(4):
+    threading.Thread(target=write, daemon=True).start()
+sys.stdin.read()
+"""
+# Those of the crowd that a writer from outside may find under way before it is the next.
+FEW = 5
+
+
+def test_a_busy_process_lets_the_others_come_in_between(tmp_path: Path) -> None:
+    database = tmp_path / "database"
+    writers = Writers(f"{database}-writers")
+    writers.patience_seconds = 60
+    passed_by = []
+    with subprocess.Popen(
+        [sys.executable, "-c", CROWD, str(database)], stdin=subprocess.PIPE, cwd=settings.BASE_DIR
+    ) as crowd:
+        eventually(lambda: database.exists() and database.stat().st_size > FEW)
+        for _ in range(10):
+            before = database.stat().st_size
+            assert writers.begin()
+            passed_by.append(database.stat().st_size - before)
+            writers.end()
+        crowd.kill()
+
+    assert max(passed_by) <= FEW
 
 
 FORK = """

@@ -3,17 +3,21 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.host import store
+from scripts_engine.host import store, store_turns
 from scripts_engine.host.store import StoreCapability
+from scripts_engine.host.store_turns import store_turn
 from scripts_engine.models import StoredValue
+from scripts_engine.sandbox.host_call import HostCallError
 from tests.concurrency import at_once
 from tests.factories import reply_of, run_lua
 
@@ -203,3 +207,58 @@ def test_a_write_after_the_run_does_nothing(acme: Organisation, write: str) -> N
         WRITES[write](capability, time.monotonic() - 1)
 
     assert StoredValue.objects.get().value == "1"
+
+
+@contextmanager
+def a_write_under_way(organisation: Organisation) -> Iterator[None]:
+    """Another run of the organisation is writing."""
+    with ThreadPoolExecutor(1) as executor:
+        turn = store_turn(organisation.pk, time.monotonic() + 60)
+        executor.submit(turn.__enter__).result()
+        try:
+            yield
+        finally:
+            executor.submit(turn.__exit__, None, None, None).result()
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_waits_for_another_run_of_the_organisation_without_the_database(
+    acme: Organisation, write: str, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    monkeypatch.setattr(store_turns, "MAX_WAIT_SECONDS", 0.01)
+    capability = StoreCapability(acme.pk)
+    with (
+        a_write_under_way(acme),
+        django_assert_num_queries(0),
+        pytest.raises(HostCallError, match="busy with other runs of the organisation"),
+    ):
+        WRITES[write](capability, time.monotonic() + 60)
+
+    assert not StoredValue.objects.exists()
+    WRITES[write](capability, time.monotonic() + 60)
+    assert store_turns._turns == {}
+
+
+def test_a_script_may_try_again_when_the_store_is_busy(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_turns, "MAX_WAIT_SECONDS", 0.01)
+    with a_write_under_way(acme):
+        answer = lua(acme, 'local ok, e = pcall(store.set, "k", 1) return tostring(ok) .. e')
+
+    assert answer.startswith("false")
+    assert "try again" in answer
+
+
+def test_a_write_that_waits_ends_with_its_run(acme: Organisation) -> None:
+    with a_write_under_way(acme), pytest.raises(TimeoutError):
+        StoreCapability(acme.pk).set(b"k", b"1", None, deadline=time.monotonic() + 0.05)
+
+    assert not StoredValue.objects.exists()
+
+
+def test_another_organisation_does_not_wait(acme: Organisation, globex: Organisation) -> None:
+    with a_write_under_way(acme):
+        lua(globex, 'store.set("k", 1)')
+
+    assert StoredValue.objects.get().organisation == globex

@@ -1,0 +1,106 @@
+"""What runs take is counted while they are recorded, and held to their organisation's quota.
+
+A process keeps the count to itself until it is worth a statement: a plain call pays an addition.
+Upkeep (``config.run_quota``) counts what a killed process forgot.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.db import Error as DatabaseError
+from django.db import transaction
+from django.db.models import F
+
+from accounts.models import RunStorage
+from scripts_engine.flows.remove_payloads import remove_oldest_payloads
+
+logger = logging.getLogger(__name__)
+
+# What a process keeps to itself of an organisation's runs, in bytes and in time.
+STEP_BYTES = 1024 * 1024
+STEP_SECONDS = 10.0
+
+# What JSON adds to a header, a line of the log and a host call; about.
+_HEADER_BYTES, _LINE_BYTES, _CALL_BYTES = 8, 56, 72
+
+
+def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
+    """The columns of a run that say how large it is."""
+    headers = [*row["request_headers"], *row["response_headers"]]
+    request_bytes, response_bytes = len(row["request_body"]), len(row["response_body"])
+    payload_bytes = (
+        request_bytes
+        + response_bytes
+        + len(row["request_query"])
+        + len(row["unsaved_source"])
+        + len(row["error_traceback"])
+        + sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers)
+        + sum(len(line["text"]) + _LINE_BYTES for line in row["logs"])
+        + sum(len(call["error"] or "") + _CALL_BYTES for call in row["host_calls"])
+    )
+    return {
+        "request_bytes": request_bytes,
+        "response_bytes": response_bytes,
+        "payload_bytes": payload_bytes,
+    }
+
+
+def count_recorded(organisation_id: uuid.UUID, payload_bytes: int) -> None:
+    """Counts a run that was recorded, and removes the oldest payloads where they are too many.
+
+    Never raises for the database's sake: the run is recorded.
+    """
+    due = _uncounted.add(organisation_id, payload_bytes)
+    if not due:
+        return
+    try:
+        _settle(organisation_id, due)
+    except DatabaseError as error:
+        logger.warning("Bytes of runs not counted until upkeep: %s", " ".join(str(error).split()))
+
+
+def _settle(organisation_id: uuid.UUID, due: int) -> None:
+    with transaction.atomic():
+        storage = RunStorage.objects.filter(pk=organisation_id)
+        if not storage.update(bytes_used=F("bytes_used") + due):
+            RunStorage.objects.bulk_create(
+                [RunStorage(organisation_id=organisation_id)], ignore_conflicts=True
+            )
+            storage.update(bytes_used=F("bytes_used") + due)
+        found = storage.select_related("organisation").get()
+    limit = found.organisation.run_bytes_limit
+    if limit is not None and found.bytes_used > limit:
+        # More than came, so that a quota that was lowered is reached; not all at once in a call.
+        remove_oldest_payloads(organisation_id, min(found.bytes_used - limit, 2 * due))
+
+
+class _Amount(NamedTuple):
+    bytes: int
+    since: float
+
+
+class _Uncounted:
+    """What this process has recorded and not yet added to ``RunStorage``, by organisation."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._amounts: dict[uuid.UUID, _Amount] = {}
+
+    def add(self, organisation_id: uuid.UUID, count: int) -> int:
+        """What is to be added to the database now: mostly nothing."""
+        now = time.monotonic()
+        with self._lock:
+            amount = self._amounts.get(organisation_id) or _Amount(0, now)
+            total = amount.bytes + count
+            if total < STEP_BYTES and now - amount.since < STEP_SECONDS:
+                self._amounts[organisation_id] = _Amount(total, amount.since)
+                return 0
+            self._amounts.pop(organisation_id, None)
+            return total
+
+
+_uncounted = _Uncounted()

@@ -1,0 +1,276 @@
+"""The runs of an organisation are held to its bytes: the oldest payloads leave, outlines stay."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from accounts.models import Organisation, RunStorage
+from config.run_quota import settle_run_bytes
+from scripts_engine.flows import remove_payloads, run_bytes
+from scripts_engine.flows.record_run import record_run
+from scripts_engine.flows.remove_payloads import remove_oldest_payloads
+from scripts_engine.flows.run_bytes import sizes_of
+from scripts_engine.models import Run
+from tests import factories
+from tests.concurrency import at_once
+
+KIB = 1024
+
+
+@pytest.fixture
+def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each run were large."""
+    monkeypatch.setattr(run_bytes, "STEP_BYTES", 1)
+
+
+@pytest.fixture
+def row(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A run that is there already, to be recorded again by other ids. Nothing is counted yet."""
+    run = factories.run_lua(acme, "return 1")
+    values: dict[str, Any] = Run.objects.filter(pk=run.pk).values().get()
+    Run.objects.all().delete()
+    RunStorage.objects.all().delete()
+    monkeypatch.setattr(run_bytes, "_uncounted", run_bytes._Uncounted())
+    return values
+
+
+def record(row: dict[str, Any], *bodies: bytes, **more: Any) -> list[uuid.UUID]:
+    """Runs with these payloads, one after the other."""
+    ids = []
+    for body in bodies:
+        made = row | {"id": uuid.UUID(int=row["id"].int + len(ids) + 1), "request_body": body}
+        made |= more
+        record_run(made | sizes_of(made))
+        ids.append(made["id"])
+    return ids
+
+
+def bodies() -> list[int]:
+    return [len(body) for body in Run.objects.order_by("id").values_list("request_body", flat=True)]
+
+
+def used(organisation: Organisation) -> int:
+    return RunStorage.objects.get(pk=organisation.pk).bytes_used
+
+
+def counted() -> int:
+    return sum(Run.objects.values_list("payload_bytes", flat=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_the_oldest_payloads_leave_when_the_quota_is_used_up(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
+
+    record(row, *[b"x" * 30 * KIB] * 5)
+
+    assert bodies() == [0, 0, 30 * KIB, 30 * KIB, 30 * KIB]
+    assert used(acme) == counted() <= 100 * KIB
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_the_outline_of_a_run_stays(row: dict[str, Any], settings: Any) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
+    shown = {
+        "response_body": b"reply",
+        "request_query": "page=2",
+        "request_headers": [["X-Shop", "tea"]],
+        "response_headers": [["X-Shop", "tea"]],
+        "logs": [{"at": 1.0, "level": "info", "text": "line"}],
+        "host_calls": [{"name": "store.get", "offsetMs": 1, "durationMs": 1, "error": None}],
+        "unsaved_source": "return 1",
+        "error_traceback": "stack",
+        "error_message": "no tea",
+    }
+    old, _ = record(row, *[b"x" * 30 * KIB] * 2, **shown)
+
+    run = Run.objects.get(pk=old)
+    assert (run.status, run.started_at, run.duration_ms, run.response_status) == (
+        row["status"],
+        row["started_at"],
+        row["duration_ms"],
+        row["response_status"],
+    )
+    assert (run.request_bytes, run.response_bytes, run.error_message) == (30 * KIB, 5, "no tea")
+    assert run.payload_removed_at is not None
+    assert (bytes(run.request_body), bytes(run.response_body), run.request_query) == (b"", b"", "")
+    assert (run.request_headers, run.response_headers, run.logs, run.host_calls) == ([], [], [], [])
+    assert (run.unsaved_source, run.error_traceback, run.payload_bytes) == ("", "", 0)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_an_organisation_has_its_own_quota(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
+    Organisation.objects.filter(pk=acme.pk).update(run_bytes_quota=100 * KIB)
+
+    record(row, *[b"x" * 30 * KIB] * 3)
+
+    assert bodies() == [30 * KIB] * 3
+
+
+@pytest.mark.parametrize("whose", ["installation", "organisation"])
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_nought_is_no_quota(
+    row: dict[str, Any], acme: Organisation, settings: Any, whose: str
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = {"installation": 0, "organisation": 1}[whose]
+    own = {"installation": None, "organisation": 0}[whose]
+    Organisation.objects.filter(pk=acme.pk).update(run_bytes_quota=own)
+
+    record(row, *[b"x" * 30 * KIB] * 3)
+
+    assert bodies() == [30 * KIB] * 3
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_another_organisation_keeps_its_payloads(
+    row: dict[str, Any], globex: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
+    theirs = factories.run_lua(globex, "return 1", body=b"x" * 30 * KIB)
+
+    record(row, *[b"x" * 30 * KIB] * 3)
+
+    theirs.refresh_from_db()
+    assert len(theirs.request_body) == 30 * KIB
+    assert theirs.payload_removed_at is None
+
+
+@pytest.mark.django_db
+def test_small_runs_cost_no_statement(row: dict[str, Any], django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(3):  # A savepoint around each INSERT, in a test's transaction.
+        record(row, b"x")
+
+
+@pytest.mark.django_db
+def test_small_runs_are_counted_together(
+    row: dict[str, Any], acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_bytes, "STEP_BYTES", 3 * KIB)
+
+    record(row, *[b"x" * KIB] * 2)
+    assert not RunStorage.objects.exists()
+
+    record(row | {"id": uuid.UUID(int=row["id"].int + 9)}, b"x" * KIB)
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db
+def test_a_run_is_recorded_though_its_bytes_cannot_be_counted(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, counted_at_once: None
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OperationalError("disk full")
+
+    monkeypatch.setattr(run_bytes, "_settle", refuse)
+
+    record(row, b"x")
+
+    assert bodies() == [1]
+
+
+@pytest.mark.django_db
+def test_upkeep_counts_what_a_killed_process_forgot(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
+    record(row, *[b"x" * 30 * KIB] * 3)
+
+    assert settle_run_bytes() == 2
+
+    assert bodies() == [0, 0, 30 * KIB]
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db
+def test_upkeep_counts_deleted_runs_no_more(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    record(row, *[b"x" * 30 * KIB] * 3)
+    settle_run_bytes()
+    Run.objects.order_by("id")[0].delete()
+
+    settle_run_bytes()
+
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db
+def test_runs_from_before_the_count_are_counted_newest_first(
+    acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 75 * KIB
+    hook = factories.make_hook(factories.make_script(acme)).hook
+    now = timezone.now()
+    for days in (3, 2, 1):
+        factories.make_past_run(
+            hook,
+            now - timedelta(days=days),
+            request_body=b"x" * 30 * KIB,
+            logs=[{"at": 1.0, "level": "info", "text": "line"}],
+        )
+
+    assert settle_run_bytes() == 1
+
+    first, *others = Run.objects.order_by("id")
+    assert (len(first.request_body), first.request_bytes) == (0, 30 * KIB)
+    assert first.payload_removed_at is not None
+    assert [len(run.request_body) for run in others] == [30 * KIB] * 2
+    assert all(run.payload_bytes > 30 * KIB for run in others)
+    storage = RunStorage.objects.get()
+    assert storage.bytes_used == counted()
+    assert storage.removed_before == first.started_at
+
+
+@pytest.mark.django_db
+def test_payloads_leave_a_batch_at_a_time(
+    row: dict[str, Any], acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 0
+    record(row, *[b"x" * KIB] * 7)
+    settle_run_bytes()
+    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 2)
+
+    assert remove_oldest_payloads(acme.pk, 5 * KIB) == 5
+
+    assert bodies() == [0] * 5 + [KIB] * 2
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_at_once_leave_an_exact_count(
+    row: dict[str, Any], acme: Organisation, settings: Any, counted_at_once: None
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
+
+    def record_some(number: int) -> None:
+        record(row | {"id": uuid.UUID(int=row["id"].int + 100 * number)}, *[b"x" * 10 * KIB] * 5)
+
+    at_once(6, record_some)
+
+    assert used(acme) == counted() <= 40 * KIB
+    assert Run.objects.filter(payload_removed_at=None).count() >= 1
+    assert Run.objects.count() == 30
+
+
+@pytest.mark.django_db
+def test_a_deleted_organisation_leaves_no_count(globex: Organisation) -> None:
+    settle_run_bytes()
+    assert RunStorage.objects.filter(pk=globex.pk).exists()
+
+    globex.delete()
+
+    assert not RunStorage.objects.exists()
