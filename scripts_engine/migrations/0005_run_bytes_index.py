@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("scripts_engine", "0005_run_bytes"),
+        ("scripts_engine", "0004_run_bytes"),
     ]
 
     # The new one begins with the columns of the old one, which it replaces.

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0011_run_quota"),
+        ("accounts", "0009_run_quota"),
         ("scripts_engine", "0003_rare_runs"),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0007_events_of_home'),
+        ('accounts', '0008_events_of_user'),
     ]
 
     operations = [
