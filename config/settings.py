@@ -292,6 +292,12 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
+# How long a page may ask the database. What has begun to write is not interrupted.
+ADMIN_DEADLINE_SECONDS = integer("ADMIN_DEADLINE", 10, minimum=1)
+# Pages that a process makes at once, in all and for one organisation's administrators.
+ADMIN_AT_ONCE = integer("ADMIN_AT_ONCE", 6, minimum=1)
+ADMIN_AT_ONCE_PER_ORGANISATION = integer("ADMIN_AT_ONCE_PER_ORGANISATION", 4, minimum=1)
+
 # "required": every member of staff sets up a second factor before anything else.
 IS_SECOND_FACTOR_REQUIRED = (
     choice("ADMIN_SECOND_FACTOR", "optional", ("optional", "required")) == "required"
@@ -367,7 +373,14 @@ LOGGING = {
     "formatters": {
         "event": {"()": "config.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
+    "filters": {"refusals": {"()": "config.logs.setup.RefusalsWithoutTraceback"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "event",
+            "filters": ["refusals"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "django": {"handlers": [], "propagate": True},

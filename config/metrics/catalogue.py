@@ -83,6 +83,9 @@ BULKHEAD_REFUSALS = Counter(
     ["bulkhead"],
     known=[(name,) for name in BULKHEADS],
 )
+ADMIN_DEADLINES = Counter(
+    "moonhook_admin_deadlines_total", "Pages of the admin that ended at ADMIN_DEADLINE."
+)
 SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",
     "Sessions opened.",
