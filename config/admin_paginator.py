@@ -3,13 +3,12 @@
 from functools import cached_property
 from typing import Any
 
+from django.conf import settings
 from django.core.paginator import Paginator
-
-MAX_COUNTED = 10_000
 
 
 class CappedPaginator(Paginator[Any]):
-    """Counts at most ``MAX_COUNTED`` rows, and pages through no others.
+    """Counts at most ``ADMIN_MAX_COUNTED`` rows, and pages through no others.
 
     A count costs the database every row that it counts, and a page all rows before it. What is
     beyond is reached by searching and filtering.
@@ -19,18 +18,18 @@ class CappedPaginator(Paginator[Any]):
 
     @cached_property
     def _counted(self) -> int:
-        """One more than ``MAX_COUNTED`` where there are more."""
-        counted: int = self.object_list[: MAX_COUNTED + 1].count()  # type: ignore[call-arg]
+        """One more than ``ADMIN_MAX_COUNTED`` where there are more."""
+        counted: int = self.object_list[: settings.ADMIN_MAX_COUNTED + 1].count()  # type: ignore[call-arg]
         return counted
 
     @cached_property
     def count(self) -> int:
-        return min(self._counted, MAX_COUNTED)
+        return min(self._counted, settings.ADMIN_MAX_COUNTED)
 
     @property
     def is_capped(self) -> bool:
         """Whether there are more rows than can be paged through."""
-        return self._counted > MAX_COUNTED
+        return self._counted > settings.ADMIN_MAX_COUNTED
 
     @property
     def count_in_words(self) -> str:

@@ -8,6 +8,7 @@ sees the list.
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
@@ -24,8 +25,6 @@ from django.http import HttpRequest, HttpResponse
 
 from config.admin_paginator import CappedPaginator
 
-# Rows that an action takes at once where all of the list are selected.
-MAX_ACTED_ON = 1_000
 # The last marks Django's redirect from a filter whose value is malformed.
 _OF_EVERY_LIST = frozenset({SEARCH_VAR, ORDER_VAR, PAGE_VAR, ALL_VAR, ERROR_FLAG})
 
@@ -55,8 +54,9 @@ class ExactParameters:
     def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         """Refuse to act on all rows of a long list: an action reads and changes each."""
         is_of_all = request.POST.get("select_across", "0") != "0"
-        if is_of_all and queryset.order_by()[: MAX_ACTED_ON + 1].count() > MAX_ACTED_ON:
-            told = f"Nothing was changed: select at most {MAX_ACTED_ON:,}, or filter the list."
+        most = settings.ADMIN_MAX_ACTED_ON
+        if is_of_all and queryset.order_by()[: most + 1].count() > most:
+            told = f"Nothing was changed: select at most {most:,}, or filter the list."
             self.message_user(request, told, messages.ERROR)
             return None
         response: HttpResponse | None = super().response_action(request, queryset)  # type: ignore[misc]
@@ -76,7 +76,7 @@ def with_exact_parameters(admin_class: type[Any]) -> type[Any]:
 class _ExactChangeList(ChangeList):
     @property
     def can_act_on_all(self) -> bool:
-        return bool(self.result_count <= MAX_ACTED_ON)
+        return bool(self.result_count <= settings.ADMIN_MAX_ACTED_ON)
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters, and nothing left over for the ORM."""

@@ -294,6 +294,9 @@ AXES_VERBOSE = False
 
 # How long a page may ask the database. What has begun to write is not interrupted.
 ADMIN_DEADLINE_SECONDS = integer("ADMIN_DEADLINE", 10, minimum=1)
+# Rows that a list counts and pages through, and rows that an action takes when all are selected.
+ADMIN_MAX_COUNTED = 10_000
+ADMIN_MAX_ACTED_ON = 1_000
 # Pages that a process makes at once, in all and for one organisation's administrators.
 ADMIN_AT_ONCE = integer("ADMIN_AT_ONCE", 6, minimum=1)
 ADMIN_AT_ONCE_PER_ORGANISATION = integer("ADMIN_AT_ONCE_PER_ORGANISATION", 4, minimum=1)

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiKey, AuthEvent, Organisation, Role, User
-from config import admin_paginator, admin_requests
+from config import admin_requests
 from config.http.bulkhead import Bulkhead
 from config.logs.setup import RefusalsWithoutTraceback
 from scripts_engine.admin import version_page
@@ -43,8 +43,8 @@ def seventy_values(acme: Organisation) -> None:
 
 
 @pytest.fixture
-def counted_to_60(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_paginator, "MAX_COUNTED", 60)
+def counted_to_60(settings: Any) -> None:
+    settings.ADMIN_MAX_COUNTED = 60
 
 
 @pytest.fixture
@@ -100,9 +100,9 @@ def test_no_list_counts_all_its_rows(as_root: Client, model: type[Model]) -> Non
 
 
 def test_an_action_takes_no_more_rows_than_it_may(
-    as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
+    as_bob: Client, acme: Organisation, settings: Any
 ) -> None:
-    monkeypatch.setattr("config.admin_parameters.MAX_ACTED_ON", 2)
+    settings.ADMIN_MAX_ACTED_ON = 2
     keys = [factories.make_api_key(acme, f"key {number}").api_key for number in range(3)]
     body = action_on(keys[0], "revoke_selected") | {"select_across": "1"}
 
