@@ -19,7 +19,8 @@ class CappedPaginator(Paginator[Any]):
     @cached_property
     def _counted(self) -> int:
         """One more than ``ADMIN_MAX_COUNTED`` where there are more."""
-        counted: int = self.object_list[: settings.ADMIN_MAX_COUNTED + 1].count()  # type: ignore[call-arg]
+        rows: Any = self.object_list
+        counted: int = rows[: settings.ADMIN_MAX_COUNTED + 1].count()
         return counted
 
     @cached_property

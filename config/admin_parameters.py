@@ -98,7 +98,7 @@ class _ExactChangeList(ChangeList):
         offered = {
             str(number)
             for number, column in enumerate(self.list_display)
-            if column in self.sortable_by
+            if column in (self.sortable_by or ())
         }
         return not order or all(part.removeprefix("-") in offered for part in order.split("."))
 

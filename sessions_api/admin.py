@@ -105,7 +105,7 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
 
         To see whether one is live takes look-ups of all that it stands on.
         """
-        rows = Session.objects.filter(expires_at__gt=timezone.now())
+        rows: QuerySet[Session] = Session.objects.filter(expires_at__gt=timezone.now())
         if not is_superuser(request):
             rows = self.within_reach(request, rows)
         return rows.order_by("-pk")[: settings.ADMIN_MAX_COUNTED + 1]
