@@ -203,6 +203,7 @@ def test_an_action_that_takes_too_long_changes_nothing(
     assert acme_script.versions.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_what_comes_after_a_stopped_page_has_its_own_time(
     as_bob: Client, endless_scripts: None
 ) -> None:
