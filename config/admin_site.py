@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_protect
 from unfold.sites import UnfoldAdminSite
 
 from config.admin_parameters import with_exact_parameters
+from config.admin_requests import View, bounded
 
 # The models' modules are loaded after the site, which apps find while they start: what needs
 # them is imported where it is used.
@@ -36,6 +37,11 @@ class MoonhookAdminSite(UnfoldAdminSite):
         from config.admin_entry import is_second_factor_met  # noqa: PLC0415
 
         return bool(super().has_permission(request)) and is_second_factor_met(request)
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        """Bound every page. What is cacheable is a script, the same for all."""
+        admin_view: View = super().admin_view(view if cacheable else bounded(view), cacheable)
+        return admin_view
 
     def get_urls(self) -> list[URLPattern]:
         from config.admin_code_page import code_page  # noqa: PLC0415

@@ -299,6 +299,18 @@ ORGANISATION_SMS_PER_DAY = integer("ORGANISATION_SMS_PER_DAY", 200)
 # In each web worker: one costs a core for a third of a second.
 PASSWORD_HASHES_AT_ONCE = integer("PASSWORD_HASHES_AT_ONCE", 2, minimum=1)
 
+# How long a page may ask the database. What has begun to write is not interrupted.
+ADMIN_DEADLINE_SECONDS = integer("ADMIN_DEADLINE", 10, minimum=1)
+# Rows that a list counts and pages through, and rows that an action takes when all are selected.
+ADMIN_MAX_COUNTED = 10_000
+ADMIN_MAX_ACTED_ON = 1_000
+# Pages that a process makes at once, in all and for one organisation's administrators.
+ADMIN_AT_ONCE = integer("ADMIN_AT_ONCE", 6, minimum=1)
+ADMIN_AT_ONCE_PER_ORGANISATION = integer("ADMIN_AT_ONCE_PER_ORGANISATION", 4, minimum=1)
+# Somebody who opens many pages in tabs gets them a little later.
+ADMIN_WAITING = integer("ADMIN_WAITING", 6)
+ADMIN_WAIT_SECONDS = 0.5
+
 # "required": every member of staff sets up a second factor before anything else.
 IS_SECOND_FACTOR_REQUIRED = (
     choice("ADMIN_SECOND_FACTOR", "optional", ("optional", "required")) == "required"
@@ -364,7 +376,6 @@ WEB_WORKERS = integer("WEB_CONCURRENCY", min(max(2, usable_cores()), 4), minimum
 # Runs that wait for a slot, each in a thread of its own; the next one is refused at once. One
 # organisation has at most half of these places too: enough for a burst of quick calls.
 SANDBOX_QUEUE = integer("SANDBOX_QUEUE", 4 * SANDBOX_SLOTS, minimum=1)
-ADMIN_AT_ONCE = integer("ADMIN_AT_ONCE", 6, minimum=1)
 # What may hold threads of a web worker for long; the sum leaves out /session, /healthz, /readyz and
 # /metrics, which hold them briefly and share the rest with calls that are being refused.
 WEB_THREADS_HELD = {
@@ -373,6 +384,7 @@ WEB_THREADS_HELD = {
     "GRAPHQL_AT_ONCE": GRAPHQL_AT_ONCE,
     "GRAPHQL_WAITING": GRAPHQL_WAITING,
     "ADMIN_AT_ONCE": ADMIN_AT_ONCE,
+    "ADMIN_WAITING": ADMIN_WAITING,
 }
 WEB_THREADS = integer("WEB_THREADS", sum(WEB_THREADS_HELD.values()) + 6, minimum=1)
 # How long /readyz waits for an answer of what it asks.
@@ -402,7 +414,14 @@ LOGGING = {
     "formatters": {
         "event": {"()": "config.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
+    "filters": {"refusals": {"()": "config.logs.setup.RefusalsWithoutTraceback"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "event",
+            "filters": ["refusals"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "django": {"handlers": [], "propagate": True},

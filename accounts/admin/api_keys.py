@@ -109,6 +109,7 @@ class ApiKeyAdmin(IssuedOnAdd, TenantModelAdmin):
     form = IssueApiKeyForm
     list_display = ("name", "key", "organisation", "state", "notices", "last_used_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
+    sortable_by = ("name", "key", "organisation", "last_used_at")
     list_select_related = ("organisation",)
     search_fields = ("name", "key")
     search_help_text = "Name or key"

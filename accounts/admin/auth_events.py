@@ -1,4 +1,4 @@
-"""The audit log: read-only. Fast however long it is: newest first by key, never counted."""
+"""The audit log: read-only. Fast however long it is: newest first by key."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
-from unfold.paginator import InfinitePaginator
 
 from accounts.admin.decorators import display
 from accounts.admin.empty_state import EmptyState
@@ -65,9 +64,6 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
     search_fields = ("credential",)
     search_help_text = "Public id of a key, device, session or hook; or a request id"
     ordering = ("-id",)
-    sortable_by = ()
-    paginator = InfinitePaginator
-    show_full_result_count = False
     actions = None
     fields = (
         "shown_at",

@@ -40,6 +40,7 @@ class InvitationAdmin(ReadOnlyTenantModelAdmin):
     )
     list_display = ("email", "organisation", "role", "status", "created_at", "expires_at")
     list_select_related = ("organisation",)
+    sortable_by = ("email", "organisation", "role", "created_at", "expires_at")
     search_fields = ("email",)
     search_help_text = "E-mail"
     actions = ("withdraw_selected",)

@@ -2,7 +2,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Count, Model, QuerySet
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
@@ -14,7 +15,7 @@ from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
-from accounts.models import Organisation
+from accounts.models import Membership, Organisation
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # What costs the installation, or cuts a tenant off, is not the tenant's to say.
@@ -40,6 +41,7 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     organisation_path = "pk"
     list_display = ("name", "is_active", "members", "created_at")
     list_filter = ("is_active",)
+    sortable_by = ("name", "is_active", "created_at")
     ordering = ("name",)
     search_fields = ("name",)
     search_help_text = "Name"
@@ -67,9 +69,12 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
         return () if obj is None else self.inlines
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).annotate(member_count=Count("memberships"))
+        """With the number of members, which is counted for the rows that are shown."""
+        memberships = Membership.objects.filter(organisation=OuterRef("pk")).order_by()
+        count = memberships.values("organisation").annotate(count=Count("pk")).values("count")
+        return super().get_queryset(request).annotate(member_count=Coalesce(Subquery(count), 0))
 
-    @display(description="Members", ordering="member_count")
+    @display(description="Members")
     def members(self, organisation: Any) -> int:
         count: int = organisation.member_count
         return count

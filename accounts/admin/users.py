@@ -8,7 +8,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Case, Exists, F, Model, OuterRef, Q, QuerySet, When
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from unfold.enums import ActionVariant
@@ -61,7 +61,6 @@ _SHARED = (
 )
 
 
-_OWN_COLUMNS = ("is_active", "is_staff", "created_at")
 _STATES = ("pin_login", "admin_login", "password_state", "second_factor")
 
 _RESET = Question(
@@ -106,6 +105,8 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
     search_fields = ("email",)
     search_help_text = "E-mail or name"
     ordering = ("email",)
+    # An order by another column would tell it of users of other organisations too.
+    sortable_by = ("email",)
     filter_horizontal: ClassVar[tuple[str, ...]] = ()
     inlines = (UserMembershipsInline,)
     actions_detail = (
@@ -129,11 +130,8 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         is_own = Exists(own_users(request).filter(pk=OuterRef("pk")))
         is_unshared = Exists(unshared_users(request).filter(pk=OuterRef("pk")))
-        rows = super().get_queryset(request).annotate(is_own=is_own, is_unshared=is_unshared)
-        # To order by: an order by the columns themselves would tell them.
-        return rows.annotate(
-            **{f"own_{name}": Case(When(is_own=True, then=F(name))) for name in _OWN_COLUMNS}
-        )
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.annotate(is_own=is_own, is_unshared=is_unshared)
 
     def organisation_that_asks(
         self, request: HttpRequest, object_id: str | None
@@ -180,15 +178,15 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
     def shown_name(self, user: Any) -> str:
         return user.name if user.is_own else ""
 
-    @admin.display(description="Active", boolean=True, ordering="own_is_active")
+    @admin.display(description="Active", boolean=True)
     def shown_active(self, user: Any) -> bool | None:
         return user.is_active if user.is_own else None
 
-    @admin.display(description="Staff", boolean=True, ordering="own_is_staff")
+    @admin.display(description="Staff", boolean=True)
     def shown_staff(self, user: Any) -> bool | None:
         return user.is_staff if user.is_own else None
 
-    @display(description="Created at", ordering="own_created_at")
+    @display(description="Created at")
     def shown_created_at(self, user: Any) -> Any:
         return user.created_at if user.is_own else ""
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.admin.links import page_of
@@ -55,6 +56,6 @@ def expiring_keys(keys: Any, *, has_any: bool) -> ExpiringKeys:
             )
             for key in soon.select_related("organisation").order_by("expires_at")[:_LIMIT]
         ],
-        total=soon.count(),
+        total=soon[: settings.ADMIN_MAX_COUNTED + 1].count(),
         has_any=has_any,
     )

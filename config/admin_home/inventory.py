@@ -1,6 +1,7 @@
 """How much there is of everything."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.db.models import Model
@@ -9,6 +10,7 @@ from django.http import HttpRequest
 from accounts.admin.links import list_of
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from config.admin_home.rows import rows_of
+from config.admin_paginator import CappedPaginator
 from scripts_engine.models import Hook, Script
 from sessions_api.models import Session
 
@@ -16,7 +18,7 @@ from sessions_api.models import Session
 @dataclass(frozen=True, slots=True)
 class Count:
     title: str
-    number: int
+    number: str
     url: str
     icon: str
 
@@ -34,24 +36,38 @@ _SHOWN: tuple[tuple[type[Model], str, dict[str, bool]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    numbers: dict[type[Model], int]
+    counts_by_model: dict[type[Model], CappedPaginator]
 
     @classmethod
     def read(cls, request: HttpRequest, site: AdminSite) -> "Inventory":
-        """What is in use: without revoked keys and devices."""
+        """What is in use, counted as far as the lists count: without revoked keys and devices."""
         return cls(
             {
-                model: rows_of(request, site, model).filter(**in_use).count()
+                model: CappedPaginator(_rows(request, site, model).filter(**in_use), 1)
                 for model, _, in_use in _SHOWN
             }
         )
 
     def has(self, model: type[Model]) -> bool:
-        return self.numbers[model] > 0
+        return self.counts_by_model[model].count > 0
 
     @property
     def counts(self) -> tuple[Count, ...]:
         return tuple(
-            Count(str(model._meta.verbose_name_plural), self.numbers[model], list_of(model), icon)
+            Count(
+                str(model._meta.verbose_name_plural),
+                self.counts_by_model[model].count_in_words,
+                list_of(model),
+                icon,
+            )
             for model, icon, _ in _SHOWN
         )
+
+
+def _rows(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
+    """Those that the model's list pages through."""
+    rows = rows_of(request, site, model)
+    if model is not Session:
+        return rows
+    newest = site.get_model_admin(Session).newest(request)  # type: ignore[attr-defined]
+    return rows.filter(pk__in=newest.values("pk"))

@@ -85,7 +85,6 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
     list_filter = (("status", ChoicesDropdownFilter), TaskFilter)
     list_filter_submit = True
     list_per_page = 50
-    show_full_result_count = False
     sortable_by = ("enqueued_at",)
     ordering = ("-enqueued_at",)
     actions = ("queue_selected_again",)

@@ -35,6 +35,15 @@ def configure_logs(config: dict[str, Any]) -> None:
         threading.excepthook = _log_uncaught_in_thread
 
 
+class RefusalsWithoutTraceback(logging.Filter):
+    """Leaves a line of a request that Django refuses as suspicious: a client causes it at will."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security."):
+            record.exc_info = record.exc_text = None
+        return True
+
+
 def event_formatter(*, is_json: bool) -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=COLLECT,

@@ -82,7 +82,7 @@ RATE_LIMITED = Counter(
     "moonhook_rate_limited_total", "Attempts refused because a window was full.", ["action"]
 )
 # The limits of concurrency (config.http.bulkhead).
-BULKHEADS = ("hooks", "graphql", "admin", "passwords")
+BULKHEADS = ("graphql", "admin", "passwords")
 BULKHEAD_REFUSALS = Counter(
     "moonhook_bulkhead_refusals_total",
     "Requests refused because too many of their kind, or of their organisation, were being served.",
@@ -94,6 +94,9 @@ CLIENTS_GIVEN_UP = Counter(
     "Clients given up because they sent or read too slowly, or had to make room for others.",
     ["reason"],
     known=[("slow-request",), ("slow-reader",), ("no-room",)],
+)
+ADMIN_DEADLINES = Counter(
+    "moonhook_admin_deadlines_total", "Pages of the admin that ended at ADMIN_DEADLINE."
 )
 SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from config.postgresql.schema import SchemaEditor
 
 # How much longer than until a deadline a statement may take: setting a limit is a round trip.
 _SLACK_SECONDS = 1.0
+_WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -25,6 +26,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """
 
     SchemaEditorClass = SchemaEditor
+    # While statements have to end by a time that spares writes.
+    _lift: Callable[[], None] | None = None
 
     def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(settings_dict, *args, **kwargs)
@@ -45,20 +48,35 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         Values are bound there too; Django's cursors write them into the statement.
         """
+        self.lift_deadline()
         return base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
 
+    def lift_deadline(self) -> None:
+        """Lifts the deadline of ``statements_end_by`` where it spares writes.
+
+        For work with effects elsewhere than in the database, before they begin.
+        """
+        if self._lift is not None:
+            self._lift()
+
     @contextmanager
-    def statements_end_by(self, deadline: float) -> Iterator[None]:
+    def statements_end_by(
+        self, deadline: float, *, spares_writes: bool = False
+    ) -> Iterator[Callable[[], bool]]:
         """Cancels what still runs about that time of ``time.monotonic``: OperationalError.
 
         The server does it; ``DATABASE_TIMEOUT`` holds besides. Work that ends long before its
-        deadline costs no statement more.
+        deadline costs no statement more. With ``spares_writes``, the first statement that writes
+        lifts the deadline: work that has begun to change something is not interrupted. Yields a
+        function that tells whether the deadline has passed.
         """
         limited: Any = None
         limit_seconds: float = 0
 
-        def shortened(execute: Any, *statement: Any) -> Any:
+        def shortened(execute: Any, query: Any, *statement: Any) -> Any:
             nonlocal limit_seconds, limited
+            if spares_writes and isinstance(query, str) and query.startswith(_WRITES):
+                lift()
             if limited is not self.connection:
                 limit_seconds = settings.DATABASE_TIMEOUT_SECONDS
             remaining = max(deadline - time.monotonic(), 0.001)
@@ -67,12 +85,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 limit = f"SET statement_timeout = {math.ceil(remaining * 1000)}"
                 with self.wrap_database_errors:
                     limited.execute(limit, prepare=False)
-            return execute(*statement)
+            return execute(query, *statement)
 
+        def is_over() -> bool:
+            return time.monotonic() >= deadline
+
+        def lift() -> None:
+            """Before each write: the end of a transaction that failed brings its limit back."""
+            nonlocal deadline
+            deadline = math.inf
+            if limited is not None and limited is self.connection:
+                _lift_limit(limited)
+
+        if spares_writes:
+            self._lift = lift
         try:
             with self.execute_wrapper(shortened):
-                yield
+                yield is_over
         finally:
+            self._lift = None
             if limited is not None:
                 _lift_limit(limited)
 

@@ -1,10 +1,11 @@
 """What ``ENGINE`` names."""
 
+import math
 import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
@@ -51,6 +52,8 @@ def _with_question_marks(query: str) -> str:
 class DatabaseWrapper(base.DatabaseWrapper):
     # While it is this connection's turn.
     _writers: Writers | None = None
+    # While statements have to end by a time that spares writes.
+    _lift: Callable[[], None] | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Makes a missing database as a file that only its owner can read.
@@ -74,23 +77,48 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def statement_cursor(self) -> Cursor:
         """For statements that come again and again, without Django's wrapper."""
+        self.lift_deadline()
         return self.create_cursor()
 
-    @contextmanager
-    def statements_end_by(self, deadline: float) -> Iterator[None]:
-        """Interrupts what still runs at that time of ``time.monotonic``: OperationalError."""
+    def lift_deadline(self) -> None:
+        """Lifts the deadline of ``statements_end_by`` where it spares writes.
 
-        def watched(execute: Any, *statement: Any) -> Any:
+        For work with effects elsewhere than in the database, before they begin.
+        """
+        if self._lift is not None:
+            self._lift()
+
+    @contextmanager
+    def statements_end_by(
+        self, deadline: float, *, spares_writes: bool = False
+    ) -> Iterator[Callable[[], bool]]:
+        """Interrupts what still runs at that time of ``time.monotonic``: OperationalError.
+
+        With ``spares_writes``, the first statement that writes lifts the deadline: work that has
+        begun to change something is not interrupted. Yields a function that tells whether the
+        deadline has passed.
+        """
+
+        def watched(execute: Any, query: str, *statement: Any) -> Any:
+            if spares_writes and query.startswith(_WRITES):
+                lift()
             self.connection.set_progress_handler(is_over, _INSTRUCTIONS_PER_LOOK)
-            return execute(*statement)
+            return execute(query, *statement)
 
         def is_over() -> bool:
             return time.monotonic() >= deadline
 
+        def lift() -> None:
+            nonlocal deadline
+            deadline = math.inf
+
+        if spares_writes:
+            self._lift = lift
         try:
             with self.execute_wrapper(watched):
-                yield
+                yield is_over
         finally:
+            self._lift = None
             if self.connection is not None:
                 self.connection.set_progress_handler(None, 0)
 

@@ -75,6 +75,7 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
         ("script", ScopedAutocompleteFilter),
         ("is_enabled", BooleanRadioFilter),
     )
+    sortable_by = ("script", "organisation", "is_enabled", "created_at")
     list_select_related = ("script__organisation",)
     search_fields = ("name", "script__name")
     search_help_text = "Name of hook or script"

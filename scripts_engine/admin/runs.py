@@ -1,15 +1,15 @@
-"""Runs: read-only. Lists stay fast however many there are: newest first by key, never counted."""
+"""Runs: read-only. Lists stay fast however many there are: newest first by key."""
 
 import uuid
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db import connection
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.html import format_html
-from unfold.paginator import InfinitePaginator
 from unfold.views import ChangeList
 
 from accounts.admin.decorators import display
@@ -89,9 +89,6 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     search_fields = ("id",)
     search_help_text = "Run id, as in the reply's Moonhook-Run-Id"
     ordering = ("-id",)
-    sortable_by = ()
-    paginator = InfinitePaginator
-    show_full_result_count = False
     actions = None
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -186,6 +183,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         if run.payload_removed_at is not None:
             self.message_user(request, "This run's payload was removed.", messages.ERROR)
             return redirect(page_of(run))
+        connection.lift_deadline()  # type: ignore[attr-defined]
         try:
             new = run_again(
                 run, author=Author(user=person(request)), client_address=client_address(request)

@@ -3,7 +3,8 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.contrib.filters.admin import BooleanRadioFilter
@@ -63,6 +64,7 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
         ("is_enabled", BooleanRadioFilter),
     )
     list_select_related = ("organisation",)
+    sortable_by = ("name", "organisation", "is_enabled", "updated_at")
     ordering = ("-created_at", "-id")
     search_fields = ("name",)
     search_help_text = "Name"
@@ -77,11 +79,13 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
         last_run = Run.objects.filter(script=OuterRef("pk")).order_by("-id").values("status")
+        hooks = Hook.objects.filter(script=OuterRef("pk"), deleted_at__isnull=True).order_by()
+        hook_count = hooks.values("script").annotate(count=Count("pk")).values("count")
         rows: QuerySet[Any] = (
             scripts.existing()
             .select_related("organisation", "current_version")
             .annotate(
-                hooks_in_use=Count("hooks", filter=Q(hooks__deleted_at__isnull=True)),
+                hooks_in_use=Coalesce(Subquery(hook_count), 0),
                 last_status=Subquery(last_run[:1]),
             )
         )
@@ -114,12 +118,12 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
         }
         return super().render_change_form(request, context, add, change, form_url, obj)
 
-    @display(description="Hooks", ordering="hooks_in_use")
+    @display(description="Hooks")
     def hook_count(self, script: Any) -> int:
         count: int = script.hooks_in_use
         return count
 
-    @display(description="Last run", ordering="last_status")
+    @display(description="Last run")
     def last_run(self, script: Any) -> str:
         return status_label(script.last_status) if script.last_status else "Never ran"
 

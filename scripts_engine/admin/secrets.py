@@ -70,6 +70,7 @@ class SecretAdmin(DeletedByFlowModelAdmin):
     list_display = ("name", "organisation", "created_at", "updated_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
     list_select_related = ("organisation",)
+    sortable_by = list_display
     search_fields = ("name",)
     search_help_text = "Name"
     autocomplete_fields = ("organisation",)

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection
 from django.http import Http404, HttpRequest, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -81,6 +82,7 @@ class TryItPages(TenantModelAdmin):
         form = TryForm(_json_object(request), script)
         if not form.is_valid():
             return _refused(form.errors, HTTPStatus.BAD_REQUEST)
+        connection.lift_deadline()  # type: ignore[attr-defined]
         try:
             run = try_script(
                 script,

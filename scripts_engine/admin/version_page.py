@@ -1,5 +1,6 @@
 """What the page of a version shows: what it changed, line by line."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from scripts_engine.flows.version_diff import diff_from_previous
@@ -13,9 +14,18 @@ class DiffLine(NamedTuple):
 
 _KINDS = {"+": "added", "-": "removed", "@": "place"}
 _FILE_NAMES = 2
+# Each line is an element of the page: a hundred thousand of them take seconds to render.
+MAX_LINES = 2_000
 
 
-def diff_lines(version: ScriptVersion) -> list[DiffLine]:
-    """Without the two lines that name what is compared; none where nothing changed."""
+@dataclass(frozen=True, slots=True)
+class Diff:
+    lines: list[DiffLine]
+    hidden_lines: int
+
+
+def diff_of(version: ScriptVersion) -> Diff:
+    """Without the two lines that name what is compared; empty where nothing changed."""
     lines = diff_from_previous(version).split("\n")[_FILE_NAMES:]
-    return [DiffLine(line, _KINDS.get(line[:1], "")) for line in lines]
+    shown = [DiffLine(line, _KINDS.get(line[:1], "")) for line in lines[:MAX_LINES]]
+    return Diff(shown, hidden_lines=len(lines) - len(shown))

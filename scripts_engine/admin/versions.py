@@ -13,7 +13,7 @@ from accounts.admin.links import page_of
 from accounts.admin.reach import person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from scripts_engine.admin.version_page import diff_lines
+from scripts_engine.admin.version_page import diff_of
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.restore_script_version import restore_script_version
@@ -101,7 +101,7 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
             "title": str(version),
             "version": version,
             "is_current": version.script.current_version_id == version.pk,
-            "diff_lines": diff_lines(version),
+            "diff": diff_of(version),
             "show_history": False,
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)

@@ -147,21 +147,12 @@ def test_no_filter_tells_what_only_home_may_see(
     assert "dora@example.com" in text_of(as_bob.get(list_of(User)))
 
 
-@pytest.mark.parametrize("column", ["3", "4", "5"])
-def test_no_order_tells_what_only_home_may_see(
-    as_bob: Client, alice: User, dora: User, column: str
-) -> None:
-    def order() -> list[str]:
-        page = as_bob.get(list_of(User), {"o": column})
-        return [user.email for user in page.context["cl"].result_list]
+@pytest.mark.parametrize("column", ["1", "2", "3", "4", "-4"])
+def test_no_order_tells_what_only_home_may_see(as_bob: Client, dora: User, column: str) -> None:
+    response = as_bob.get(list_of(User), {"o": column})
 
-    before = order()
-    User.objects.filter(pk=dora.pk).update(
-        is_staff=True, is_active=False, created_at="2001-01-01T00:00:00Z"
-    )
-
-    assert "dora@example.com" in before
-    assert order() == before
+    assert response.status_code == 400
+    assert "dora@example.com" not in text_of(response)
 
 
 def test_a_membership_added_on_a_users_page_is_an_invitation(

@@ -42,7 +42,7 @@ def test_a_place_is_given_back_after_an_error() -> None:
 
 
 def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
-    bulkhead = Bulkhead("hooks", limit=5)
+    bulkhead = Bulkhead("graphql", limit=5)
     with ExitStack() as held:
 
         def enter(_number: int) -> bool:
