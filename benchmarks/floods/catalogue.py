@@ -133,7 +133,7 @@ FLOODS = {
     "waiting-hook": Flood("a hook that waits for a slow server", hook_that_waits),
     "looping-hook": Flood("a hook in an endless loop", hook_that_loops),
     "graphql-counts": Flood("30 counts of runs in a document", graphql_counts, connections=40),
-    "admin-logins": Flood("passwords for ever-new names", admin_logins, connections=40),
+    "admin-logins": Flood("a password for ever-new names", admin_logins, connections=40),
     "pins": Flood("PIN sends and checks for ever-new addresses", pins, connections=40),
     "big-bodies": Flood(
         "1 MiB to a hook, 512 KiB to GraphQL", big_bodies, connections=16, per_second=40

@@ -65,7 +65,7 @@ def verdict(results: Sequence[Result]) -> str:
 def _failures(summary: Summary) -> str:
     if not summary.failures:
         return "0 %"
-    return f"{summary.failed_share:.0%} ({_counts(summary.failures)})"
+    return f"{100 * summary.failed_share:.0f} % ({_counts(summary.failures)})"
 
 
 def _counts(outcomes: dict[str, int]) -> str:
