@@ -56,6 +56,8 @@ def floods_table(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> str:
+    if not results:
+        return "No flood was measured."
     broken = [result.flood for result in results if any(c.missed_goals for c in result.comparisons)]
     if not broken:
         return f"The goals hold beside all {len(results)} floods."

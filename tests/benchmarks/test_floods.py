@@ -161,7 +161,7 @@ def test_a_short_run_measures_a_real_node(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     run = start("refused-sessions", "slow-clients", "--seconds", "1", "--json", str(figures))
 
-    output, errors = run.communicate(timeout=300)
+    output, errors = run.communicate(timeout=600)
 
     assert run.returncode == 0, errors
     assert "| refused-sessions | `/healthz` |" in output
