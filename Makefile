@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
 
-.PHONY: run test test-slow test-browser test-conformance bench lint format types migrations-check lock licences audit clean
+.PHONY: run test test-slow test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
 
 run: $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -29,6 +29,10 @@ NODE_RED := benchmarks/comparison/node_red
 bench: $(VENV)-bench/.installed
 	@-command -v npm >/dev/null && $(MAKE) --no-print-directory $(NODE_RED)/node_modules/.package-lock.json
 	@$(VENV)-bench/bin/python -m benchmarks.comparison $(BENCH_ARGS)
+
+# What others see beside one organisation's floods.
+bench-floods: $(VENV)/.runtime-installed
+	@$(BIN)/python -m benchmarks.floods $(BENCH_ARGS)
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

@@ -46,7 +46,9 @@ def id_at(moment: float, chance: random.Random) -> uuid.UUID:
     )
 
 
-def made_up_runs(count: int, hooks: list[Any]) -> Iterator[dict[str, Any]]:
+def made_up_runs(
+    count: int, hooks: list[Any], acme_share: float = ACME_SHARE
+) -> Iterator[dict[str, Any]]:
     """What one run has and the next has not. Oldest first, evenly over the days."""
     chance = random.Random(7)
     now = datetime.now(UTC).timestamp()
@@ -55,7 +57,7 @@ def made_up_runs(count: int, hooks: list[Any]) -> Iterator[dict[str, Any]]:
     statuses = chance.choices([*OUTCOMES], [*OUTCOMES.values()], k=count)
     for number, status in enumerate(statuses):
         asked = now - DAYS * 86_400 * (1 - number / count)
-        hook = chance.choice(of_acme if chance.random() < ACME_SHARE else of_others)
+        hook = chance.choice(of_acme if chance.random() < acme_share else of_others)
         is_by_hook = chance.random() < 0.995
         yield {
             "id": id_at(asked, chance),

@@ -5,7 +5,7 @@ import platform
 import shutil
 import subprocess
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 REST_PERCENT = 10.0
@@ -54,9 +54,16 @@ def described() -> dict[str, str]:
         "memory": f"{memory_gib:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
+        **{package: _version(package) for package in PACKAGES},
         **{name: _first_line(command) for name, command in COMMANDS.items()},
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _first_line(command: tuple[str, ...]) -> str:

@@ -1,0 +1,98 @@
+"""`python -m benchmarks.floods.probing`: the measuring client, in a process of its own.
+
+One request at a time on each path, a new connection for each, at a steady pace: the next one is
+planned for its moment whatever became of this one, and late ones are late from that moment on.
+Reads a job from standard input; prints answers by path as JSON.
+"""
+
+import http.client
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from benchmarks.comparison.order import ORDER
+from benchmarks.floods.cast import Neighbour, Request
+from benchmarks.floods.figures import NO_ANSWER, Answer
+
+ANSWER_SECONDS = 10.0
+# After the last moment that was planned for: what is not sent by then counts as not answered.
+GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Job:
+    port: int
+    seconds: float
+    neighbour: Neighbour
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
+class Probe:
+    name: str
+    request: Request
+    per_second: int
+
+
+def probes_of(neighbour: Neighbour) -> list[Probe]:
+    """The page is asked for less often: it costs as much as ten calls of the others."""
+    bearer = {"Authorization": f"Bearer {neighbour.session}"}
+    cookie = {"Cookie": neighbour.admin_cookie}
+    return [
+        Probe("`/healthz`", Request("GET", "/healthz", {}), 20),
+        Probe("`GET /session`", Request("GET", "/session", bearer), 20),
+        Probe("hook", Request.posting_json(neighbour.hook, ORDER), 20),
+        Probe("admin: runs", Request("GET", neighbour.runs_page, cookie), 2),
+    ]
+
+
+def ask(port: int, request: Request, timeout_seconds: float) -> int:
+    """The status, or ``NO_ANSWER``; the timeout is that of each step of the exchange."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_seconds)
+    try:
+        connection.request(request.method, request.path, request.body, request.headers)
+        response = connection.getresponse()
+        response.read()
+    except (OSError, http.client.HTTPException):
+        return NO_ANSWER
+    finally:
+        connection.close()
+    return response.status
+
+
+def measure(port: int, probe: Probe, started: float, seconds: float) -> Iterator[Answer]:
+    end = started + seconds + GRACE_SECONDS
+    for number in range(round(seconds * probe.per_second)):
+        planned = started + number / probe.per_second
+        time.sleep(max(0, planned - time.monotonic()))
+        left = end - time.monotonic()
+        # One that is never sent was waited for until the end.
+        status = ask(port, probe.request, min(left, ANSWER_SECONDS)) if left > 0 else NO_ANSWER
+        yield Answer((time.monotonic() - planned) * 1000, status)
+
+
+def main() -> None:
+    fields = json.load(sys.stdin)
+    job = Job(fields["port"], fields["seconds"], Neighbour(**fields["neighbour"]))
+    answers: dict[str, list[Answer]] = {}
+    started = time.monotonic()
+
+    def collect(probe: Probe) -> None:
+        answers[probe.name] = list(measure(job.port, probe, started, job.seconds))
+
+    probes = probes_of(job.neighbour)
+    threads = [threading.Thread(target=collect, args=(probe,)) for probe in probes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps({probe.name: answers[probe.name] for probe in probes}))
+
+
+if __name__ == "__main__":
+    main()
