@@ -71,15 +71,17 @@ def staff_have_a_second_factor(app_configs: Any, **kwargs: Any) -> list[CheckMes
 
 @register(Tags.database, deploy=True)
 def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A run that waits for a slot gives its connection back."""
+    """Who waits for a slot or for another place gives the connection back."""
     pool = _database().get("OPTIONS", {}).get("pool")
-    wanted = settings.WEB_THREADS - settings.SANDBOX_QUEUE
+    waiting = (settings.SANDBOX_QUEUE, settings.GRAPHQL_WAITING, settings.ADMIN_WAITING)
+    wanted = settings.WEB_THREADS - sum(waiting)
     if not pool or pool["max_size"] >= wanted:
         return []
     return [
         Warning(
             f"{wanted} web threads share {pool['max_size']} database connections.",
-            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS less SANDBOX_QUEUE, or lower those.",
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS less those that wait "
+            "(SANDBOX_QUEUE, GRAPHQL_WAITING, ADMIN_WAITING), or lower WEB_THREADS.",
             id="moonhook.W005",
         )
     ]

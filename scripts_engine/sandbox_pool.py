@@ -3,18 +3,16 @@
 import atexit
 
 from django.conf import settings
-from django.db import connection
 
 from config.http.built_once import built_once
+from config.http.bulkhead import lend_connection
 from scripts_engine.sandbox.pool import SandboxPool
 from scripts_engine.sandbox_metrics import SandboxMetrics
 
 
 class _Observer(SandboxMetrics):
     def about_to_wait(self) -> None:
-        """Lends the connection to requests that do not wait, where connections are pooled."""
-        if connection.vendor == "postgresql" and not connection.in_atomic_block:
-            connection.close()
+        lend_connection()
 
 
 @built_once

@@ -5,8 +5,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.db import connection
+
 from config.http.problems import Problem, ProblemCode
 from config.metrics.catalogue import BULKHEAD_REFUSALS
+
+
+def lend_connection() -> None:
+    """Give a pooled connection back before this thread waits: requests at work need it."""
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        connection.close()
 
 
 class BulkheadFullError(Exception):
@@ -83,6 +91,7 @@ class Bulkhead:
         if is_full or self._waiting[key] >= self._max_waiting_per_key:
             return False
         self._waiting[key] += 1
+        lend_connection()
         try:
             return self._freed.wait_for(lambda: self._has_place(key), self._wait_seconds)
         finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 
 from scripts_engine.sandbox.layers import Layer
@@ -74,13 +75,13 @@ def test_a_sound_production_is_left_alone() -> None:
         ("TRUSTED_PROXY_COUNT", 0, "moonhook.W002"),
         ("DATABASES", {"default": {"ENGINE": "django.db.backends.sqlite3"}}, "moonhook.W003"),
         ("IS_SECOND_FACTOR_REQUIRED", False, "moonhook.W004"),
-        ("WEB_THREADS", 57, "moonhook.W005"),
+        ("WEB_THREADS", settings.WEB_THREADS + 1, "moonhook.W005"),
         ("ALLOWED_HOSTS", ["*"], "moonhook.E004"),
         ("DRAIN_SECONDS", 0, "moonhook.W008"),
         ("SMS_URL", "off", "moonhook.I001"),
-        ("WEB_THREADS", 50, "moonhook.W009"),
-        ("WEB_THREADS_HELD", {"SANDBOX_SLOTS": 56}, "moonhook.W009"),
-        ("SANDBOX_SLOTS", 56, "moonhook.E001"),
+        ("WEB_THREADS", sum(settings.WEB_THREADS_HELD.values()), "moonhook.W009"),
+        ("WEB_THREADS_HELD", {"SANDBOX_SLOTS": settings.WEB_THREADS}, "moonhook.W009"),
+        ("SANDBOX_SLOTS", settings.WEB_THREADS, "moonhook.E001"),
         ("GRACEFUL_TIMEOUT_SECONDS", 25, "moonhook.E002"),
     ],
 )

@@ -3,6 +3,7 @@ import threading
 from contextlib import ExitStack
 
 import pytest
+from django.db import connection
 from django.test import RequestFactory
 
 from config.http.bulkhead import Bulkhead, BulkheadFullError
@@ -110,3 +111,15 @@ def test_a_view_that_finds_its_bulkhead_full_answers_503_and_when_to_try_again()
     assert response.status_code == 503
     assert response["Retry-After"] == "3"
     assert json.loads(response.content)["code"] == "busy"
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="connections are pooled there alone")
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_lends_the_connection_to_requests_at_work() -> None:
+    bulkhead = Bulkhead("graphql", limit=1, max_waiting=2, wait_seconds=0.01)
+    connection.ensure_connection()
+
+    with bulkhead.place("acme"):
+        assert connection.connection is not None
+        assert full(bulkhead, "globex")
+    assert connection.connection is None
