@@ -16,7 +16,7 @@ from urllib.request import urlopen
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 120
+START_SECONDS = 300
 
 
 class MoonhookServer:
