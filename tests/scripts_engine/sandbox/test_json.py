@@ -273,4 +273,4 @@ def test_a_document_of_1_mib_is_read_and_written_in_good_time(run):
     assert 2**20 * 0.9 < len(document) < 2**20 * 1.1
     outcome = run("return #ToJson(FromJson(params.get('body')))", params={"body": document})
     assert outcome.kind == "succeeded"
-    assert outcome.duration_seconds < 3
+    assert outcome.cpu_seconds < 3

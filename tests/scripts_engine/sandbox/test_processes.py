@@ -20,7 +20,9 @@ from .processes import children_of, descriptors_of, is_running, wait_until, zomb
 
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WORKER = """
-import sys, threading
+import signal, sys, threading
+# As in a terminal, also where a shell has started the tests in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.pool import SandboxPool
@@ -52,7 +54,7 @@ def test_nothing_survives_its_worker_not_even_a_child_in_a_busy_loop(worker, end
     wait_until(lambda: len(children_of(server)) == 2)
     children = children_of(server)
     worker.send_signal(ending)
-    worker.wait(10)
+    worker.wait(60)
     wait_until(lambda: not any(is_running(pid) for pid in {server, *children}))
 
 
