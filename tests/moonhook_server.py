@@ -72,8 +72,9 @@ class MoonhookServer:
 
     def _collect(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.append(line)
+        with self.process.stdout as stdout:
+            for line in stdout:
+                self._lines.append(line)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
