@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from tests.servers import free_port
@@ -87,6 +87,9 @@ class MoonhookServer:
         try:
             with urlopen(f"{self.url}{self.ready_path}", timeout=5) as response:
                 return bool(response.status == 200)
+        except HTTPError as refusal:
+            refusal.close()
+            return False
         except (URLError, ConnectionError, TimeoutError):
             return False
 
