@@ -10,8 +10,9 @@ export DJANGO_SETTINGS_MODULE := config.settings
 run: $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
 
+# On all cores. In one process: make test PYTEST_ARGS="-n 0 tests/accounts"
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 from django.db import connection
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class BackgroundWorker:
-    """``output`` is what it wrote so far. For tests that commit."""
+    """``output`` is what it wrote so far, while it is running. For tests that commit."""
 
     def __init__(self, **environment: str) -> None:
         peppers = ",".join(f"{version}:{key.hex()}" for version, key in settings.PEPPERS.items())
@@ -27,18 +28,19 @@ class BackgroundWorker:
             "SECRET_KEY": settings.SECRET_KEY,
             **environment,
         }
-        self._log = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  (closed with the object)
+        self._log: IO[str]
         self.process: subprocess.Popen[str]
 
     @contextmanager
     def running(self) -> Iterator["BackgroundWorker"]:
-        self.start()
-        try:
-            yield self
-        finally:
-            self.kill()
+        with tempfile.TemporaryFile(mode="w+") as self._log:
+            self._start()
+            try:
+                yield self
+            finally:
+                self.kill()
 
-    def start(self) -> None:
+    def _start(self) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "db_worker", "--interval", "0.1", "--no-startup-delay"],
             cwd=ROOT,

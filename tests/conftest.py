@@ -1,8 +1,12 @@
 """The cast: Acme with alice (member) and bob (administrator); Globex with charlie."""
 
+import gc
 from collections.abc import Iterator
+from typing import Any
 
+import hypothesis
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from accounts.flows.issue_api_key import IssuedApiKey
@@ -10,6 +14,32 @@ from accounts.models import Organisation, Role, User
 from scripts_engine.sandbox_pool import sandbox_pool
 from tests import factories
 from tests.servers import SmsGateway
+
+# An example that takes long says that the machine is busy.
+hypothesis.settings.register_profile("without a deadline", deadline=None)
+hypothesis.settings.load_profile("without a deadline")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Gives each process of a parallel run a data directory of its own, before it reads settings.
+
+    With it come databases, secrets, the outbox and the directory of the metrics.
+    """
+    for number, spec in enumerate(specs):
+        spec.env["MOONHOOK_DATA_DIR"] = str(settings.DATA_DIR / "tests" / str(number))
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what stays to the end anyway: modules, and the tests."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_files_have_a_directory() -> None:
+    """As where `manage.py serve` has collected them: WhiteNoise warns where there is none."""
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

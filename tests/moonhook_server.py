@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 120
+START_SECONDS = 300
 # As random as production asks for, and the same in every test.
 PRODUCTION_SECRETS = {
     "SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyz" * 2,
@@ -77,8 +77,9 @@ class MoonhookServer:
 
     def _collect(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.append(line)
+        with self.process.stdout as stdout:
+            for line in stdout:
+                self._lines.append(line)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -91,6 +92,9 @@ class MoonhookServer:
         try:
             with urlopen(f"{self.url}{self.ready_path}", timeout=5) as response:
                 return bool(response.status == 200)
+        except HTTPError as refusal:
+            refusal.close()
+            return False
         except (URLError, ConnectionError, TimeoutError):
             return False
 

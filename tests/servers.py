@@ -1,6 +1,8 @@
 """Real servers on loopback, for what Moonhook talks to."""
 
+import contextlib
 import json
+import random
 import socket
 import threading
 import time
@@ -13,12 +15,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
 
+# Below the ports that the system gives to outgoing connections: one of those might take the port
+# of a server that is about to start, or to start again.
+_PORTS = range(15_000, 32_000)
+
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that nobody listens on, chosen at random: other tests run at the same time."""
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 class SmsGateway:

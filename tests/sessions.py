@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,11 +15,10 @@ def call(
     """Status, body and headers of one request; an iterator as body is sent in chunks."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    connection.request(method, url.removeprefix(f"http://{parts.netloc}"), body, headers or {})
-    response = connection.getresponse()
-    answer = response.status, response.read(), response.headers
-    connection.close()
-    return answer
+    with closing(connection):
+        connection.request(method, url.removeprefix(f"http://{parts.netloc}"), body, headers or {})
+        response = connection.getresponse()
+        return response.status, response.read(), response.headers
 
 
 def post_json(url: str, body: object, token: str = "") -> Any:

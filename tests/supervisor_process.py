@@ -72,7 +72,8 @@ class SupervisorProcess:
 
 
 def _collect(stream: IO[str], lines: list[str]) -> None:
-    lines.extend(stream)
+    with stream:
+        lines.extend(stream)
 
 
 def main() -> None:

@@ -19,8 +19,9 @@ def send_pin_email(user: User, pin: str, minutes: int) -> None:
 
 def send_email(address: str, *, subject: str, text: str) -> Path | None:
     """Sends through ``EMAIL_URL``, or into the outbox where there is none: then its file."""
-    connection = get_connection()
-    EmailMessage(subject, text, None, [address], connection=connection).send()
+    # Opened here: a connection that fails half-way, at its login, is closed too.
+    with get_connection() as connection:
+        EmailMessage(subject, text, None, [address], connection=connection).send()
     if isinstance(connection, Outbox):
         return Path(connection._get_filename())  # type: ignore[attr-defined]
     return None

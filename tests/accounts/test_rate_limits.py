@@ -1,7 +1,6 @@
 """How often somebody may try, and that it is counted exactly."""
 
 import logging
-import os
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -26,8 +25,8 @@ from tests.factories import (
     make_pin,
     post_session,
 )
+from tests.private_servers import private_redis
 
-REDIS_URL = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
 SEND = "mutation($email: String!) { sendPinCode(email: $email, sendVia: Email) }"
 CHECK = """mutation($email: String!, $pin: String!, $device: String!) {
     checkPinCode(email: $email, pin: $pin, device: $device) { result } }"""
@@ -46,14 +45,6 @@ def pass_time(age: timedelta) -> None:
     """Every open window began that much earlier."""
     for window in RateWindow.objects.all():
         RateWindow.objects.filter(pk=window.pk).update(ends_at=window.ends_at - age)
-
-
-def redis_answers() -> bool:
-    redis = pytest.importorskip("redis")
-    try:
-        return bool(redis.Redis.from_url(REDIS_URL, socket_connect_timeout=1).flushdb())
-    except redis.exceptions.RedisError:
-        return False
 
 
 @pytest.mark.parametrize("email", ["alice@example.com", "nobody@example.com"])
@@ -182,9 +173,7 @@ def passes(name: str) -> bool:
 
 
 def test_redis_counts_where_there_is_one(db: None) -> None:
-    if not redis_answers():
-        pytest.skip("there is no Redis at 127.0.0.1:6379")
-    with override_settings(REDIS_URL=REDIS_URL):
+    with private_redis() as redis, override_settings(REDIS_URL=redis.url):
         outcomes = at_once(40, lambda _: passes("counted-in-redis"))
 
     assert outcomes.count(True) == 5

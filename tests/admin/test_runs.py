@@ -1,5 +1,4 @@
 import re
-import uuid
 from datetime import datetime, timedelta
 
 import pytest
@@ -105,7 +104,7 @@ def test_a_run_is_found_by_its_whole_id(as_bob: Client, acme_hook: Hook) -> None
     assert page_of(second) not in text
 
 
-@pytest.mark.parametrize("term", ["echo", "0", str(uuid.uuid4())])
+@pytest.mark.parametrize("term", ["echo", "0", "9b2f6a0e-8a55-4b6c-9d9e-2f0c9d8f5a11"])
 def test_any_other_search_finds_nothing(as_bob: Client, acme_hook: Hook, term: str) -> None:
     run = run_of(acme_hook)
 

@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = [ROOT / "config" / "checks.py", ROOT / "config" / "deploy_checks.py"]
 
 
+# Django warns of who sets them in tests. Here nobody connects, the settings are only looked at.
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding setting DATABASES:UserWarning")
+
+
 @pytest.fixture(autouse=True)
 def sound_settings(settings: Any, tmp_path: Path) -> Any:
     """A production that nothing is to be said about. Each test changes one thing."""

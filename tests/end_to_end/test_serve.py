@@ -34,7 +34,9 @@ def test_the_demo_answers_and_a_second_start_finds_its_data(tmp_path: Path) -> N
     assert f"written to {tmp_path / 'outbox'}" in first.output
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "signal_number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_stops_everything(tmp_path: Path, signal_number: int) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
@@ -47,6 +49,7 @@ def test_a_signal_stops_everything(tmp_path: Path, signal_number: int) -> None:
     eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
 
+@pytest.mark.slow
 def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
@@ -56,6 +59,7 @@ def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
         eventually(lambda: [pid for pid in family if is_alive(pid)] == [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["config.web", "db_worker", "upkeep"])
 def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
@@ -79,6 +83,7 @@ def services_of(server: MoonhookServer) -> list[int]:
     return [pid for pid in children_of(server.process.pid) if is_alive(pid)]
 
 
+@pytest.mark.slow
 def test_a_web_server_that_cannot_start_is_a_failed_start(tmp_path: Path) -> None:
     """Its settings can be read, and its workers still do not come up."""
     server = MoonhookServer(tmp_path, GUNICORN_CMD_ARGS="--worker-class nowhere.Worker")
@@ -89,6 +94,7 @@ def test_a_web_server_that_cannot_start_is_a_failed_start(tmp_path: Path) -> Non
     eventually(lambda: "Service cannot start; stopping" in server.output)
 
 
+@pytest.mark.slow
 def test_a_start_after_the_parent_was_killed_gets_the_port(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path, "web", DRAIN_SECONDS="10")
     server.start()

@@ -328,7 +328,11 @@ def test_the_same_sources_again_and_again_count_against_the_answer(
     assert (many.code, many.data) == ("LIMIT_EXCEEDED", None)
 
 
-def test_a_diff_of_crafted_sources_is_answered(echo: Script, acme_token: str) -> None:
+def test_a_diff_of_crafted_sources_is_answered(
+    echo: Script, acme_token: str, settings: Any
+) -> None:
+    # What counts is the work; how long that takes is the machine's.
+    settings.GRAPHQL_DEADLINE_SECONDS = 60
     common = [str(number % 100) for number in range(6_000)]
     for number, other in enumerate("ab", start=2):
         source = "".join(f"{line}\n{other}\n" for line in common)

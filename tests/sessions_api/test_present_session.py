@@ -124,7 +124,7 @@ def test_without_a_session_nobody_is_authenticated(client: Client, db: None) -> 
         "Bearer",
         "Bearer ",
         "Bearer mhx_" + "0" * 46,
-        "Bearer " + credentials.generate_secret(SecretKind.SESSION),
+        pytest.param("Bearer " + credentials.generate_secret(SecretKind.SESSION), id="unknown"),
         "Basic bWh4Og==",
         "Bearer é",
     ],

@@ -33,6 +33,8 @@ def test_a_reservation_ends_with_its_socket() -> None:
     reserve(HOST, port).close()
 
 
+# gunicorn leaves it to the garbage collector to close the copies that it looks at.
+@pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
 def test_the_web_server_listens_at_the_reserved_port_and_hears_every_caller() -> None:
     port, config = free_port(), Config()
     with closing(reserve(HOST, port)):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from scripts_engine.sandbox.host_call import HostHandler
 from scripts_engine.sandbox.job import Job
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
 from scripts_engine.sandbox.outcome import Outcome
 from scripts_engine.sandbox.pool import SandboxPool
+
+from .processes import wait_until
 
 Run = Callable[..., Outcome]
 
@@ -52,6 +57,27 @@ def run_in(
     return pool.run(
         tenant, Job(source=text, chunk_name="demo", limits=limits or Limits(), **job), host
     )
+
+
+@contextmanager
+def held_slots(pool: SandboxPool, tenants: list[str]) -> Iterator[None]:
+    """Runs that keep a slot each from the block's beginning to its end."""
+    may_end = threading.Event()
+
+    def wait(name: str, args: list[Any], *, deadline: float) -> None:
+        may_end.wait(MAX_WALL_SECONDS)
+
+    with ThreadPoolExecutor(len(tenants)) as executor:
+        try:
+            for tenant in tenants:
+                limits = Limits(wall_seconds=MAX_WALL_SECONDS)
+                executor.submit(
+                    run_in, pool, "store.get('k')", tenant=tenant, host=wait, limits=limits
+                )
+            wait_until(lambda: pool.stats().busy == len(tenants))
+            yield
+        finally:
+            may_end.set()
 
 
 @pytest.fixture

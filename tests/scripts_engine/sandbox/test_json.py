@@ -29,7 +29,7 @@ def same(a: object, b: object) -> bool:
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(value=values, ascii_only=st.booleans(), indent=st.sampled_from([None, 1, 4]))
 def test_any_document_survives_a_round_trip(shared_pool: SandboxPool, value, ascii_only, indent):
     document = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
@@ -37,7 +37,7 @@ def test_any_document_survives_a_round_trip(shared_pool: SandboxPool, value, asc
     assert same(json.loads(reply.body), value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(value=values)
 def test_pretty_text_says_the_same(shared_pool: SandboxPool, value):
     source = "return ToJson(FromJson(params.get('body')), {pretty = true})"
@@ -45,7 +45,7 @@ def test_pretty_text_says_the_same(shared_pool: SandboxPool, value):
     assert same(json.loads(reply.body), value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(value=floats)
 def test_a_float_is_written_with_the_fewest_digits_that_give_it_back(
     shared_pool: SandboxPool, value
@@ -57,7 +57,7 @@ def test_a_float_is_written_with_the_fewest_digits_that_give_it_back(
     assert same(float(written), value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     document=st.binary(max_size=40)
     | st.text('[]{}:,"\\ -+.0123eEtrufalsn', max_size=12).map(str.encode)
@@ -273,4 +273,4 @@ def test_a_document_of_1_mib_is_read_and_written_in_good_time(run):
     assert 2**20 * 0.9 < len(document) < 2**20 * 1.1
     outcome = run("return #ToJson(FromJson(params.get('body')))", params={"body": document})
     assert outcome.kind == "succeeded"
-    assert outcome.duration_seconds < 3
+    assert outcome.cpu_seconds < 3

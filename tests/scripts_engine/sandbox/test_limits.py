@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
 
 from .conftest import run_in
 
@@ -16,7 +16,7 @@ def test_the_wall_limit(run):
     assert outcome.kind == "timed-out"
     assert outcome.error.message == "ran out of time: 0.3 s wall limit"
     assert outcome.error.line is None
-    assert 0.3 <= outcome.duration_seconds < 5
+    assert 0.3 <= outcome.duration_seconds < 30
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,8 @@ def test_a_traced_run_does_the_same_as_any_other(run):
 
 
 def test_the_cpu_limit(run):
-    outcome = run("while true do end", limits=Limits(cpu_seconds=1))
+    limits = Limits(cpu_seconds=1, wall_seconds=MAX_WALL_SECONDS)
+    outcome = run("while true do end", limits=limits)
     assert outcome.kind == "timed-out"
     assert outcome.error.message == "ran out of time: 1 s CPU limit"
 
@@ -53,7 +54,8 @@ def test_the_cpu_limit(run):
 def test_the_cpu_limit_counts_for_each_run_anew(new_pool):
     pool = new_pool()
     source = "local stop = os.clock() + 0.7\nwhile os.clock() < stop do end\nreturn 'done'"
-    kinds = [run_in(pool, source, limits=Limits(cpu_seconds=1)).kind for _ in range(4)]
+    limits = Limits(cpu_seconds=1, wall_seconds=MAX_WALL_SECONDS)
+    kinds = [run_in(pool, source, limits=limits).kind for _ in range(4)]
     assert kinds == ["succeeded"] * 4
     assert pool.stats().spawned == 1
 
@@ -61,11 +63,13 @@ def test_the_cpu_limit_counts_for_each_run_anew(new_pool):
 def test_the_cpu_limit_is_that_of_the_run_and_not_of_the_one_before(new_pool):
     pool = new_pool()
     assert run_in(pool, "return 1", limits=Limits(cpu_seconds=5)).kind == "succeeded"
-    outcome = run_in(pool, "while true do end", limits=Limits(cpu_seconds=1))
+    one_second = Limits(cpu_seconds=1, wall_seconds=MAX_WALL_SECONDS)
+    outcome = run_in(pool, "while true do end", limits=one_second)
     assert outcome.error.message == "ran out of time: 1 s CPU limit"
-    assert run_in(pool, "return 1", limits=Limits(cpu_seconds=1)).kind == "succeeded"
-    work = "local stop = os.clock() + 2.5\nwhile os.clock() < stop do end\nreturn 'done'"
-    assert run_in(pool, work, limits=Limits(cpu_seconds=5)).kind == "succeeded"
+    assert run_in(pool, "return 1", limits=one_second).kind == "succeeded"
+    work = "local stop = os.clock() + 1.5\nwhile os.clock() < stop do end\nreturn 'done'"
+    five_seconds = Limits(cpu_seconds=5, wall_seconds=MAX_WALL_SECONDS)
+    assert run_in(pool, work, limits=five_seconds).kind == "succeeded"
 
 
 def test_the_lua_memory_limit(run):
@@ -85,7 +89,7 @@ def test_a_smaller_lua_memory_limit(run):
 def test_values_that_come_from_python_count_as_lua_memory(run):
     outcome = run("local t = {}\nwhile true do t[#t + 1] = hex.encode(('x'):rep(1e5)) end")
     assert outcome.kind == "out-of-memory"
-    assert outcome.duration_seconds < 5
+    assert outcome.cpu_seconds < 3
 
 
 @pytest.mark.parametrize("kilobytes", range(0, 64, 3))
@@ -109,7 +113,7 @@ def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
         held = nil
         return "alive"
     """
-    limits = Limits(lua_memory_bytes=4 * 1024 * 1024, wall_seconds=5)
+    limits = Limits(lua_memory_bytes=4 * 1024 * 1024, wall_seconds=MAX_WALL_SECONDS)
     outcome = run(source, params={"body": b"x" * 100_000}, limits=limits)
     assert outcome.kind == "succeeded"
 

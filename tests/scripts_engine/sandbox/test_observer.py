@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,8 +11,8 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.observer import BusyReason, KillReason, PoolObserver
 from scripts_engine.sandbox.pool import SandboxBusy
 
-from .conftest import run_in
-from .processes import children_of
+from .conftest import held_slots, run_in
+from .processes import children_of, is_running, wait_until
 
 SLOW = "while true do end"
 
@@ -79,13 +77,13 @@ def test_a_child_found_dead_and_one_that_dies_at_work_are_told_apart(new_pool, n
     run_in(pool, "return 1")
     [warm] = children_of(pool.fork_server_pid())
     os.kill(warm, signal.SIGKILL)
-    time.sleep(0.2)
-    with ThreadPoolExecutor(1) as executor:
-        running = executor.submit(run_in, pool, SLOW, limits=Limits(wall_seconds=20))
-        time.sleep(0.5)
+    wait_until(lambda: not is_running(warm))
+
+    def kill_the_child(name: str, args: list[object], *, deadline: float) -> None:
         [busy] = children_of(pool.fork_server_pid())
         os.kill(busy, signal.SIGKILL)
-        running.result()
+
+    run_in(pool, "store.get('k')", host=kill_the_child)
 
     assert notes.told == ["spawned", "killed unreachable", "spawned", "killed crashed"]
 
@@ -103,13 +101,9 @@ def test_a_handler_that_raises_costs_the_child(new_pool, notes):
 
 
 def refusal(pool, *, busy: list[str], tenant: str) -> None:
-    """Slow runs of the busy tenants, and one more that finds no slot."""
-    with ThreadPoolExecutor(len(busy)) as executor:
-        for each in busy:
-            executor.submit(run_in, pool, SLOW, tenant=each, limits=Limits(wall_seconds=1.5))
-        time.sleep(0.5)
-        with pytest.raises(SandboxBusy):
-            run_in(pool, "return 1", tenant=tenant)
+    """Runs of the busy tenants, and one more that finds no slot."""
+    with held_slots(pool, busy), pytest.raises(SandboxBusy):
+        run_in(pool, "return 1", tenant=tenant)
 
 
 def test_a_tenant_at_its_share_is_refused_for_that(new_pool, notes):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,7 @@ from scripts_engine.sandbox import lockdown
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
 
-from .conftest import run_in
+from .conftest import held_slots, run_in
 from .processes import children_of, is_running, resident_kilobytes, wait_until
 
 REMEMBER = "local old = seen or 'fresh'\nseen = 'seen'\nreturn old"
@@ -68,12 +67,8 @@ def test_more_tenants_than_slots_keep_their_children(new_pool):
 
 def test_no_more_scripts_run_at_once_for_more_processes(new_pool):
     pool = new_pool(size=1, processes=4, queue_seconds=0.05)
-    with ThreadPoolExecutor(1) as executor:
-        slow = executor.submit(run_in, pool, SLOW, limits=Limits(wall_seconds=1))
-        wait_until(lambda: pool.stats().busy == 1)
-        with pytest.raises(SandboxBusy):
-            run_in(pool, "return 1", tenant="globex")
-        slow.result()
+    with held_slots(pool, ["acme"]), pytest.raises(SandboxBusy):
+        run_in(pool, "return 1", tenant="globex")
 
 
 def test_a_slot_without_a_process_is_refused(new_pool):
@@ -182,41 +177,24 @@ def test_many_threads_and_tenants_get_their_own_answers(new_pool):
     assert pool.stats().children <= 4
 
 
-def hold_slots(pool, tenants, seconds=0.6):
-    """Threads with a run that lasts; returns when all of them hold their slot."""
-    limits = Limits(wall_seconds=seconds)
-    threads = [
-        threading.Thread(target=run_in, args=(pool, SLOW), kwargs={"tenant": t, "limits": limits})
-        for t in tenants
-    ]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: pool.stats().busy == len(tenants))
-    return threads
-
-
 def test_a_tenant_at_its_share_is_busy_and_others_run(new_pool):
     pool = new_pool(size=4, queue_seconds=0.05)
-    threads = hold_slots(pool, ["acme", "acme"])
-    with pytest.raises(SandboxBusy) as busy:
-        run_in(pool, "return 1", tenant="acme")
-    assert busy.value.retry_after >= 1
-    assert run_in(pool, "return 1", tenant="globex").kind == "succeeded"
-    for thread in threads:
-        thread.join()
+    with held_slots(pool, ["acme", "acme"]):
+        with pytest.raises(SandboxBusy) as busy:
+            run_in(pool, "return 1", tenant="acme")
+        assert busy.value.retry_after >= 1
+        assert run_in(pool, "return 1", tenant="globex").kind == "succeeded"
     assert run_in(pool, "return 1", tenant="acme").kind == "succeeded"
 
 
 def test_all_slots_taken_is_busy(new_pool):
     pool = new_pool(size=2, queue_seconds=0.05)
-    threads = hold_slots(pool, ["acme", "globex"])
-    with pytest.raises(SandboxBusy):
-        run_in(pool, "return 1", tenant="initech")
-    with pytest.raises(SandboxBusy):
-        pool.check_syntax("initech", b"return 1", "demo")
-    assert pool.stats().waiting == 0
-    for thread in threads:
-        thread.join()
+    with held_slots(pool, ["acme", "globex"]):
+        with pytest.raises(SandboxBusy):
+            run_in(pool, "return 1", tenant="initech")
+        with pytest.raises(SandboxBusy):
+            pool.check_syntax("initech", b"return 1", "demo")
+        assert pool.stats().waiting == 0
 
 
 def test_a_tenant_whose_share_of_the_queue_waits_is_refused_at_once(new_pool):
@@ -251,13 +229,16 @@ def test_who_is_refused_is_told_when_a_slot_would_be_free(new_pool):
 
 def test_waiting_for_a_slot_is_not_counted_as_running(new_pool):
     pool = new_pool(size=2, queue_seconds=20)
-    threads = hold_slots(pool, ["acme"], seconds=0.5)
-    outcome = run_in(pool, "return 1", tenant="acme", limits=Limits(wall_seconds=0.4))
+    limits = Limits(wall_seconds=1)
+    with ThreadPoolExecutor(1) as executor:
+        with held_slots(pool, ["acme"]):
+            waiting = executor.submit(run_in, pool, "return 1", tenant="acme", limits=limits)
+            wait_until(lambda: pool.stats().waiting == 1)
+            time.sleep(limits.wall_seconds)
+        outcome = waiting.result()
     assert outcome.kind == "succeeded"
-    assert outcome.queue_seconds > 0.1
-    assert outcome.duration_seconds < 0.4
-    for thread in threads:
-        thread.join()
+    assert outcome.queue_seconds >= limits.wall_seconds
+    assert outcome.duration_seconds < limits.wall_seconds
 
 
 def test_one_slot_is_everybodys_share_of_a_pool_of_one(new_pool):

@@ -20,7 +20,9 @@ from .processes import children_of, descriptors_of, is_running, wait_until, zomb
 
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WORKER = """
-import sys, threading
+import signal, sys, threading
+# As in a terminal, also where a shell has started the tests in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.pool import SandboxPool
@@ -52,7 +54,7 @@ def test_nothing_survives_its_worker_not_even_a_child_in_a_busy_loop(worker, end
     wait_until(lambda: len(children_of(server)) == 2)
     children = children_of(server)
     worker.send_signal(ending)
-    worker.wait(10)
+    worker.wait(60)
     wait_until(lambda: not any(is_running(pid) for pid in {server, *children}))
 
 
@@ -188,6 +190,7 @@ def test_a_run_of_a_locked_down_child_survives_everything_the_surface_offers(new
 
 def test_the_deadline_is_kept_by_the_worker(new_pool):
     started = time.monotonic()
-    outcome = run_in(new_pool(), "while true do end", limits=Limits(wall_seconds=0.2))
+    limits = Limits(wall_seconds=0.2, cpu_seconds=60)
+    outcome = run_in(new_pool(), "while true do end", limits=limits)
     assert outcome.kind == "timed-out"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
