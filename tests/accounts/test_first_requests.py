@@ -6,10 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
-from tests.accounts.test_rate_limits import REDIS_URL, redis_answers
 from tests.moonhook_server import ROOT
+from tests.private_servers import private_redis
 
 # A window of 30; the interpreter changes threads far more often than it does by itself.
 _EIGHTY_AT_ONCE = """
@@ -49,9 +47,7 @@ def in_a_fresh_process(program: str, **environment: str) -> Any:
 
 
 def test_redis_counts_the_first_requests_however_many_come_at_once() -> None:
-    if not redis_answers():
-        pytest.skip("there is no Redis at 127.0.0.1:6379")
-
-    outcomes = in_a_fresh_process(_EIGHTY_AT_ONCE, REDIS_URL=REDIS_URL)
+    with private_redis() as redis:
+        outcomes = in_a_fresh_process(_EIGHTY_AT_ONCE, REDIS_URL=redis.url)
 
     assert sorted(outcomes) == ["counted"] * 30 + ["refused"] * 50
