@@ -16,7 +16,7 @@ from accounts.ids import first_id_at
 from accounts.models import RunStorage
 from config.metrics.catalogue import RUN_PAYLOADS_REMOVED
 from scripts_engine.models import Run
-from scripts_engine.models.run import OLDEST_FIRST
+from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 
 # Of a transaction, which on SQLite keeps other writers waiting.
 BATCH_RUNS = 200
@@ -56,10 +56,9 @@ def remove_payloads_beyond(
     """Removes payloads, oldest first, until the organisation is within its limit, or so many bytes
     are free; how many payloads.
 
-    What is beyond the limit is counted for each batch anew, not taken from ``bytes_used``, which
-    does not know what was deleted, nor what others remove at the same time. In transactions of
-    ``BATCH_RUNS`` and ``BATCH_BYTES`` at most. Starts where the last removal ended, unless it is
-    to look through all runs.
+    What is there is added up for each batch anew: ``bytes_used`` does not know what was deleted.
+    In transactions of ``BATCH_RUNS`` and ``BATCH_BYTES`` at most. Starts where the last
+    removal ended, unless it is to look through all runs.
     """
     removed = freed = 0
     while freed < at_most_bytes:
@@ -76,7 +75,10 @@ def remove_payloads_beyond(
 
 def counted_bytes(organisation_id: uuid.UUID) -> int:
     """What the payloads take, read off an index alone."""
-    runs = Run.objects.in_range_of(organisation_id)
+    return _sum_of(Run.objects.in_range_of(organisation_id))
+
+
+def _sum_of(runs: RunQuerySet) -> int:
     total: int = runs.aggregate(total=Coalesce(Sum("payload_bytes"), 0))["total"]
     return total
 
@@ -87,11 +89,13 @@ def _remove_batch(
 ) -> Sequence[_Payload]:
     # Its lock: one removal an organisation at a time.
     storage = RunStorage.objects.select_for_update().get(pk=organisation_id)
-    used = counted_bytes(organisation_id)
+    runs = Run.objects.in_range_of(organisation_id).filter(payload_bytes__gt=0)
+    if storage.removed_before is not None and not from_the_first_run:
+        runs = runs.filter(pk__gte=first_id_at(storage.removed_before - _RECORDED_WITHIN))
+    used = _sum_of(runs)
     batch: Sequence[_Payload] = ()
     if used > limit:
-        oldest = _oldest(storage, from_the_first_run=from_the_first_run)
-        batch = _enough(oldest, min(used - limit, most_bytes, BATCH_BYTES))
+        batch = _oldest_of(runs, min(used - limit, most_bytes, BATCH_BYTES))
     if batch:
         without_payloads(payload.run_id for payload in batch)
         last = batch[-1].started_at
@@ -101,14 +105,12 @@ def _remove_batch(
     return batch
 
 
-def _oldest(storage: RunStorage, *, from_the_first_run: bool) -> Sequence[_Payload]:
-    runs = Run.objects.in_range_of(storage.organisation_id).filter(payload_bytes__gt=0)
-    if storage.removed_before is not None and not from_the_first_run:
-        runs = runs.filter(pk__gte=first_id_at(storage.removed_before - _RECORDED_WITHIN))
+def _oldest_of(runs: RunQuerySet, wanted_bytes: float) -> Sequence[_Payload]:
     # Upkeep may be deleting some of them at this moment.
     oldest = runs.select_for_update(skip_locked=True, of=("self",)).order_by(*OLDEST_FIRST)
     rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
-    return [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows]
+    payloads = [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows]
+    return _enough(payloads, wanted_bytes)
 
 
 def _enough(payloads: Sequence[_Payload], wanted_bytes: float) -> Sequence[_Payload]:
