@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from django.db import transaction
 from django.db.models import Func, IntegerField, TextField
 from django.db.models.functions import Cast, Length
 
@@ -37,9 +38,10 @@ class _Octets(Func):
     function = "octet_length"
     output_field = IntegerField()
 
-    def as_sqlite(self, *compiled: Any, **context: Any) -> Any:
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """Its own ``octet_length`` came with SQLite 3.43."""
-        return self.as_sql(*compiled, template="length(CAST(%(expressions)s AS BLOB))", **context)
+        template = "length(CAST(%(expressions)s AS BLOB))"
+        return self.as_sql(compiler, connection, template=template, **context)
 
 
 SIZES: dict[str, Any] = {
@@ -65,14 +67,20 @@ def settle_run_bytes() -> int:
 def _settle(organisation: Organisation) -> int:
     limit = organisation.run_bytes_limit
     removed = _count_earlier_runs(organisation, limit, counted_bytes(organisation.pk))
-    storage, _ = RunStorage.objects.update_or_create(
-        organisation=organisation,
-        # Called once the row is locked: what processes add meanwhile is added to it.
-        defaults={"bytes_used": lambda: counted_bytes(organisation.pk)},
-    )
-    if limit is not None and storage.bytes_used > limit:
+    used = _count_again(organisation)
+    if limit is not None and used > limit:
         removed += remove_payloads_beyond(organisation.pk, limit, from_the_first_run=True)
     return removed
+
+
+def _count_again(organisation: Organisation) -> int:
+    RunStorage.objects.get_or_create(organisation=organisation)
+    with transaction.atomic():
+        # What processes add meanwhile waits for the lock, and is added to it.
+        storage = RunStorage.objects.select_for_update().get(organisation=organisation)
+        storage.bytes_used = counted_bytes(organisation.pk)
+        storage.save(update_fields=["bytes_used"])
+    return storage.bytes_used
 
 
 class _Uncounted(NamedTuple):
