@@ -18,6 +18,7 @@ from django.shortcuts import render
 
 from config.http.bulkhead import Bulkhead
 from config.http.request_id import request_id_of
+from config.http.request_place import has_place, remember_place
 from config.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS
 from config.metrics.catalogue import ADMIN_DEADLINES
 
@@ -27,8 +28,6 @@ View = Callable[..., HttpResponse]
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SUPERUSERS = "superusers"
-# Some of Unfold's pages are wrapped twice.
-_IS_BOUNDED = "_is_bounded"
 
 bulkhead = Bulkhead(
     "admin",
@@ -47,11 +46,12 @@ def bounded(view: View) -> View:
 
     @wraps(view)
     def bounded_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if hasattr(request, _IS_BOUNDED):
+        # Some of Unfold's pages are wrapped twice.
+        if has_place(request):
             return view(request, *args, **kwargs)
-        setattr(request, _IS_BOUNDED, True)
         _read_body(request)
-        with bulkhead.place(_key_of(request)):
+        with bulkhead.place(_key_of(request)) as place:
+            remember_place(request, place)
             return _within_deadline(request, lambda: view(request, *args, **kwargs))
 
     return bounded_view

@@ -12,15 +12,17 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from django.db.models import Sum, TextField
-from django.db.models.functions import Cast, Coalesce, Length
+from django.db import transaction
+from django.db.models import Func, IntegerField, TextField
+from django.db.models.functions import Cast, Length
 
 from accounts.models import Organisation, RunStorage
 from scripts_engine.flows.remove_payloads import (
     BATCH_BYTES,
     BATCH_RUNS,
     PAUSE_TIMES,
-    remove_oldest_payloads,
+    counted_bytes,
+    remove_payloads_beyond,
     without_payloads,
 )
 from scripts_engine.models import Run
@@ -28,13 +30,28 @@ from scripts_engine.models.run import NEWEST_FIRST
 
 _TEXTS = ("request_query", "unsaved_source", "error_traceback")
 _JSON = ("request_headers", "response_headers", "logs", "host_calls")
-_SIZES: dict[str, Any] = {
+
+
+class _Octets(Func):
+    """How many bytes a text takes in UTF-8: ``Length`` counts characters."""
+
+    function = "octet_length"
+    output_field = IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Its own ``octet_length`` came with SQLite 3.43."""
+        template = "length(CAST(%(expressions)s AS BLOB))"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
+SIZES: dict[str, Any] = {
     "request_bytes": Length("request_body"),
     "response_bytes": Length("response_body"),
     "payload_bytes": sum(
         [
-            *(Length(name) for name in ("response_body", *_TEXTS)),
-            *(Length(Cast(name, TextField())) for name in _JSON),
+            Length("response_body"),
+            *(_Octets(name) for name in _TEXTS),
+            *(_Octets(Cast(name, TextField())) for name in _JSON),
         ],
         start=Length("request_body"),
     ),
@@ -48,20 +65,22 @@ def settle_run_bytes() -> int:
 
 
 def _settle(organisation: Organisation) -> int:
-    limit, used = organisation.run_bytes_limit, _counted_bytes(organisation)
-    removed = _count_earlier_runs(organisation, limit, used)
-    used = _counted_bytes(organisation)
-    RunStorage.objects.update_or_create(organisation=organisation, defaults={"bytes_used": used})
+    limit = organisation.run_bytes_limit
+    removed = _count_earlier_runs(organisation, limit, counted_bytes(organisation.pk))
+    used = _count_again(organisation)
     if limit is not None and used > limit:
-        removed += remove_oldest_payloads(organisation.pk, used - limit, from_the_first_run=True)
+        removed += remove_payloads_beyond(organisation.pk, limit, from_the_first_run=True)
     return removed
 
 
-def _counted_bytes(organisation: Organisation) -> int:
-    """Read off an index alone."""
-    runs = Run.objects.in_range_of(organisation.pk)
-    total: int = runs.aggregate(total=Coalesce(Sum("payload_bytes"), 0))["total"]
-    return total
+def _count_again(organisation: Organisation) -> int:
+    RunStorage.objects.get_or_create(organisation=organisation)
+    with transaction.atomic():
+        # What processes add meanwhile waits for the lock, and is added to it.
+        storage = RunStorage.objects.select_for_update().get(organisation=organisation)
+        storage.bytes_used = counted_bytes(organisation.pk)
+        storage.save(update_fields=["bytes_used"])
+    return storage.bytes_used
 
 
 class _Uncounted(NamedTuple):
@@ -80,7 +99,8 @@ def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int
         totals = list(accumulate((run.size for run in batch), initial=used))[1:]
         within = len(batch) if limit is None else bisect_right(totals, limit)
         kept, beyond = batch[:within], batch[within:]
-        Run.objects.filter(pk__in=[run.run_id for run in kept]).update(**_SIZES)
+        still_uncounted = Run.objects.filter(payload_bytes=None)
+        still_uncounted.filter(pk__in=[run.run_id for run in kept]).update(**SIZES)
         if beyond:
             _say_removed_before(organisation, beyond[0].started_at)
             removed += without_payloads(run.run_id for run in beyond)
@@ -92,7 +112,7 @@ def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int
 def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_Uncounted]]:
     """Newest first, ``BATCH_RUNS`` and ``BATCH_BYTES`` at most: counting a run writes it again."""
     runs = Run.objects.in_range_of(organisation.pk).filter(payload_bytes=None)
-    sized = runs.annotate(size=_SIZES["payload_bytes"]).order_by(*NEWEST_FIRST)
+    sized = runs.annotate(size=SIZES["payload_bytes"]).order_by(*NEWEST_FIRST)
     before: dict[str, uuid.UUID] = {}
     while page := sized.filter(**before).values_list("pk", "size", "started_at")[:BATCH_RUNS]:
         batch: list[_Uncounted] = []

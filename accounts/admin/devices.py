@@ -55,6 +55,7 @@ class DeviceAdmin(ReadOnlyTenantModelAdmin):
     list_display = ("shown_label", "user", "state", "device", "created_at", "last_used_at")
     list_filter = (("user", ScopedAutocompleteFilter),)
     list_select_related = ("user",)
+    sortable_by = ("shown_label", "user", "created_at", "last_used_at")
     search_fields = ("label", "user__email")
     search_help_text = "Label or e-mail"
     actions = ("revoke_selected",)

@@ -60,8 +60,8 @@ class GraphQLOverHTTPView(View):
     ``guard(request)`` is asked first of all; the problem that it returns ends the request.
 
     From a document's parsing to the end of its execution it holds a place in ``bulkhead``, not
-    while its body is read. The key is ``holder(request, session)``: until a session is known, and
-    where none is needed, it is called with ``None``.
+    while its body is read, nor while a script runs for it. The key is ``holder(request, session)``:
+    until a session is known, and where none is needed, it is called with ``None``.
     """
 
     schema: graphene.Schema = None
@@ -108,20 +108,20 @@ class GraphQLOverHTTPView(View):
             raise problem
         session = self.door(request) if self.anonymous_fields is None else None
         asked = read_graphql_request(request, self.max_body_bytes)
-        with ExitStack() as place:
-            place.enter_context(self.bulkhead.place(self.holder(request, session)))
+        with ExitStack() as held:
+            place = held.enter_context(self.bulkhead.place(self.holder(request, session)))
             schema: GraphQLSchema = self.schema.graphql_schema
             limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
             document = parse_and_validate(schema, asked.query, limits)
             operation = select_operation(schema, document, asked.operation_name)
             if self._needs_session(operation):
                 session = self.door(request)
-                place.close()
-                place.enter_context(self.bulkhead.place(self.holder(request, session)))
-            return self._execute(request, session, asked, operation)
+                held.close()
+                place = held.enter_context(self.bulkhead.place(self.holder(request, session)))
+            return self._execute(GraphQLContext(request, session, place), asked, operation)
 
     def _execute(
-        self, request: HttpRequest, session: Any, asked: GraphQLRequest, operation: Operation
+        self, context: GraphQLContext, asked: GraphQLRequest, operation: Operation
     ) -> Reply:
         schema: GraphQLSchema = self.schema.graphql_schema
         if errors := variable_errors(schema, operation.node, asked.variables):
@@ -135,11 +135,11 @@ class GraphQLOverHTTPView(View):
             self.execution,
             schema,
             operation.document,
-            context=GraphQLContext(request, session),
+            context=context,
             variables=asked.variables,
             operation_name=asked.operation_name,
         )
-        return executed_reply(result, request)
+        return executed_reply(result, context.request)
 
     def _needs_session(self, operation: Operation) -> bool:
         """Whether the door, not asked before, is to be asked for this operation."""

@@ -65,22 +65,25 @@ class Bulkhead:
         return self._held
 
     @contextmanager
-    def place(self, key: str = "") -> Iterator[None]:
+    def place(self, key: str = "") -> Iterator["Place"]:
         """Holds a place, ``with`` this. Raises ``BulkheadFullError``."""
         self._take(key)
         try:
-            yield
+            yield Place(self, key)
         finally:
             self._give_back(key)
 
     def _take(self, key: str) -> None:
         with self._freed:
             if self._has_place(key) or self._comes_free(key):
-                self._held += 1
-                self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
+                self._hold(key)
                 return
         BULKHEAD_REFUSALS.inc(self._name)
         raise BulkheadFullError(self._name, self._retry_after_seconds)
+
+    def _hold(self, key: str) -> None:
+        self._held += 1
+        self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
 
     def _has_place(self, key: str) -> bool:
         of_key = self._held_by_key.get(key, 0)
@@ -104,6 +107,29 @@ class Bulkhead:
             if left:
                 self._held_by_key[key] = left
             self._freed.notify_all()
+
+
+class Place:
+    """One that is held."""
+
+    __slots__ = ("_bulkhead", "_key")
+
+    def __init__(self, bulkhead: Bulkhead, key: str) -> None:
+        self._bulkhead = bulkhead
+        self._key = key
+
+    @contextmanager
+    def left_to_others(self) -> Iterator[None]:
+        """Gives it back, ``with`` this, for a wait that another limit bounds.
+
+        Then it is taken again at once, beyond the limits if need be: what has begun is finished.
+        """
+        self._bulkhead._give_back(self._key)
+        try:
+            yield
+        finally:
+            with self._bulkhead._freed:
+                self._bulkhead._hold(self._key)
 
 
 def busy_problem(error: BulkheadFullError) -> Problem:

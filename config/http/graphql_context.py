@@ -6,14 +6,17 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from config.http.bulkhead import Place
+
 
 @dataclass(frozen=True, slots=True)
 class GraphQLContext:
     """``info.context``. ``session`` is what the door returned, ``None`` where it was not asked.
 
-    ``counts`` of lists are shared by all fields of the document.
+    The document holds the ``place``. ``counts`` of lists are shared by all its fields.
     """
 
     request: HttpRequest
     session: Any
+    place: Place
     counts: dict[Hashable, Any] = field(default_factory=dict)

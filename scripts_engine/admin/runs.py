@@ -20,6 +20,7 @@ from accounts.admin.reach import is_superuser, person
 from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from config.http.client_address import client_address
+from config.http.request_place import place_left_to_others
 from scripts_engine.admin.bodies import body_of
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.run_filters import OutcomeFilter, RecentFilter, TriggerFilter
@@ -185,9 +186,11 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             return redirect(page_of(run))
         connection.lift_deadline()  # type: ignore[attr-defined]
         try:
-            new = run_again(
-                run, author=Author(user=person(request)), client_address=client_address(request)
-            )
+            # A script has a slot of the sandbox instead.
+            with place_left_to_others(request):
+                new = run_again(
+                    run, author=Author(user=person(request)), client_address=client_address(request)
+                )
         except NOT_RUN as error:
             self.message_user(request, why_not(error), messages.ERROR)
             return redirect(page_of(run))

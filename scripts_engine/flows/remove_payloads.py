@@ -1,5 +1,6 @@
 """The oldest payloads of an organisation are removed; what remains of a run is its outline."""
 
+import math
 import time
 import uuid
 from collections.abc import Iterable, Sequence
@@ -7,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Sum
 from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
@@ -15,7 +16,7 @@ from accounts.ids import first_id_at
 from accounts.models import RunStorage
 from config.metrics.catalogue import RUN_PAYLOADS_REMOVED
 from scripts_engine.models import Run
-from scripts_engine.models.run import OLDEST_FIRST
+from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 
 # Of a transaction, which on SQLite keeps other writers waiting.
 BATCH_RUNS = 200
@@ -45,53 +46,74 @@ class _Payload(NamedTuple):
     started_at: datetime
 
 
-def remove_oldest_payloads(
-    organisation_id: uuid.UUID, at_least_bytes: int, *, from_the_first_run: bool = False
+def remove_payloads_beyond(
+    organisation_id: uuid.UUID,
+    limit: int,
+    *,
+    at_most_bytes: float = math.inf,
+    from_the_first_run: bool = False,
 ) -> int:
-    """Removes payloads, oldest first, until so many bytes are free; how many payloads.
+    """Removes payloads, oldest first, until the organisation is within its limit, or so many bytes
+    are free; how many payloads.
 
-    In transactions of ``BATCH_RUNS`` and ``BATCH_BYTES`` at most. Starts where the last removal
-    ended, unless it is to look through all runs.
+    What is there is added up for each batch anew: ``bytes_used`` does not know what was deleted.
+    In transactions of ``BATCH_RUNS`` and ``BATCH_BYTES`` at most. Starts where the last
+    removal ended, unless it is to look through all runs.
     """
     removed = freed = 0
-    while freed < at_least_bytes:
+    while freed < at_most_bytes:
         began = time.monotonic()
-        batch = _remove_batch(organisation_id, at_least_bytes - freed, from_the_first_run)
+        batch = _remove_batch(organisation_id, limit, at_most_bytes - freed, from_the_first_run)
         if not batch:
             break
         removed += len(batch)
         freed += sum(payload.size for payload in batch)
-        if freed < at_least_bytes:
+        if freed < at_most_bytes:
             time.sleep(PAUSE_TIMES * (time.monotonic() - began))
     return removed
 
 
+def counted_bytes(organisation_id: uuid.UUID) -> int:
+    """What the payloads take, read off an index alone."""
+    return _sum_of(Run.objects.in_range_of(organisation_id))
+
+
+def _sum_of(runs: RunQuerySet) -> int:
+    total: int = runs.aggregate(total=Coalesce(Sum("payload_bytes"), 0))["total"]
+    return total
+
+
 @transaction.atomic
 def _remove_batch(
-    organisation_id: uuid.UUID, wanted_bytes: int, from_the_first_run: bool
+    organisation_id: uuid.UUID, limit: int, most_bytes: float, from_the_first_run: bool
 ) -> Sequence[_Payload]:
     # Its lock: one removal an organisation at a time.
     storage = RunStorage.objects.select_for_update().get(pk=organisation_id)
     runs = Run.objects.in_range_of(organisation_id).filter(payload_bytes__gt=0)
     if storage.removed_before is not None and not from_the_first_run:
         runs = runs.filter(pk__gte=first_id_at(storage.removed_before - _RECORDED_WITHIN))
-    # Upkeep may be deleting some of them at this moment.
-    oldest = runs.select_for_update(skip_locked=True, of=("self",)).order_by(*OLDEST_FIRST)
-    rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
-    batch = _enough(
-        [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows],
-        min(wanted_bytes, BATCH_BYTES),
-    )
+    used = _sum_of(runs)
+    batch: Sequence[_Payload] = ()
+    if used > limit:
+        batch = _oldest_of(runs, min(used - limit, most_bytes, BATCH_BYTES))
     if batch:
         without_payloads(payload.run_id for payload in batch)
         last = batch[-1].started_at
         storage.removed_before = max(storage.removed_before or last, last)
-        storage.bytes_used = F("bytes_used") - sum(payload.size for payload in batch)
-        storage.save(update_fields=["removed_before", "bytes_used"])
+    storage.bytes_used = used - sum(payload.size for payload in batch)
+    storage.save(update_fields=["removed_before", "bytes_used"])
     return batch
 
 
-def _enough(payloads: Sequence[_Payload], wanted_bytes: int) -> Sequence[_Payload]:
+def _oldest_of(runs: RunQuerySet, wanted_bytes: float) -> Sequence[_Payload]:
+    # Upkeep may be deleting some of them at this moment.
+    oldest = runs.select_for_update(skip_locked=True, of=("self",)).order_by(*OLDEST_FIRST)
+    rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
+    payloads = [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows]
+    return _enough(payloads, wanted_bytes)
+
+
+def _enough(payloads: Sequence[_Payload], wanted_bytes: float) -> Sequence[_Payload]:
     """The first ones that make up so many bytes: one at least."""
     total = 0
     for count, payload in enumerate(payloads, 1):

@@ -4,6 +4,7 @@ A process keeps the count to itself until it is worth a statement: a plain call 
 Upkeep (``config.run_quota``) counts what a killed process forgot.
 """
 
+import json
 import logging
 import threading
 import time
@@ -11,12 +12,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import F
 
 from accounts.models import RunStorage
-from scripts_engine.flows.remove_payloads import remove_oldest_payloads
+from scripts_engine.flows.remove_payloads import remove_payloads_beyond
 
 logger = logging.getLogger(__name__)
 
@@ -24,23 +26,19 @@ logger = logging.getLogger(__name__)
 STEP_BYTES = 1024 * 1024
 STEP_SECONDS = 10.0
 
-# What JSON adds to a header, a line of the log and a host call; about.
-_HEADER_BYTES, _LINE_BYTES, _CALL_BYTES = 8, 56, 72
+_TEXTS = ("request_query", "unsaved_source", "error_traceback")
+_JSON = ("request_headers", "response_headers", "logs", "host_calls")
 
 
 def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
     """The columns of a run that say how large it is."""
-    headers = [*row["request_headers"], *row["response_headers"]]
     request_bytes, response_bytes = len(row["request_body"]), len(row["response_body"])
     payload_bytes = (
         request_bytes
         + response_bytes
-        + len(row["request_query"])
-        + len(row["unsaved_source"])
-        + len(row["error_traceback"])
-        + sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers)
-        + sum(len(line["text"]) + _LINE_BYTES for line in row["logs"])
-        + sum(len(call["error"] or "") + _CALL_BYTES for call in row["host_calls"])
+        + sum(len(row[name].encode()) for name in _TEXTS)
+        # SQLite keeps this very text, in which a character may take twelve bytes.
+        + sum(len(json.dumps(row[name])) for name in _JSON if row[name])
     )
     return {
         "request_bytes": request_bytes,
@@ -52,14 +50,15 @@ def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
 def count_recorded(organisation_id: uuid.UUID, payload_bytes: int) -> None:
     """Counts a run that was recorded, and removes the oldest payloads where they are too many.
 
-    Never raises for the database's sake: the run is recorded.
+    Never raises for the database's sake, nor when the organisation is deleted: the run is
+    recorded.
     """
     due = _uncounted.add(organisation_id, payload_bytes)
     if not due:
         return
     try:
         _settle(organisation_id, due)
-    except DatabaseError as error:
+    except (DatabaseError, ObjectDoesNotExist) as error:
         logger.warning("Bytes of runs not counted until upkeep: %s", " ".join(str(error).split()))
 
 
@@ -75,7 +74,7 @@ def _settle(organisation_id: uuid.UUID, due: int) -> None:
     limit = found.organisation.run_bytes_limit
     if limit is not None and found.bytes_used > limit:
         # More than came, so that a quota that was lowered is reached; not all at once in a call.
-        remove_oldest_payloads(organisation_id, min(found.bytes_used - limit, 2 * due))
+        remove_payloads_beyond(organisation_id, limit, at_most_bytes=2 * due)
 
 
 class _Amount(NamedTuple):

@@ -1,5 +1,6 @@
 """What one page of the admin may take from the others: rows counted, time, places, lines."""
 
+import json
 import logging
 import time
 from typing import Any
@@ -10,12 +11,13 @@ from django.db.models import Model, QuerySet
 from django.db.models.expressions import RawSQL
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from accounts.models import ApiKey, AuthEvent, Organisation, Role, User
 from config import admin_requests
 from config.http.bulkhead import Bulkhead
 from config.logs.setup import RefusalsWithoutTraceback
-from scripts_engine.admin import version_page
+from scripts_engine.admin import runs, try_it, version_page
 from scripts_engine.admin.scripts import ScriptAdmin
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.update_script import update_script
@@ -305,6 +307,39 @@ def test_a_refused_page_does_nothing(
     assert response.status_code == 503
     acme_script.refresh_from_db()
     assert acme_script.name != "changed"
+
+
+@pytest.mark.parametrize("way", ["again", "try"])
+def test_a_script_that_runs_for_a_page_leaves_its_place_to_others(
+    as_bob: Client,
+    acme_hook: Hook,
+    two_places: Bulkhead,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    run = run_of(acme_hook)
+    held = []
+
+    def look(actual: Any) -> Any:
+        def run_and_look(*arguments: Any, **named: Any) -> Any:
+            held.append(two_places.held)
+            return actual(*arguments, **named)
+
+        return run_and_look
+
+    monkeypatch.setattr(runs, "run_again", look(runs.run_again))
+    monkeypatch.setattr(try_it, "try_script", look(try_it.try_script))
+
+    if way == "again":
+        as_bob.post(page_of(run, "again"))
+    else:
+        call = {"source": "return 1", "method": "GET", "headers": "", "query": "", "body": ""}
+        address = reverse("admin:scripts_engine_script_try", args=[acme_hook.script.pk])
+        as_bob.post(address, json.dumps(call), content_type="application/json")
+
+    assert Run.objects.count() == 2
+    assert held == [0]
+    assert two_places.held == 0
 
 
 def test_an_administrator_of_several_counts_for_the_oldest_of_them(

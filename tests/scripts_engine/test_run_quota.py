@@ -9,10 +9,10 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
-from config.run_quota import settle_run_bytes
+from config.run_quota import SIZES, settle_run_bytes
 from scripts_engine.flows import remove_payloads, run_bytes
 from scripts_engine.flows.record_run import record_run
-from scripts_engine.flows.remove_payloads import remove_oldest_payloads
+from scripts_engine.flows.remove_payloads import remove_payloads_beyond
 from scripts_engine.flows.run_bytes import sizes_of
 from scripts_engine.models import Run
 from tests import factories
@@ -236,6 +236,72 @@ def test_runs_from_before_the_count_are_counted_newest_first(
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_what_was_deleted_costs_other_runs_nothing_before_upkeep(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
+    first, second, _ = record(row, *[b"x" * 30 * KIB] * 3)
+    Run.objects.filter(pk__in=[first, second]).delete()
+
+    record(row | {"id": uuid.UUID(int=row["id"].int + 9)}, *[b"x" * 30 * KIB] * 2)
+
+    assert bodies() == [30 * KIB] * 3
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted_at_once")
+def test_a_count_that_is_wrong_removes_nothing_and_is_mended(
+    row: dict[str, Any], acme: Organisation, settings: Any
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
+    record(row, *[b"x" * 30 * KIB] * 2)
+    RunStorage.objects.filter(pk=acme.pk).update(bytes_used=10**12)
+
+    record(row | {"id": uuid.UUID(int=row["id"].int + 9)}, b"x" * 30 * KIB)
+
+    assert bodies() == [30 * KIB] * 3
+    assert used(acme) == counted()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_upkeep_on_two_machines_removes_no_more_than_on_one(
+    row: dict[str, Any], acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
+    record(row, *[b"x" * 10 * KIB] * 15)
+    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 1)
+
+    at_once(2, lambda _: settle_run_bytes())
+
+    assert sum(bodies()) == 90 * KIB
+    assert used(acme) == counted()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\N{GRINNING FACE}" * KIB, "\N{REPLACEMENT CHARACTER}" * KIB, "\1" * KIB, "a" * KIB],
+    ids=["emoji", "not UTF-8", "control", "ASCII"],
+)
+@pytest.mark.django_db
+def test_a_run_counts_for_no_less_than_the_database_keeps(row: dict[str, Any], text: str) -> None:
+    record(
+        row,
+        b"x",
+        request_query=text,
+        request_headers=[["X-Text", text]] * 9,
+        logs=[{"at": 1.0, "level": "info", "text": text}] * 9,
+        host_calls=[{"name": "store.get", "offsetMs": 1.2, "durationMs": 1.2, "error": text}] * 9,
+        error_traceback=text,
+    )
+
+    run = Run.objects.annotate(kept=SIZES["payload_bytes"]).get()
+    assert run.payload_bytes is not None
+    assert run.payload_bytes >= run.kept >= 30 * len(text)
+
+
+@pytest.mark.django_db
 def test_payloads_leave_a_batch_at_a_time(
     row: dict[str, Any], acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +310,9 @@ def test_payloads_leave_a_batch_at_a_time(
     settle_run_bytes()
     monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 2)
 
-    assert remove_oldest_payloads(acme.pk, 5 * KIB) == 5
+    limit = used(acme) - 5 * KIB
+
+    assert remove_payloads_beyond(acme.pk, limit) == 5
 
     assert bodies() == [0] * 5 + [KIB] * 2
     assert used(acme) == counted()

@@ -25,7 +25,8 @@ def resolve(root: None, info: GraphQLResolveInfo, script: str, body: str | None 
         body=payload.encode(),
         client_address=client_address(info.context.request),
     )
-    with script_errors():
+    # A script has a slot of the sandbox instead.
+    with script_errors(), info.context.place.left_to_others():
         return try_script(
             row,
             event=event,

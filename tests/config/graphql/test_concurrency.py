@@ -10,12 +10,16 @@ from django.test import RequestFactory
 from accounts.models import Organisation, User
 from config.graphql.concurrency import documents, holder_of
 from config.graphql.media_type import GRAPHQL_RESPONSE, JSON
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.graphql.mutations import run_script
+from scripts_engine.models import Run
 from tests.config.graphql.client import answer, post, post_as_alice, post_raw
 from tests.config.graphql.endpoints import bulkhead
 from tests.factories import (
     admin_graphql,
     device_login,
     make_device_token,
+    make_script,
     open_session,
     user_graphql,
 )
@@ -132,6 +136,25 @@ def test_people_hold_places_of_their_own_on_the_real_endpoint(alice: User, bob: 
 
     assert (refused.status, refused.code) == (503, "UNAVAILABLE")
     assert served.data == {"me": {"email": "bob@example.com"}}
+
+
+def test_a_script_that_runs_for_a_document_leaves_its_place_to_others(
+    acme: Organisation, acme_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = make_script(acme, "return 1")
+    held = []
+
+    def try_and_look(*arguments: Any, **named: Any) -> Run:
+        held.append(documents.held)
+        return try_script(*arguments, **named)
+
+    monkeypatch.setattr(run_script, "try_script", try_and_look)
+
+    ran = admin_graphql(f'mutation {{ runScript(script: "{script.pk}") {{ status }} }}', acme_token)
+
+    assert ran.data == {"runScript": {"status": "Succeeded"}}
+    assert held == [0]
+    assert documents.held == 0
 
 
 @pytest.mark.parametrize(

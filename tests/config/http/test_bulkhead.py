@@ -35,6 +35,21 @@ def test_one_key_does_not_take_the_places_of_another() -> None:
     assert not full(bulkhead, "acme")
 
 
+def test_a_place_is_left_to_others_for_a_time() -> None:
+    bulkhead = Bulkhead("graphql", limit=1)
+    with bulkhead.place("acme") as place:
+        with place.left_to_others():
+            assert bulkhead.held == 0
+            others = ExitStack()
+            others.enter_context(bulkhead.place("globex"))
+        assert bulkhead.held == 2
+        assert full(bulkhead, "initech")
+        others.close()
+        assert full(bulkhead, "initech")
+    assert bulkhead.held == 0
+    assert not full(bulkhead)
+
+
 def test_a_place_is_given_back_after_an_error() -> None:
     bulkhead = Bulkhead("admin", limit=1)
     with pytest.raises(ZeroDivisionError), bulkhead.place():
