@@ -60,7 +60,7 @@ class RefusalsAsMessages:
             response: HttpResponse = super().changeform_view(  # type: ignore[misc]
                 request, object_id, form_url, extra_context
             )
-            Claim(claimed.counts[_answers_of(response) :]).give_back()
+            claimed.without(_answers_of(response)).give_back()
         except (ForbiddenError, NotFoundError) as refusal:
             reason = str(refusal)
         except RateLimitedError as limited:

@@ -4,6 +4,7 @@ import logging
 import os
 import uuid
 from datetime import timedelta
+from time import sleep
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
+from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 
 from accounts.errors import RateLimitedError
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, network_of
+from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of
 from sessions_api.models import Session
 from tests.concurrency import at_once
 from tests.factories import (
@@ -216,3 +218,35 @@ def test_one_clients_failures_do_not_count_for_another(
     other: Any = Client(REMOTE_ADDR="192.0.2.99")
 
     assert post_session(other, login).status_code == 401
+
+
+@pytest.mark.parametrize("counter", ["database", "redis"])
+def test_what_is_given_back_late_does_not_lower_the_next_window(
+    counter: str, db: None, settings: Any
+) -> None:
+    if counter == "redis" and not redis_answers():
+        pytest.skip("There is no Redis.")
+    settings.REDIS_URL = REDIS_URL if counter == "redis" else ""
+    count = Count(RateLimitItemPerSecond(2), ("test-late", counter))
+    claimed = claim([count])
+    sleep(1.05)
+    claim([count, count])
+    claimed.give_back()
+
+    assert is_full(count)
+
+
+@pytest.mark.parametrize("counter", ["database", "redis"])
+def test_what_is_given_back_twice_does_not_fall_below_nought(
+    counter: str, db: None, settings: Any
+) -> None:
+    if counter == "redis" and not redis_answers():
+        pytest.skip("There is no Redis.")
+    settings.REDIS_URL = REDIS_URL if counter == "redis" else ""
+    count = Count(RateLimitItemPerHour(2), ("test-nought", counter))
+    claimed = claim([count])
+    for _ in range(3):
+        claimed.give_back()
+    claim([count, count])
+
+    assert is_full(count)
