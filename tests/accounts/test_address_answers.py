@@ -105,3 +105,20 @@ def test_of_many_at_once_no_more_are_told_than_the_window_holds(
     refusals = at_once(12, ask_of)
 
     assert sorted(refusals) == ["CountFullError"] * 7 + ["NotFoundError"] * 5
+
+
+@pytest.mark.parametrize("email", ["charlie@example.org", "nobody@example.com"])
+@pytest.mark.parametrize("mutation", ["createUser(", "updateUser(id: $id, "])
+def test_what_is_wrong_beside_an_address_is_told_before_it(
+    acme: Organisation, acme_token: str, alice: User, charlie: User, mutation: str, email: str
+) -> None:
+    use_up(acme, but=1)
+    given = "$id: ID!, " if "$id" in mutation else ""
+    document = (
+        f'mutation({given}$email: String!) {{ {mutation}email: $email, phone: "1") {{ id }} }}'
+    )
+    more = {"id": str(alice.pk)} if given else {}
+
+    answers = [ask(acme_token, document, email, **more) for _ in range(3)]
+
+    assert [answer.errors[0]["extensions"]["field"] for answer in answers] == ["phone"] * 3
