@@ -6,14 +6,23 @@ before has a window of its own instead, so that no stranger locks the owner out.
 """
 
 import datetime as dt
+from contextlib import suppress
 from typing import NamedTuple
 
 from django.utils import timezone
 
+from accounts.errors import RateLimitedError
 from accounts.ids import first_id_at
 from accounts.models import AuthEvent, AuthEventKind, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import Count, forget, full_until, network_of
+from accounts.rate_limits.limiter import (
+    Count,
+    forget,
+    full_until,
+    hit,
+    network_of,
+    refuse_if_full,
+)
 
 # As long as the longest of the windows of a user.
 _LOOKS_BACK = dt.timedelta(hours=1)
@@ -38,6 +47,21 @@ def counts_of_try(email: str, client_address: str, browser: str | None) -> tuple
     )
 
 
+def count_login(email: str) -> None:
+    """After a right password."""
+    count = _of_logins(email)
+    with suppress(RateLimitedError):
+        hit([count.window], *count.identifiers)
+
+
+def refuse_too_many_logins(email: str) -> None:
+    """Raises ``CountFullError`` where right passwords were given too often.
+
+    Only they count here, so nobody else locks the user out by it.
+    """
+    refuse_if_full(_of_logins(email))
+
+
 def forgive_here(email: str, client_address: str, browser: str | None) -> None:
     """After a success: forgets what was mistyped here, and nothing that came from elsewhere."""
     if browser is not None:
@@ -48,7 +72,7 @@ def forgive_here(email: str, client_address: str, browser: str | None) -> None:
 
 def forgive_everywhere(user: User) -> None:
     """An administrator's unlock."""
-    for count in (_of_user(user.email), *_counts_of_places(user)):
+    for count in (_of_user(user.email), _of_logins(user.email), *_counts_of_places(user)):
         forget(count)
 
 
@@ -95,6 +119,10 @@ def _at_client(email: str, network: str) -> Count:
 
 def _of_user(email: str) -> Count:
     return Count(windows.ADMIN_LOGIN_FAILURES_OF_USER, ("admin-login-user", email))
+
+
+def _of_logins(email: str) -> Count:
+    return Count(windows.ADMIN_LOGINS_OF_USER, ("admin-login-right", email))
 
 
 def _of_browser(email: str, browser: str) -> Count:

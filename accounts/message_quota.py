@@ -1,7 +1,7 @@
 """How many messages an organisation may cause in a day, whomever they go to.
 
 Its administrators and programs choose the addresses and numbers of its users, so windows of an
-address alone do not bound them. Callers that have no organisation count for none.
+address alone do not bound them. Superusers count for none.
 """
 
 from uuid import UUID
@@ -9,8 +9,19 @@ from uuid import UUID
 from django.conf import settings
 
 from accounts.errors import RateLimitedError
+from accounts.models import User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+
+# Of users whom every organisation has let go: together they have what one organisation has.
+NO_ORGANISATION = UUID(int=0)
+
+
+def organisation_that_pays(user: User) -> UUID | None:
+    """For whom messages to the user count: their home; of who has left it, where they are now."""
+    if user.is_superuser or user.home_id is not None:
+        return user.tenant_id
+    return min(user.organisations.values_list("pk", flat=True), default=NO_ORGANISATION)
 
 
 def count_mail_of(organisation_id: UUID | None) -> None:

@@ -1,13 +1,26 @@
 """Passwords' hashes, a few at once: each costs a core for a third of a second."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
+from accounts.models import User
 from config.http.bulkhead import Bulkhead
 
-PASSWORD_HASHES = Bulkhead("passwords", limit=settings.PASSWORD_HASHES_AT_ONCE)
+# One place is left by strangers, whose tries no organisation answers for, and by each organisation.
+PASSWORD_HASHES = Bulkhead(
+    "passwords",
+    limit=settings.PASSWORD_HASHES_AT_ONCE,
+    limit_per_key=max(1, settings.PASSWORD_HASHES_AT_ONCE - 1),
+    max_waiting=settings.PASSWORD_HASHES_WAITING,
+    wait_seconds=settings.PASSWORD_HASHES_WAIT_SECONDS,
+)
+_STRANGERS = ""
+_share: ContextVar[str] = ContextVar("share of the password hashes", default=_STRANGERS)
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
@@ -17,5 +30,23 @@ class BoundedPasswordHasher(PBKDF2PasswordHasher):
     """
 
     def encode(self, password: Any, salt: str, iterations: int | None = None) -> str:
-        with PASSWORD_HASHES.place():
+        share = _share.get()
+        with PASSWORD_HASHES.place(share, waits=share != _STRANGERS):
             return super().encode(password, salt, iterations)
+
+
+@contextmanager
+def hashing_for(user: User | None) -> Iterator[None]:
+    """The hashes made ``with`` this are somebody's who is known to us, and wait for a place.
+
+    They take part in their organisation's share of the places; those of ``None`` in strangers'.
+    """
+    token = _share.set(_STRANGERS if user is None else _share_of(user))
+    try:
+        yield
+    finally:
+        _share.reset(token)
+
+
+def _share_of(user: User) -> str:
+    return "superusers" if user.is_superuser else str(user.home_id or user.pk)

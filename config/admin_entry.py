@@ -14,10 +14,16 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts.admin.too_many_attempts import too_many_attempts
-from accounts.admin_login_limits import counts_of_try, forgive_here
+from accounts.admin_login_limits import (
+    count_login,
+    counts_of_try,
+    forgive_here,
+    refuse_too_many_logins,
+)
 from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email, validate_typed_email
 from accounts.models import AuthEventKind, User
+from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import CountFullError, claim, is_first
 from accounts.second_factor.enrolment import has_second_factor
@@ -34,6 +40,7 @@ _TOO_MANY = (
     "There were too many wrong passwords for this login, or from your network. "
     "It is closed for a while, for right passwords too."
 )
+_TOO_MANY_LOGINS = "You have logged in too often. Open logins go on."
 
 
 def is_password_given(request: HttpRequest) -> bool:
@@ -85,12 +92,13 @@ def note_login(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
+    known = known_browser(request, email)
     record_about_address(
         AuthEventKind.ADMIN_LOGIN_REFUSED,
         origin_of(request),
         email,
         reason,
-        credential=known_browser(request, email) or "",
+        credential="" if known is None else known.id,
     )
 
 
@@ -103,15 +111,19 @@ def note_too_many_codes(request: HttpRequest, email: str) -> None:
 def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
     """Counts the try before its password is hashed, so that no more are than may be."""
     email = _typed_email(request)
-    client, browser = client_address(request), known_browser(request, email)
+    client, known = client_address(request), known_browser(request, email)
+    browser = None if known is None else known.id
     try:
+        refuse_too_many_logins(email)
         claimed = claim(counts_of_try(email, client, browser))
     except CountFullError as full:
         if is_first(full.count.window, *full.count.identifiers):
             _refuse(request, email, "locked-out")
-        return too_many_attempts(request, full, _TOO_MANY)
+        is_of_right_ones = full.count.window is windows.ADMIN_LOGINS_OF_USER
+        return too_many_attempts(request, full, _TOO_MANY_LOGINS if is_of_right_ones else _TOO_MANY)
     try:
-        response = ask_password()
+        with hashing_for(None if known is None else known.user):
+            response = ask_password()
     except BulkheadFullError:
         claimed.give_back()
         raise
@@ -120,6 +132,7 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
         _refuse(request, email, "wrong-credentials" if form.get_user() is None else "not-staff")
         return response
     claimed.give_back()
+    count_login(email)
     forgive_here(email, client, browser)
     restart(request.session)
     # Every password asks for a code of its own, in a session that had one too.
@@ -130,13 +143,13 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
 
 
 def _typed_email(request: HttpRequest) -> str:
-    """The canonical address that somebody logs in with."""
-    typed = request.POST["username"]
+    """The canonical address that somebody logs in with, however it was typed."""
+    address = canonical_email(request.POST["username"])
     try:
-        validate_typed_email(typed)
+        validate_typed_email(address)
     except ValidationError:
         return _NO_ADDRESS
-    return canonical_email(typed)
+    return address
 
 
 def _refuse(request: HttpRequest, email: str, reason: str) -> None:

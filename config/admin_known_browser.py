@@ -1,13 +1,14 @@
 """Browsers in which somebody has logged in to the admin before, known by a cookie.
 
 The cookie proves that, and opens nothing: it says which window counts wrong passwords. It is one
-user's, and good until their password changes.
+user's, and good until their password changes or all of their logins are ended.
 """
 
 from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.core.signing import BadSignature, TimestampSigner
@@ -20,9 +21,17 @@ LIFETIME = timedelta(days=180)
 _SALT = "moonhook.admin.known-browser"
 
 
+class KnownBrowser(NamedTuple):
+    """``user`` has logged in with it before; nobody has shown a password yet."""
+
+    id: str
+    user: User
+
+
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """After both factors. A browser that was known keeps its id."""
-    browser = known_browser(request, user.email) or secrets.token_hex(8)
+    known = known_browser(request, user.email)
+    browser = secrets.token_hex(8) if known is None else known.id
     response.set_cookie(
         cookie_name(user.email),
         _signer(user).sign(browser),
@@ -34,8 +43,8 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
     )
 
 
-def known_browser(request: HttpRequest, email: str) -> str | None:
-    """The browser's id, if the user of the canonical address has logged in with it before."""
+def known_browser(request: HttpRequest, email: str) -> KnownBrowser | None:
+    """The browser, if the user of the canonical address has logged in with it before."""
     cookie = request.COOKIES.get(cookie_name(email))
     if cookie is None:
         return None
@@ -43,7 +52,7 @@ def known_browser(request: HttpRequest, email: str) -> str | None:
     if user is None:
         return None
     try:
-        return _signer(user).unsign(cookie, max_age=LIFETIME)
+        return KnownBrowser(_signer(user).unsign(cookie, max_age=LIFETIME), user)
     except BadSignature:
         return None
 
@@ -55,4 +64,5 @@ def cookie_name(email: str) -> str:
 
 
 def _signer(user: User) -> TimestampSigner:
-    return TimestampSigner(salt=f"{_SALT}:{user.pk}:{user.get_session_auth_hash()}")
+    bound_to = (user.pk, user.get_session_auth_hash(), user.sessions_valid_after)
+    return TimestampSigner(salt=":".join([_SALT, *map(str, bound_to)]))

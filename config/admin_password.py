@@ -11,6 +11,7 @@ from unfold.forms import AdminOwnPasswordChangeForm
 from accounts.admin.too_many_attempts import too_many_attempts
 from accounts.errors import RateLimitedError
 from accounts.models import User
+from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from config.admin_known_browser import remember_browser
@@ -47,7 +48,8 @@ def change_password(request: HttpRequest, context: dict[str, Any]) -> HttpRespon
         success_url=reverse("admin:password_change_done"),
         extra_context=context,
     )
-    response = view(request)
+    with hashing_for(user):
+        response = view(request)
     if isinstance(response, HttpResponseRedirect):
         # The cookie of this browser was bound to the old password.
         remember_browser(request, cast("HttpResponse", response), cast("User", request.user))

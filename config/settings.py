@@ -298,6 +298,9 @@ ORGANISATION_SMS_PER_DAY = integer("ORGANISATION_SMS_PER_DAY", 200)
 
 # In each web worker: one costs a core for a third of a second.
 PASSWORD_HASHES_AT_ONCE = integer("PASSWORD_HASHES_AT_ONCE", 2, minimum=1)
+# People who are known wait for one; strangers are refused at once.
+PASSWORD_HASHES_WAITING = 2
+PASSWORD_HASHES_WAIT_SECONDS = 2
 
 # How long a page may ask the database. What has begun to write is not interrupted.
 ADMIN_DEADLINE_SECONDS = integer("ADMIN_DEADLINE", 10, minimum=1)

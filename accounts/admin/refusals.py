@@ -1,9 +1,11 @@
 """What a flow refuses while a page is saved: the page again, with the reason, and nothing saved."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -60,7 +62,7 @@ class RefusalsAsMessages:
             response: HttpResponse = super().changeform_view(  # type: ignore[misc]
                 request, object_id, form_url, extra_context
             )
-            Claim(claimed.counts[_answers_of(response) :]).give_back()
+            claimed.without(_answers_of(response)).give_back()
         except (ForbiddenError, NotFoundError) as refusal:
             reason = str(refusal)
         except RateLimitedError as limited:
@@ -73,11 +75,17 @@ class RefusalsAsMessages:
 
 
 def _answers_of(response: HttpResponse) -> int:
-    """How many addresses the forms of the page tell of."""
+    """How many addresses the forms of the page tell of: of one that is right as of one that is not,
+    when something else keeps the page from being saved.
+    """
     context = getattr(response, "context_data", None) or {}
     if "adminform" not in context:
         return 0
     inlines = cast("Any", context.get("inline_admin_formsets", ()))
     forms = [context["adminform"].form, *(form for each in inlines for form in each.formset.forms)]
-    errors = [error for form in forms for error in form.errors.as_data().get("email", ())]
-    return sum(error.code in TELLING_CODES for error in errors)
+    typed = [form for form in forms if "email" in form.changed_data]
+    return sum(_tells(form.errors.as_data().get("email", ())) for form in typed)
+
+
+def _tells(errors: Sequence[ValidationError]) -> bool:
+    return not errors or any(error.code in TELLING_CODES for error in errors)

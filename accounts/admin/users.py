@@ -1,5 +1,7 @@
 """Users: their profile for who has the say over it, their place in the organisation for others."""
 
+from copy import copy
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -12,7 +14,6 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from unfold.enums import ActionVariant
-from unfold.forms import AdminPasswordChangeForm
 
 from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.decorators import action, display
@@ -20,6 +21,7 @@ from accounts.admin.empty_state import EmptyState
 from accounts.admin.links import page_of
 from accounts.admin.members import UserMembershipsInline, tell_of_invitations
 from accounts.admin.own_filter import OwnUsersFilter
+from accounts.admin.password_form import PasswordForm
 from accounts.admin.reach import (
     administered_organisation_ids,
     administered_organisations,
@@ -43,6 +45,7 @@ from accounts.flows.create_user import create_user
 from accounts.flows.update_user import update_user
 from accounts.ids import parse_uuid
 from accounts.models import AuthEventKind, Organisation, User
+from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.second_factor.enrolment import has_second_factor, reset
@@ -95,7 +98,6 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
     }
     add_form = NewUserForm
     form = forms.ModelForm
-    change_password_form = AdminPasswordChangeForm
     list_display = ("email", "shown_name", "shown_active", "shown_staff", "shown_created_at")
     list_filter = (
         ("memberships__organisation", ScopedAutocompleteFilter),
@@ -306,9 +308,15 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
                 hit([windows.PASSWORD_CHANGES_OF_PERSON], "password-change", by)
             except RateLimitedError as limited:
                 return too_many_attempts(request, limited, "You have set passwords too often.")
-        with transaction.atomic():
-            self._hold_unshared(request, user)
-            response: HttpResponse = super().user_change_password(request, id, form_url)
+        # One for each request: the form asks once more, when the password is hashed.
+        view = copy(self)
+        view.change_password_form = partial(
+            PasswordForm, may_save=partial(self._hold_unshared, request)
+        )
+        with hashing_for(person(request)):
+            response: HttpResponse = DjangoUserAdmin.user_change_password(
+                view, request, id, form_url
+            )
         if isinstance(response, HttpResponseRedirect):
             record_about(
                 AuthEventKind.USER_CHANGED,

@@ -19,6 +19,8 @@ def change_profile(user: User, **changes: object) -> User:
     given = (PROFILE_FIELDS | STAFF_FIELDS) & changes.keys()
     for field in given:
         setattr(user, field, changes[field])
+    # First: what is wrong beside the address must not tell of it.
+    user.clean_fields(exclude=["password"])
     user.full_clean(exclude=["password"])
     addresses = {"delivery_email"} if "email" in given else set()
     user.save(update_fields=given | addresses)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from accounts.audit import record_about
 from accounts.flows.send_pin import refuse_what_is_late
-from accounts.message_quota import may_send_mail
+from accounts.message_quota import may_send_mail, organisation_that_pays
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import Channel, SendVia, channels_for
 from accounts.pin_delivery.sms_quota import claim_sms
@@ -30,7 +30,7 @@ def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, .
     """Without SMS where none may be sent any more: an e-mail takes its place. None at all where
     the organisation's mails of the day are used up.
     """
-    organisation_id = user.tenant_id
+    organisation_id = organisation_that_pays(user)
     if Channel.SMS in channels and claim_sms(user.phone, organisation_id) is not None:
         record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="sms")
         channels = (Channel.EMAIL,)

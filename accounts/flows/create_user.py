@@ -22,6 +22,8 @@ def create_user(
     Raises ``ValidationError`` by field, and ``AddressTakenError`` when the address belongs to a
     user who is not this organisation's: a tenant may add that user, not define them.
     """
+    # First: what is wrong beside the address must not tell of it, and nothing be made by asking.
+    User(email=email, name=name, phone=phone).clean_fields(exclude=["password"])
     known = User.objects.find_by_email(email)
     if known is not None:
         if known.memberships.filter(organisation=organisation).exists():

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from accounts.audit import record, record_about
-from accounts.message_quota import may_send_mail
+from accounts.message_quota import may_send_mail, organisation_that_pays
 from accounts.models import AuthEventKind, User
 from accounts.pin_delivery.channels import SMS_OFF, Channel
 from accounts.pin_delivery.email_channel import send_email
@@ -63,7 +63,7 @@ def send_test_message(
     """
     hit([windows.TEST_MESSAGES_OF_PERSON], "test-message", str(by.pk))
     hit([windows.TEST_MESSAGES_TO_ADDRESS], "test-message-to", to)
-    organisation_id = None if about is None else about.tenant_id
+    organisation_id = None if about is None else organisation_that_pays(about)
     try:
         file = _SENDERS[channel](to, organisation_id)
     except _NotSentError as error:

@@ -45,9 +45,10 @@ class DatabaseStorage(Storage):
             hits: int = cursor.fetchone()[0]
         return hits
 
-    def decrement(self, key: str) -> None:
-        """Takes one hit back, unless its window has ended."""
-        hits = RateWindow.objects.open().filter(key=key, hits__gt=0)
+    def decrement(self, key: str, most_left: float) -> None:
+        """Takes one hit back, unless the window ends later than in so many seconds."""
+        latest = timezone.now() + timedelta(seconds=most_left)
+        hits = RateWindow.objects.open().filter(key=key, hits__gt=0, ends_at__lte=latest)
         hits.update(hits=F("hits") - 1)
 
     def get(self, key: str) -> int:

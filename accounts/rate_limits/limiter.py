@@ -46,14 +46,22 @@ class CountFullError(RateLimitedError):
 
 
 class Claim(NamedTuple):
-    """A place in each of the counts."""
+    """A place in each of the counts, taken by ``claimed_at`` (``time.monotonic``)."""
 
     counts: Sequence[Count]
+    claimed_at: float = 0
 
     def give_back(self) -> None:
-        """For what turned out not to count, or was not done."""
+        """For what turned out not to count, or was not done.
+
+        A window that began since then has nothing of it.
+        """
         for count in self.counts:
-            _counted(partial(_decrement, count=count))
+            _counted(partial(_decrement, count=count, claimed_at=self.claimed_at))
+
+    def without(self, number: int) -> "Claim":
+        """All but the first so many."""
+        return self._replace(counts=self.counts[number:])
 
 
 def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
@@ -80,11 +88,18 @@ def claim(counts: Sequence[Count]) -> Claim:
         return Claim(())
     for place, count in enumerate(counts):
         if not _hit(count):
-            Claim(counts[: place + 1]).give_back()
+            Claim(counts[: place + 1], time.monotonic()).give_back()
             RATE_LIMITED.inc(count.identifiers[0])
             full = [count, *(later for later in counts[place + 1 :] if is_full(later))]
             raise CountFullError(max(map(_seconds_left, full)), count)
-    return Claim(counts)
+    return Claim(counts, time.monotonic())
+
+
+def refuse_if_full(count: Count) -> None:
+    """Raises ``CountFullError`` where the next try would be refused. Counts nothing."""
+    if settings.IS_RATE_LIMITED and is_full(count):
+        RATE_LIMITED.inc(count.identifiers[0])
+        raise CountFullError(_seconds_left(count), count)
 
 
 def is_full(count: Count) -> bool:
@@ -141,13 +156,15 @@ def _seconds_left(count: Count) -> int:
     return max(1, ceil(ends_at - time.time()))
 
 
-def _decrement(limiter: FixedWindowRateLimiter, count: Count) -> None:
+def _decrement(limiter: FixedWindowRateLimiter, count: Count, claimed_at: float) -> None:
     storage: Any = limiter.storage
     key = count.window.key_for(*count.identifiers)
+    # More than that is left of a window only if it began after the claim.
+    most_left = count.window.get_expiry() - (time.monotonic() - claimed_at)
     if isinstance(storage, DatabaseStorage):
-        storage.decrement(key)
+        storage.decrement(key, most_left)
     else:
-        decrement_in_redis(storage, key)
+        decrement_in_redis(storage, key, most_left)
 
 
 def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:

@@ -1,21 +1,27 @@
 """What the `limits` library's storage in Redis lacks."""
 
+from math import ceil
 from typing import Any
 
 from limits.errors import StorageError
 
 # Of a window that has ended meanwhile there is nothing to take back.
 _DECREMENT = """
-if tonumber(redis.call("get", KEYS[1]) or "0") > 0 then
+local hits = tonumber(redis.call("get", KEYS[1]) or "0")
+if hits > 0 and redis.call("pttl", KEYS[1]) <= tonumber(ARGV[1]) then
     return redis.call("decr", KEYS[1])
 end
 return 0
 """
 
 
-def decrement_in_redis(storage: Any, key: str) -> None:
-    """Takes one hit back. Raises ``StorageError`` while Redis does not answer."""
+def decrement_in_redis(storage: Any, key: str, most_left: float) -> None:
+    """Takes one hit back, unless the window ends later than in so many seconds.
+
+    Raises ``StorageError`` while Redis does not answer.
+    """
+    milliseconds = ceil(most_left * 1000)
     try:
-        storage.get_connection().eval(_DECREMENT, 1, storage.prefixed_key(key))
+        storage.get_connection().eval(_DECREMENT, 1, storage.prefixed_key(key), milliseconds)
     except storage.base_exceptions as error:
         raise StorageError(error) from error

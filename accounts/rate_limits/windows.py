@@ -15,6 +15,8 @@ ADMIN_LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
 ADMIN_LOGIN_FAILURES_AT_CLIENT = RateLimitItemPerMinute(5, 15)
 ADMIN_LOGIN_FAILURES_OF_USER = RateLimitItemPerHour(20)
 ADMIN_LOGIN_FAILURES_OF_BROWSER = RateLimitItemPerMinute(5, 15)
+# Right passwords cost as much to hash as wrong ones.
+ADMIN_LOGINS_OF_USER = RateLimitItemPerMinute(100, 10)
 PASSWORD_CHANGES_OF_PERSON = RateLimitItemPerHour(20)
 MESSAGES_REFUSED_ON_RECORD = RateLimitItemPerDay(1)
 WRONG_CODES_ON_RECORD = RateLimitItemPerMinute(1, 15)

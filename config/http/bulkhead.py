@@ -31,8 +31,9 @@ class Bulkhead:
 
     A key is whoever must not starve the others: the id of an organisation, a client's network.
     Where it is full, ``max_waiting`` callers, half of them of one key, wait ``wait_seconds`` for a
-    place, with their threads; others are refused at once. Thread-safe; counts refusals by ``name``,
-    which is one of ``catalogue.BULKHEADS``.
+    place, with their threads; others are refused at once, as is who does not wait while somebody
+    waits who could have the place. Thread-safe; counts refusals by ``name``, which is one of
+    ``catalogue.BULKHEADS``.
     """
 
     def __init__(
@@ -64,18 +65,22 @@ class Bulkhead:
     def held(self) -> int:
         return self._held
 
+    @property
+    def waiting(self) -> int:
+        return self._waiting.total()
+
     @contextmanager
-    def place(self, key: str = "") -> Iterator["Place"]:
+    def place(self, key: str = "", *, waits: bool = True) -> Iterator["Place"]:
         """Holds a place, ``with`` this. Raises ``BulkheadFullError``."""
-        self._take(key)
+        self._take(key, waits)
         try:
             yield Place(self, key)
         finally:
             self._give_back(key)
 
-    def _take(self, key: str) -> None:
+    def _take(self, key: str, waits: bool) -> None:
         with self._freed:
-            if self._has_place(key) or self._comes_free(key):
+            if self._is_given(key, waits):
                 self._hold(key)
                 return
         BULKHEAD_REFUSALS.inc(self._name)
@@ -84,6 +89,11 @@ class Bulkhead:
     def _hold(self, key: str) -> None:
         self._held += 1
         self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
+
+    def _is_given(self, key: str, waits: bool) -> bool:
+        if waits:
+            return self._has_place(key) or self._comes_free(key)
+        return self._has_place(key) and not any(map(self._has_place, self._waiting))
 
     def _has_place(self, key: str) -> bool:
         of_key = self._held_by_key.get(key, 0)

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from accounts.errors import NotFoundError, RateLimitedError
+from accounts.flows.add_member import add_member
 from accounts.models import AuthEvent, AuthEventKind, Invitation, Organisation, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.addresses import claim_answers
+from accounts.rate_limits.addresses import claim_answers, counted_answer
 from config.http.origin import NOWHERE
 from tests.concurrency import at_once
 from tests.factories import GraphQLAnswer, admin_graphql
@@ -88,10 +90,35 @@ def test_one_organisations_answers_do_not_count_for_another(
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_at_once_no_more_are_told_than_the_window_holds(
-    acme: Organisation, acme_token: str
+    acme: Organisation,
 ) -> None:
     use_up(acme, but=5)
 
-    codes = at_once(12, lambda n: ask(acme_token, ADD, f"nobody{n}@example.com").code)
+    def ask_of(number: int) -> str:
+        try:
+            with counted_answer(acme, NOWHERE):
+                add_member(acme, email=f"nobody{number}@example.com")
+        except (NotFoundError, RateLimitedError) as refusal:
+            return type(refusal).__name__
+        return "added"
 
-    assert sorted(codes) == ["NOT_FOUND"] * 5 + ["RATE_LIMITED"] * 7
+    refusals = at_once(12, ask_of)
+
+    assert sorted(refusals) == ["CountFullError"] * 7 + ["NotFoundError"] * 5
+
+
+@pytest.mark.parametrize("email", ["charlie@example.org", "nobody@example.com"])
+@pytest.mark.parametrize("mutation", ["createUser(", "updateUser(id: $id, "])
+def test_what_is_wrong_beside_an_address_is_told_before_it(
+    acme: Organisation, acme_token: str, alice: User, charlie: User, mutation: str, email: str
+) -> None:
+    use_up(acme, but=1)
+    given = "$id: ID!, " if "$id" in mutation else ""
+    document = (
+        f'mutation({given}$email: String!) {{ {mutation}email: $email, phone: "1") {{ id }} }}'
+    )
+    more = {"id": str(alice.pk)} if given else {}
+
+    answers = [ask(acme_token, document, email, **more) for _ in range(3)]
+
+    assert [answer.errors[0]["extensions"]["field"] for answer in answers] == ["phone"] * 3

@@ -11,9 +11,18 @@ from accounts.errors import RateLimitedError
 from accounts.flows.add_member import add_member
 from accounts.flows.choose_pin_channels import choose_pin_channels
 from accounts.flows.issue_api_key import issue_api_key
+from accounts.flows.remove_member import remove_member
 from accounts.flows.send_test_message import send_test_message
 from accounts.flows.warn_of_expiry import warn_of_expiry
-from accounts.models import AuthEvent, AuthEventKind, Invitation, Organisation, Role, User
+from accounts.models import (
+    AuthEvent,
+    AuthEventKind,
+    Invitation,
+    Membership,
+    Organisation,
+    Role,
+    User,
+)
 from accounts.pin_delivery.channels import Channel, SendVia
 from config.http.origin import NOWHERE
 from tests.factories import deliver_pin, make_organisation, make_user, work
@@ -145,3 +154,29 @@ def test_keys_that_end_soon_are_told_of_ten_times_a_day(acme: Organisation) -> N
     work()
 
     assert len(mail.outbox) == 10
+
+
+def test_users_whom_their_organisation_has_let_go_have_together_what_one_has(
+    acme: Organisation, crowd: list[User], mail_server: MailServer, settings: Any
+) -> None:
+    settings.ORGANISATION_MAILS_PER_DAY = 4
+    root = User.objects.create_superuser("root@example.com")
+    for user in crowd:
+        remove_member(acme, user)
+        deliver_pin(user.email, SendVia.EMAIL)
+    deliver_pin(root.email, SendVia.EMAIL)
+
+    recipients = [message["To"] for message in mail_server.messages]
+    assert recipients == [user.email for user in crowd[:4]] + [root.email]
+
+
+def test_who_has_left_home_counts_for_where_they_are_now(
+    acme: Organisation, globex: Organisation, crowd: list[User], settings: Any
+) -> None:
+    settings.ORGANISATION_MAILS_PER_DAY = 1
+    for user in crowd[:2]:
+        Membership.objects.create(user=user, organisation=globex)
+        remove_member(acme, user)
+    sent = [choose_pin_channels(u.email, SendVia.EMAIL, timezone.now()) for u in crowd[:3]]
+
+    assert sent == [(Channel.EMAIL,), (), (Channel.EMAIL,)]

@@ -2,7 +2,10 @@
 
 import logging
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
+from time import sleep
 from typing import Any
 
 import pytest
@@ -10,12 +13,13 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
+from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 
 from accounts.errors import RateLimitedError
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, network_of
+from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of
 from sessions_api.models import Session
 from tests.concurrency import at_once
 from tests.factories import (
@@ -205,3 +209,32 @@ def test_one_clients_failures_do_not_count_for_another(
     other: Any = Client(REMOTE_ADDR="192.0.2.99")
 
     assert post_session(other, login).status_code == 401
+
+
+@pytest.fixture(params=["database", "redis"])
+def counter(request: pytest.FixtureRequest, db: None, settings: Any) -> Iterator[str]:
+    """Where tries are counted."""
+    with ExitStack() as servers:
+        is_redis = request.param == "redis"
+        settings.REDIS_URL = servers.enter_context(private_redis()).url if is_redis else ""
+        yield request.param
+
+
+def test_what_is_given_back_late_does_not_lower_the_next_window(counter: str) -> None:
+    count = Count(RateLimitItemPerSecond(2, 2), ("test-late", counter))
+    claimed = claim([count])
+    sleep(2.05)
+    claim([count, count])
+    claimed.give_back()
+
+    assert is_full(count)
+
+
+def test_what_is_given_back_often_does_not_fall_below_zero(counter: str) -> None:
+    count = Count(RateLimitItemPerHour(2), ("test-zero", counter))
+    claimed = claim([count])
+    for _ in range(3):
+        claimed.give_back()
+    claim([count, count])
+
+    assert is_full(count)

@@ -69,3 +69,33 @@ def test_other_changes_of_a_user_are_saved_as_before(
     assert saved.status_code == 302
     alice.refresh_from_db()
     assert alice.name == "Alicia"
+
+
+def test_an_address_that_is_right_counts_where_something_else_is_wrong(
+    acme: Organisation, as_bob: Client, charlie: User
+) -> None:
+    use_up(acme, but=1)
+    members = list(Membership.objects.filter(organisation=acme))
+    form = {
+        "name": "",
+        "memberships-TOTAL_FORMS": "2",
+        "memberships-INITIAL_FORMS": "1",
+        "memberships-0-id": str(members[0].pk),
+        "memberships-0-role": members[0].role,
+        "memberships-1-email": charlie.email,
+        "memberships-1-role": "none of them",
+    }
+
+    told = as_bob.post(page_of(acme), form)
+    refused = as_bob.post(page_of(acme), form)
+
+    assert told.status_code == 200
+    assert refused.status_code == 429
+
+
+def test_what_is_no_address_at_all_tells_nothing(acme: Organisation, as_bob: Client) -> None:
+    use_up(acme, but=1)
+    typed = {"email": "no address", "name": "", "phone": "", "role": "member"}
+    form = {**typed, "organisation": str(acme.pk)}
+
+    assert [as_bob.post(list_of(User, "add"), form).status_code for _ in range(3)] == [200] * 3

@@ -1,17 +1,23 @@
 """Passwords cannot be guessed at the admin's login, sprayed over many, or tried to stop a node."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
+from time import sleep
 from typing import Any
 
 import pytest
 from django.contrib.auth import SESSION_KEY
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import AuthEvent, AuthEventKind, RateWindow, User
+from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateWindow, User
 from accounts.password_hasher import PASSWORD_HASHES
+from accounts.second_factor.enrolment import reset
 from config.admin_known_browser import cookie_name
+from tests import factories
 from tests.admin.pages import page_of, text_of
 from tests.concurrency import at_once
 
@@ -261,7 +267,7 @@ def test_an_administrator_sets_twenty_passwords_an_hour(
 
 def test_beyond_two_hashes_at_once_the_login_asks_to_come_back(bob: User, settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["accounts.password_hasher.BoundedPasswordHasher"]
-    with PASSWORD_HASHES.place(), PASSWORD_HASHES.place():
+    with PASSWORD_HASHES.place("acme"), PASSWORD_HASHES.place("globex"):
         responses = [try_password("nobody@example.com", "a guess") for _ in range(7)]
 
     assert [response.status_code for response in responses] == [503] * 7
@@ -274,8 +280,14 @@ def test_beyond_two_hashes_at_once_the_login_asks_to_come_back(bob: User, settin
 
 @pytest.mark.parametrize("page", ["auth_user_password_change", "password_change"])
 def test_setting_a_password_takes_a_place_among_the_hashes(
-    page: str, root: User, as_root: Client, alice: User, settings: Any
+    page: str,
+    root: User,
+    as_root: Client,
+    alice: User,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(PASSWORD_HASHES, "_wait_seconds", 0)
     settings.PASSWORD_HASHERS = [
         "accounts.password_hasher.BoundedPasswordHasher",
         "django.contrib.auth.hashers.MD5PasswordHasher",
@@ -283,7 +295,7 @@ def test_setting_a_password_takes_a_place_among_the_hashes(
     new = "a new password of theirs"
     typed = {"password1": new, "password2": new, "new_password1": new, "new_password2": new}
     address = reverse(f"admin:{page}", args=[alice.pk] if page.startswith("auth") else [])
-    with PASSWORD_HASHES.place(), PASSWORD_HASHES.place():
+    with PASSWORD_HASHES.place("acme"), PASSWORD_HASHES.place("globex"):
         response = as_root.post(address, {"old_password": "a password of root", **typed})
 
     assert response.status_code == 503
@@ -291,6 +303,115 @@ def test_setting_a_password_takes_a_place_among_the_hashes(
     alice.refresh_from_db()
     assert not alice.has_usable_password()
     assert root.password.startswith("md5$")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_known_waits_for_a_hash_and_is_before_strangers(
+    bob: User, bobs_browser: Client, settings: Any
+) -> None:
+    settings.PASSWORD_HASHERS = [
+        "accounts.password_hasher.BoundedPasswordHasher",
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+    ]
+    with ExitStack() as strangers, PASSWORD_HASHES.place("another organisation"):
+        strangers.enter_context(PASSWORD_HASHES.place())
+        strangers_too_many = try_password(bob.email, PASSWORD).status_code
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(lambda: post(bobs_browser, bob.email, PASSWORD).status_code)
+            while not PASSWORD_HASHES.waiting:
+                sleep(0.01)
+            strangers.close()
+            assert waiting.result() == 302
+
+    assert strangers_too_many == 503
+
+
+def test_strangers_leave_a_place_among_the_hashes(bob: User, settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["accounts.password_hasher.BoundedPasswordHasher"]
+    with PASSWORD_HASHES.place():
+        assert try_password("nobody@example.com", "a guess").status_code == 503
+        with PASSWORD_HASHES.place("acme"):
+            pass
+
+
+def test_a_hundred_right_passwords_in_ten_minutes_are_hashed_and_no_more(
+    bob: User, bobs_browser: Client
+) -> None:
+    statuses = [post(bobs_browser, bob.email, PASSWORD).status_code for _ in range(99)]
+    refused = post(bobs_browser, bob.email, PASSWORD)
+
+    assert statuses == [302] * 99
+    assert refused.status_code == 429
+    assert 540 < int(refused["Retry-After"]) <= 600
+    assert "logged in too often" in text_of(refused)
+
+
+@pytest.mark.parametrize("typed", ["bo\u00df@example.com", "Bo\u1e9e@example.com"])
+def test_a_spelling_that_only_folds_to_the_address_is_the_same_login(
+    typed: str, acme: Organisation
+) -> None:
+    boss = factories.make_user(acme, "boss@example.com")
+    guess(boss.email, 5)
+
+    assert guess(typed, 1) == [429]
+
+
+def test_a_browser_is_known_until_all_logins_of_the_user_are_ended(
+    bob: User, bobs_browser: Client
+) -> None:
+    reset(bob)
+    guess_from_everywhere(bob.email, 20)
+
+    assert post(bobs_browser, bob.email, PASSWORD).status_code == 429
+
+
+def test_a_browser_is_not_known_any_more_after_a_deactivation(
+    bob: User, bobs_browser: Client
+) -> None:
+    for is_active in (False, True):
+        bob.is_active = is_active
+        bob.save()
+    guess_from_everywhere(bob.email, 20)
+
+    assert post(bobs_browser, bob.email, PASSWORD).status_code == 429
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_database_is_nobodys_while_a_password_that_is_set_is_hashed(
+    as_root: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    are_held: list[bool] = []
+    set_password = User.set_password
+
+    def noted(user: User, password: str) -> None:
+        are_held.append(connection.in_atomic_block)
+        set_password(user, password)
+
+    monkeypatch.setattr(User, "set_password", noted)
+    new = {"password1": "a new password of alice", "password2": "a new password of alice"}
+    as_root.post(reverse("admin:auth_user_password_change", args=[alice.pk]), new)
+
+    alice.refresh_from_db()
+    assert are_held == [False]
+    assert alice.check_password("a new password of alice")
+
+
+def test_a_password_is_not_set_that_must_not_be_when_it_is_hashed(
+    as_bob: Client, alice: User, globex: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_password = User.set_password
+
+    def join_meanwhile(user: User, password: str) -> None:
+        set_password(user, password)
+        Membership.objects.create(user=alice, organisation=globex)
+
+    monkeypatch.setattr(User, "set_password", join_meanwhile)
+    new = {"password1": "a new password of alice", "password2": "a new password of alice"}
+    refused = as_bob.post(reverse("admin:auth_user_password_change", args=[alice.pk]), new)
+
+    alice.refresh_from_db()
+    assert refused.status_code == 403
+    assert not alice.has_usable_password()
 
 
 def test_an_ipv6_client_is_its_network(bob: User) -> None:
