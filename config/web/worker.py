@@ -208,6 +208,8 @@ class MoonhookWorker(ThreadWorker):
             self.log.debug("It has left")
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        if not conn.sock.is_request_whole:
+            return False
         try:
             return bool(super()._keepalive_after(conn, keepalive))
         except RequestCutOff:
