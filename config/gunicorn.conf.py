@@ -58,6 +58,8 @@ forwarded_allow_ips = ""
 forwarder_headers = ""
 secure_scheme_headers: dict[str, str] = {}
 header_map = "drop"
+# The one that config/web/framing.py has to agree with about where a request ends.
+http_parser = "python"
 logger_class = GunicornLogger
 # A socket in the home directory that can stop the server: nobody asked for it.
 control_socket_disable = True

@@ -395,8 +395,8 @@ READINESS_TIMEOUT_SECONDS = 2
 # A worker is replaced after so many requests, give or take a tenth; 0: never.
 WEB_MAX_REQUESTS = integer("WEB_MAX_REQUESTS", 50_000)
 CLIENT_TIMEOUT_SECONDS = integer("CLIENT_TIMEOUT", 30, minimum=1)
-# What a web worker keeps in memory of requests that have come in part and of replies that their
-# clients have not taken yet.
+# What a web worker keeps in memory of requests that have come in part or wait for a thread, and of
+# replies that their clients have not taken yet.
 CLIENT_BUFFER_BYTES = integer("CLIENT_BUFFER_MIB", 64, minimum=8) * 1024 * 1024
 # A stopping node serves on for so long, that balancers may notice; then it waits for its scripts.
 DRAIN_SECONDS = integer("DRAIN_SECONDS", 5 if IS_PRODUCTION else 0)

@@ -12,7 +12,7 @@ from gunicorn.workers.gthread import TConn
 
 from config.web.framing import Frame
 
-_READ_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -83,6 +83,11 @@ class ClientSocket(socket.socket):
         return self._frame.is_whole
 
     @property
+    def is_request_read(self) -> bool:
+        """Whether the parser has taken all of a whole one: what follows is the next."""
+        return self._frame.is_whole and self._taken == self._frame.end
+
+    @property
     def is_request_too_large(self) -> bool:
         return self._frame.is_too_large
 
@@ -95,21 +100,34 @@ class ClientSocket(socket.socket):
         """Whether the client sends something, or leaves, in that time."""
         return bool(self._readable.poll(seconds * 1000))
 
-    def receive(self) -> Arrival:
-        """Reads until the request is ready or nothing more has come yet."""
+    def receive(self, *, once: bool = False) -> Arrival:
+        """Reads until the request is ready or nothing more has come yet; with ``once`` no more
+        than a piece, so that others get their turn."""
+        is_over = False
         while not self._frame.look(self._received):
+            if is_over:
+                return self._wait_for_more()
             try:
                 data = super().recv(_READ_BYTES)
             except BlockingIOError:
-                self._ask_for_body()
-                return Arrival.PART
+                return self._wait_for_more()
             except OSError:
                 return Arrival.LEFT
             if not data:
                 self._has_ended = True
                 return Arrival.READY if self._received else Arrival.LEFT
             self._received += data
+            is_over = once
         return Arrival.READY
+
+    def _wait_for_more(self) -> Arrival:
+        if self._frame.wants_continue and not self._is_told_to_continue:
+            self._is_told_to_continue = True
+            try:
+                self.send(_CONTINUE)
+            except OSError:
+                return Arrival.LEFT
+        return Arrival.PART
 
     def end_request(self) -> None:
         """The request has been answered: what follows it is the next one."""
@@ -118,29 +136,24 @@ class ClientSocket(socket.socket):
         self._frame = Frame(settings.MAX_BODY_BYTES)
         self._is_told_to_continue = False
 
+    def drop_received(self) -> None:
+        """Nobody will read it."""
+        self._received.clear()
+        self._taken = 0
+
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
         """What has come of the request. Raises RequestCutOff where there is no more."""
         end = len(self._received) if self._frame.end is None else self._frame.end
         data = bytes(self._received[self._taken : min(self._taken + bufsize, end)])
         self._taken += len(data)
         if not data and not self._has_ended:
-            return self._recv_past_buffer(bufsize)
+            # A client that goes on sending would keep the thread for as long as it likes.
+            raise RequestCutOff
         return data
 
     def recv_now(self, size: int) -> bytes:
         """Raises BlockingIOError where there is nothing yet."""
         return super().recv(size)
-
-    def _recv_past_buffer(self, size: int) -> bytes:
-        try:
-            return super().recv(size)
-        except BlockingIOError:
-            raise RequestCutOff from None
-
-    def _ask_for_body(self) -> None:
-        if self._frame.wants_continue and not self._is_told_to_continue:
-            self._is_told_to_continue = True
-            self.send(_CONTINUE)
 
     # --- Replies -------------------------------------------------------------------------------
 

@@ -13,11 +13,14 @@ _MAX_HEAD_BYTES = 101 * (_MAX_LINE_BYTES + 2)
 _SLACK_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
+# Blanks are stripped afterwards: a pattern that looked for them would try each way to share them.
 _FRAMING_FIELDS = re.compile(
-    rb"\r\n(?:(content-length)|(transfer-encoding)|(expect))[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)",
-    re.IGNORECASE,
+    rb"\r\n(?:(content-length)|(transfer-encoding)|(expect)):([^\r\n]*)(?=\r\n)", re.IGNORECASE
 )
-_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_CHUNK_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+# Each chunk costs as much as many bytes: this much may go into their lines, and an eighth of the
+# body. No client that streams in pieces of a line or so comes near it.
+_CHUNK_LINES_BYTES = 16 * 1024
 
 
 class Frame:
@@ -29,6 +32,8 @@ class Frame:
         # Where the next chunk, or the trailer section, begins.
         self._chunk_at = 0
         self._chunked_bytes = 0
+        # What their lines have taken.
+        self._line_bytes = 0
         self._is_chunked = False
         self._is_in_trailers = False
         self._is_head_read = False
@@ -66,17 +71,26 @@ class Frame:
             self.is_ready = is_hopeless or has_bare_lf
             return
         self._is_head_read = True
-        self._read_head(buffer, found + len(_END))
+        self._read_head(buffer, start, found + len(_END))
 
-    def _read_head(self, buffer: bytearray, head_end: int) -> None:
+    def _read_head(self, buffer: bytearray, start: int, head_end: int) -> None:
         lengths, encodings = [], []
-        for length, encoding, expect, value in _FRAMING_FIELDS.findall(buffer, 0, head_end):
+        expectations = set()
+        for length, encoding, expect, padded in _FRAMING_FIELDS.findall(buffer, 0, head_end):
+            value = padded.strip(b" \t")
             if length:
                 lengths.append(value)
             elif encoding:
                 encodings.append(value.lower())
             elif expect:
-                self.wants_continue = value.lower() == b"100-continue"
+                expectations.add(value.lower())
+        if expectations - {b"100-continue"}:
+            # Its client may wait for an answer before it sends the body.
+            self.is_ready = True
+            return
+        # A client of HTTP/1.0 would take the word for its answer.
+        is_old = buffer.find(b" HTTP/1.0\r\n", 0, buffer.find(b"\r\n", start) + 2) >= 0
+        self.wants_continue = bool(expectations) and not is_old
         if not lengths and not encodings:
             self.end = head_end
         elif not encodings and len(lengths) == 1 and lengths[0].isdigit():
@@ -93,36 +107,33 @@ class Frame:
             self.end = head_end + int(digits)
 
     def _look_for_chunks(self, buffer: bytearray) -> None:
-        if len(buffer) > 2 * self._max_body_bytes + _MAX_HEAD_BYTES:
-            # Next to nothing in each chunk.
-            self.is_ready = self.is_too_large = True
-            return
         while not self._is_in_trailers:
-            line_end = buffer.find(b"\r\n", self._chunk_at, self._chunk_at + _MAX_LINE_BYTES)
-            if line_end < 0:
-                self.is_ready = len(buffer) - self._chunk_at > _MAX_LINE_BYTES
+            line = _CHUNK_SIZE_LINE.match(buffer, self._chunk_at, self._chunk_at + _MAX_LINE_BYTES)
+            if line is None:
+                line_end = buffer.find(b"\r\n", self._chunk_at, self._chunk_at + _MAX_LINE_BYTES)
+                is_long = len(buffer) - self._chunk_at > _MAX_LINE_BYTES
+                self.is_ready = line_end >= 0 or is_long
                 return
-            size = _CHUNK_SIZE.fullmatch(buffer, self._chunk_at, line_end)
-            if size is None:
-                self.is_ready = True
-                return
-            size_bytes = int(size[1], 16)
-            self._is_in_trailers = size_bytes == 0
-            self._chunked_bytes += size_bytes
-            if self._is_in_trailers:
+            size_bytes = int(line[1], 16)
+            if size_bytes == 0:
+                self._is_in_trailers = True
                 # Past the line, but not past its end: it may be the end of an empty section too.
-                self._chunk_at = line_end
-            else:
-                rest = self._chunked_bytes - self._max_body_bytes - _SLACK_BYTES
-                next_at = line_end + 2 + size_bytes + 2
-                # Ready as soon as enough has come for the reader to see that it is too much.
-                if rest > 0 and len(buffer) >= next_at - rest:
-                    self.is_ready = self.is_too_large = True
-                    return
-                if len(buffer) < next_at:
-                    self._chunked_bytes -= size_bytes
-                    return
-                self._chunk_at = next_at
+                self._chunk_at = line.end() - 2
+                break
+            body_bytes = self._chunked_bytes + size_bytes
+            rest = body_bytes - self._max_body_bytes - _SLACK_BYTES
+            next_at = line.end() + size_bytes + 2
+            # Ready as soon as enough has come for the reader to see that it is too much.
+            if rest > 0 and len(buffer) >= next_at - rest:
+                self.is_ready = self.is_too_large = True
+                return
+            if len(buffer) < next_at:
+                return
+            self._chunk_at, self._chunked_bytes = next_at, body_bytes
+            self._line_bytes += next_at - line.start() - size_bytes
+            if self._line_bytes > _CHUNK_LINES_BYTES + body_bytes // 8:
+                self.is_ready = self.is_too_large = True
+                return
         self._look_for_trailers(buffer)
 
     def _look_for_trailers(self, buffer: bytearray) -> None:

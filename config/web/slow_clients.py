@@ -20,8 +20,9 @@ _BUSY = (
 class SlowClients:
     """Reads the rest of requests and sends the rest of replies, in the poller's thread.
 
-    Each has ``CLIENT_TIMEOUT`` seconds. All together hold at most ``max_bytes`` in memory: where
-    that is too little, the client that has been waited for longest is given up.
+    Each has ``CLIENT_TIMEOUT`` seconds. All together, and the whole requests that wait for a thread
+    or are with one, hold at most ``max_bytes`` in memory: where that is too little, the client that
+    has been waited for longest is given up.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class SlowClients:
         self._senders: dict[Connection, int] = {}
         self._readers: dict[Connection, int] = {}
         self._keeps_alive: dict[Connection, bool] = {}
+        # Those whose request has come in full, until they are answered.
+        self._ready: dict[Connection, int] = {}
         self._bytes = 0
 
     def wait_for_request(self, connection: Connection) -> None:
@@ -69,28 +72,39 @@ class SlowClients:
         while self._readers and (first := next(iter(self._readers))).timeout <= now:
             self._give_up_reader(first, "slow-reader")
 
+    def note_answer(self, connection: Connection) -> None:
+        """Its request takes no room any more."""
+        self._bytes -= self._ready.pop(connection, 0)
+
     def _read_more(self, connection: Connection, _sock: object) -> None:
-        arrival = connection.sock.receive()
-        if arrival is Arrival.PART:
-            self._count(self._senders, connection)
+        if connection not in self._senders:
+            # Given up for another one that the poller named at the same time.
             return
-        self._forget(self._senders, connection)
-        if arrival is Arrival.READY:
-            self._on_ready(connection)
-        else:
+        arrival = connection.sock.receive(once=True)
+        if arrival is Arrival.LEFT:
+            self._forget(self._senders, connection)
             self._on_end(connection, False)
+            return
+        self._count(self._senders, connection)
+        if arrival is Arrival.READY and connection in self._senders:
+            held = self._senders[connection]
+            self._forget(self._senders, connection)
+            self._ready[connection] = held
+            self._bytes += held
+            self._on_ready(connection)
 
     def _send_more(self, connection: Connection, _sock: object) -> None:
+        if connection not in self._readers:
+            return
         try:
             is_sent = connection.sock.send_rest()
         except OSError:
-            self._forget(self._readers, connection)
-            connection.sock.drop_unsent()
-            self._on_end(connection, False)
+            self._end_reader(connection)
             return
         if is_sent:
+            keeps_alive = self._keeps_alive[connection]
             self._forget(self._readers, connection)
-            self._on_end(connection, self._keeps_alive.pop(connection))
+            self._on_end(connection, keeps_alive)
         else:
             self._count(self._readers, connection)
 
@@ -98,7 +112,7 @@ class SlowClients:
         held = connection.sock.buffered_bytes
         self._bytes += held - clients[connection]
         clients[connection] = held
-        while self._bytes > self._max_bytes:
+        while self._bytes > self._max_bytes and (self._senders or self._readers):
             self._give_up_oldest()
 
     def _give_up_oldest(self) -> None:
@@ -111,6 +125,7 @@ class SlowClients:
 
     def _give_up_sender(self, connection: Connection, reason: str) -> None:
         self._forget(self._senders, connection)
+        connection.sock.drop_received()
         CLIENTS_GIVEN_UP.inc(reason)
         try:
             if reason == "no-room":
@@ -124,11 +139,15 @@ class SlowClients:
         self._on_end(connection, False)
 
     def _give_up_reader(self, connection: Connection, reason: str) -> None:
-        self._forget(self._readers, connection)
         CLIENTS_GIVEN_UP.inc(reason)
+        self._end_reader(connection)
+
+    def _end_reader(self, connection: Connection) -> None:
+        self._forget(self._readers, connection)
         connection.sock.drop_unsent()
         self._on_end(connection, False)
 
     def _forget(self, clients: dict[Connection, int], connection: Connection) -> None:
         self._bytes -= clients.pop(connection)
+        self._keeps_alive.pop(connection, None)
         self._poller.unregister(connection.sock)

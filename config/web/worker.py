@@ -149,10 +149,13 @@ class MoonhookWorker(ThreadWorker):
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
         """In the main thread, after ``handle``."""
+        self._slow_clients.note_answer(conn)
         outcome = None if fs.cancelled() or fs.exception() else fs.result()
         if outcome is Arrival.PART:
             self._slow_clients.wait_for_request(conn)
         elif conn.sock.has_unsent and conn.sock.fileno() != -1:
+            if outcome is not True:
+                conn.sock.drop_received()
             self._slow_clients.wait_for_reader(conn, keeps_alive=outcome is True)
         elif outcome is True and conn.sock.has_received:
             self.enqueue_req(conn)
@@ -187,7 +190,7 @@ class MoonhookWorker(ThreadWorker):
         if arrival is Arrival.LEFT:
             return False
         try:
-            keeps_alive = super().handle(conn) is True and conn.sock.is_request_whole
+            keeps_alive = super().handle(conn) is True and conn.sock.is_request_read
         except RequestCutOff:
             self._refuse_what_came(conn)
             return False
@@ -205,6 +208,8 @@ class MoonhookWorker(ThreadWorker):
             self.log.debug("It has left")
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        if not conn.sock.is_request_whole:
+            return False
         try:
             return bool(super()._keepalive_after(conn, keepalive))
         except RequestCutOff:
@@ -217,6 +222,9 @@ class MoonhookWorker(ThreadWorker):
         gunicorn waits for that itself, and for two seconds serves nobody else.
         """
         client = connection.sock
+        # With a body in it, which would outlast the answer.
+        connection.parser = None
+        client.drop_received()
         try:
             client.shutdown(socket.SHUT_WR)
         except OSError:

@@ -1,6 +1,7 @@
 """A node is asked to stop: it says so, serves on, ends what runs, and goes."""
 
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -67,3 +68,40 @@ def test_whoever_was_let_in_before_the_end_is_answered(tmp_path: Path) -> None:
     assert load.failures == refused
     assert load.statuses == {200}
     assert set(run_ids(server)) == set(load.runs)
+
+
+def test_slow_clients_of_a_stopping_node_are_served_to_the_end(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "web", WEB_CONCURRENCY="1")
+    with server.running(), ThreadPoolExecutor() as executor:
+        path = hook_of(server, 'return ("x"):rep(1000000)').removeprefix(server.url)
+        call_of_two_bytes = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n"
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address, timeout=30) as sender, socket.socket() as reader:
+            sender.sendall(call_of_two_bytes.encode() + b"{")
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.settimeout(30)
+            reader.connect(address)
+            reader.sendall(call_of_two_bytes.encode() + b"{}")
+            first = reader.recv(1)
+            stopped = executor.submit(server.stop)
+            # Long enough for the worker to be stopping: it is told to at once.
+            time.sleep(2)
+            was_running = not stopped.done()
+            sender.sendall(b"}")
+            answers = [_all_of(sender), first + _all_of(reader)]
+        exit_status = stopped.result()
+
+    assert was_running
+    for answer in answers:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK")
+        assert body == b"x" * 1_000_000
+    assert exit_status == 0
+    assert len(run_ids(server)) == 2
+
+
+def _all_of(client: socket.socket) -> bytes:
+    received = bytearray()
+    while part := client.recv(65_536):
+        received += part
+    return bytes(received)

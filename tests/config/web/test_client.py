@@ -102,6 +102,20 @@ def test_a_thread_that_wants_more_than_has_come_does_not_wait(
         served.recv(1000)
 
 
+def test_a_thread_takes_nothing_that_comes_later(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
+    served.is_readable_within(30)
+    served.receive()
+    served.recv(1000)
+    client.sendall(b"x")
+    assert served.is_readable_within(30)
+
+    with pytest.raises(RequestCutOff):
+        served.recv(1000)
+
+
 def test_a_client_that_waits_before_its_body_is_asked_for_it_once(
     client: socket.socket, served: ClientSocket
 ) -> None:

@@ -30,6 +30,7 @@ NONSENSE = [
     b"POST / HTTP/1.1\r\nContent-Length: -4\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: four\r\n\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    b"POST / HTTP/1.1\r\nExpect: a-miracle\r\nContent-Length: 4\r\n\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 10_000,
     b"G" * 10_000,
@@ -40,9 +41,13 @@ TOO_LARGE = [
     b"POST / HTTP/1.1\r\nContent-Length: 100001\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n" + b"x" * 0x30000,
-    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1;" + b"a" * 8_000 + b"\r\nx\r\n",
+    (
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + (b"1;" + b"a" * 8_000 + b"\r\nx\r\n") * 3
+    ),
+    # A million of them would keep the thread that everybody shares for ten seconds.
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 4_000,
 ]
-TOO_LARGE[-1] += TOO_LARGE[-1].partition(b"\r\n\r\n")[2] * 130
 
 
 @pytest.mark.parametrize("request_bytes", WHOLE)
@@ -90,3 +95,27 @@ def test_a_client_that_waits_before_its_body_is_known() -> None:
 
     assert not frame.look(bytearray(head))
     assert frame.wants_continue
+
+
+def test_a_client_of_http_1_0_is_told_nothing_before_its_answer() -> None:
+    frame = Frame(MAX_BODY_BYTES)
+    head = b"POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
+
+    assert not frame.look(bytearray(head))
+    assert not frame.wants_continue
+
+
+def test_a_large_body_may_come_in_chunks_of_a_line() -> None:
+    frame = Frame(MAX_BODY_BYTES)
+    chunks = (b"40\r\n" + b"x" * 64 + b"\r\n") * 1_500 + b"0\r\n\r\n"
+
+    assert frame.look(bytearray(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
+    assert frame.is_whole
+
+
+def test_a_small_body_may_come_byte_by_byte() -> None:
+    frame = Frame(MAX_BODY_BYTES)
+    chunks = b"1\r\nx\r\n" * 3_000 + b"0\r\n\r\n"
+
+    assert frame.look(bytearray(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
+    assert frame.is_whole
