@@ -17,6 +17,9 @@ class WarmChildren:
     def add(self, child: ChildProcess) -> None:
         self._idle.append(child)
 
+    def has(self, tenant: str) -> bool:
+        return any(child.tenant == tenant for child in self._idle)
+
     def take(self, tenant: str) -> ChildProcess | None:
         for child in reversed(self._idle):
             if child.tenant == tenant:
