@@ -345,17 +345,18 @@ class SandboxPool:
             return not self._warm.has(tenant)
 
     def _spawn(self, tenant: str) -> ChildProcess:
-        """A new child, in place of the one unused longest when there are as many as may be.
+        """A new child, in place of the least needed when there are as many as may be.
 
         Raises SandboxUnavailable.
         """
         with self._lock:
             if self._is_closed:
                 raise SandboxUnavailable("the sandbox is closed")
-            oldest = self._warm.take_oldest() if self._children >= self._processes else None
+            is_full = self._children >= self._processes
+            given_up = self._warm.take_least_needed() if is_full else None
             self._children += 1
-        if oldest:
-            self._part(oldest, "evicted")
+        if given_up:
+            self._part(given_up, "evicted")
         try:
             child = self._fork()
         except BaseException:

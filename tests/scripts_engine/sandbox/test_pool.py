@@ -49,6 +49,26 @@ def test_a_warm_child_serves_while_many_tenants_wait_for_new_ones(new_pool):
     assert pool.stats().spawned == 9
 
 
+def test_tenants_who_come_once_do_not_push_out_one_who_comes_again(new_pool):
+    pool = new_pool(size=1, processes=4)
+    for _ in range(2):
+        run_in(pool, "return 1", tenant="regular")
+    for number in range(8):
+        run_in(pool, "return 1", tenant=f"once-{number}")
+    run_in(pool, "return 1", tenant="regular")
+    assert (pool.stats().spawned, pool.stats().evicted) == (9, 5)
+
+
+def test_tenants_who_came_again_keep_half_of_the_places_at_most(new_pool):
+    pool = new_pool(size=1, processes=4)
+    for tenant in ("a", "b", "c", "d"):
+        for _ in range(2):
+            run_in(pool, "return 1", tenant=tenant)
+    for tenant in ("new", "other", "new", "other", "c", "d"):
+        run_in(pool, "return 1", tenant=tenant)
+    assert (pool.stats().spawned, pool.stats().evicted) == (6, 2)
+
+
 def test_nothing_is_started_before_the_first_run(new_pool):
     assert new_pool().stats().fork_servers == 0
 
