@@ -41,6 +41,8 @@ class Conversation:
         """The first ones, up to the limit."""
         self._calls = 0
         self.cpu_seconds = 0.0
+        # A new process has used some already.
+        self._cpu_seconds_before = child.most_cpu_seconds()
 
     def send(self, frame: bytes) -> None:
         """Raises ChildDied, when the child cannot have begun, and DeadlinePassed."""
@@ -77,9 +79,9 @@ class Conversation:
     def _give_way_if_long(self) -> None:
         if self._child.has_lowest_priority:
             return
-        used = self._child.most_cpu_seconds() - self._child.cpu_seconds
-        # Infinite where it is not to be had.
-        if LONG_RUN_CPU_SECONDS <= used < math.inf:
+        used = self._child.most_cpu_seconds() - self._cpu_seconds_before
+        # Not a number where it is not to be had.
+        if used >= LONG_RUN_CPU_SECONDS and math.isfinite(used):
             self._child.take_lowest_priority()
 
     def _answer_of(self, done: Done) -> list[Any]:
