@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import time
+from contextlib import suppress
 
 from scripts_engine.sandbox import child_frames
 from scripts_engine.sandbox.child_frames import Frame
@@ -17,6 +18,7 @@ from scripts_engine.sandbox.protocol import FROM_CHILD, FrameReader
 
 # CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds.
 _PROCESS_CPU_CLOCK = 2
+LOWEST_PRIORITY = 19
 
 
 class ChildDied(Exception):
@@ -35,6 +37,7 @@ class ChildProcess:
         self.tenant = ""
         self.runs = 0
         self.cpu_seconds = 0.0
+        self.has_lowest_priority = False
         self._armed_cpu_seconds: int | None = None
         self.log_area = LogArea(log_file)
         os.close(log_file)
@@ -56,6 +59,12 @@ class ChildProcess:
         if soft != self._armed_cpu_seconds:
             resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
             self._armed_cpu_seconds = soft
+
+    def take_lowest_priority(self) -> None:
+        """For good: only root may raise it again."""
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, LOWEST_PRIORITY)
+        self.has_lowest_priority = True
 
     def most_cpu_seconds(self) -> float:
         """What the process has used, as the kernel says; infinite where that is not to be had."""

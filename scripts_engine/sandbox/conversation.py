@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.child_frames import Call, Done
-from scripts_engine.sandbox.child_process import ChildProcess
+from scripts_engine.sandbox.child_frames import Call, Done, Frame
+from scripts_engine.sandbox.child_process import ChildProcess, DeadlinePassed
 from scripts_engine.sandbox.host_call import HostCallError, HostHandler
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
@@ -16,6 +17,10 @@ from scripts_engine.sandbox.limits import (
 )
 from scripts_engine.sandbox.outcome import HostCall
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
+
+# A run that has used so much CPU time gives way to those that have not: a loop without end would
+# else hold up every quick script, for seconds.
+LONG_RUN_CPU_SECONDS = 0.02
 
 
 class TooManyHostCalls(Exception):
@@ -36,6 +41,8 @@ class Conversation:
         """The first ones, up to the limit."""
         self._calls = 0
         self.cpu_seconds = 0.0
+        # A new process has used some already.
+        self._cpu_seconds_before = child.most_cpu_seconds()
 
     def send(self, frame: bytes) -> None:
         """Raises ChildDied, when the child cannot have begun, and DeadlinePassed."""
@@ -50,12 +57,32 @@ class Conversation:
         handler raises.
         """
         while True:
-            frame = self._child.receive(self._deadline)
+            frame = self._receive()
             if isinstance(frame, Done):
                 return self._answer_of(frame)
             if not isinstance(frame, Call):
                 raise ProtocolError("an unexpected frame")
             self._child.send(self._answer_call(frame), self._deadline)
+
+    def _receive(self) -> Frame:
+        """The next message. Looks now and then at how long a run goes on that says nothing."""
+        while not self._child.has_lowest_priority:
+            looks_at = time.monotonic() + LONG_RUN_CPU_SECONDS
+            if looks_at >= self._deadline:
+                break
+            try:
+                return self._child.receive(looks_at)
+            except DeadlinePassed:
+                self._give_way_if_long()
+        return self._child.receive(self._deadline)
+
+    def _give_way_if_long(self) -> None:
+        if self._child.has_lowest_priority:
+            return
+        used = self._child.most_cpu_seconds() - self._cpu_seconds_before
+        # Not a number where it is not to be had.
+        if used >= LONG_RUN_CPU_SECONDS and math.isfinite(used):
+            self._child.take_lowest_priority()
 
     def _answer_of(self, done: Done) -> list[Any]:
         # The next run's CPU limit is counted from what the process says.
@@ -71,6 +98,7 @@ class Conversation:
 
     def _answer_call(self, call: Call) -> bytes:
         self._calls += 1
+        self._give_way_if_long()
         started = time.monotonic()
         try:
             frame = protocol.encode([Tag.VALUE, protocol.pack(self._ask_host(call))])

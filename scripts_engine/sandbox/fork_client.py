@@ -32,6 +32,7 @@ class ForkClient:
 
     def __init__(self) -> None:
         """Start the process. Raises ForkServerLost."""
+        self.has_forked = False
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(_ANSWER_SECONDS)
@@ -66,6 +67,7 @@ class ForkClient:
                 raise ForkServerLost(f"the fork server does not answer: {error}") from error
         if not data:
             raise ForkServerLost("the fork server has ended")
+        self.has_forked = True
         (pid,) = NUMBER.unpack(data)
         channel, pidfd, log_file = descriptors
         return pid, socket.socket(fileno=channel), pidfd, log_file

@@ -33,6 +33,8 @@ from scripts_engine.sandbox.warm_children import WarmChildren
 Fate = Literal["warm", "killed", "recycled", "evicted"]
 
 SPAWN_SECONDS = 10.0
+# More would take all slots, and a processor's time, from tenants whose child waits for them.
+SPAWNS_AT_ONCE = 2
 SYNTAX_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
 
 
@@ -188,6 +190,8 @@ class SandboxPool:
             self._observer,
             queue_size=self._queue_size,
             tenant_queue_share=max(1, self._queue_size // 2),
+            must_prepare=self._must_spawn,
+            preparing_at_once=SPAWNS_AT_ONCE,
         )
         self._run_times = RunTimes()
         self._warm = WarmChildren()
@@ -219,8 +223,9 @@ class SandboxPool:
         frame = protocol.encode(request)
         queued = time.monotonic()
         try:
-            with self._slots.hold(tenant, self._queue_seconds):
+            with self._slots.hold(tenant, self._queue_seconds) as slot:
                 child, conversation = self._send(tenant, frame, job.limits, host)
+                slot.is_prepared()
                 fate: Fate = "killed"
                 why_killed: KillReason | None = KillReason.HOST
                 try:
@@ -331,18 +336,27 @@ class SandboxPool:
         with self._lock:
             return self._warm.take(tenant)
 
+    def _must_spawn(self, tenant: str) -> bool:
+        """While a fork server starts, which takes it longer than spawning, all may wait for it."""
+        client = self._client
+        if client is None or not client.has_forked:
+            return False
+        with self._lock:
+            return not self._warm.has(tenant)
+
     def _spawn(self, tenant: str) -> ChildProcess:
-        """A new child, in place of the one unused longest when there are as many as may be.
+        """A new child, in place of the least needed when there are as many as may be.
 
         Raises SandboxUnavailable.
         """
         with self._lock:
             if self._is_closed:
                 raise SandboxUnavailable("the sandbox is closed")
-            oldest = self._warm.take_oldest() if self._children >= self._processes else None
+            is_full = self._children >= self._processes
+            given_up = self._warm.take_least_needed() if is_full else None
             self._children += 1
-        if oldest:
-            self._part(oldest, "evicted")
+        if given_up:
+            self._part(given_up, "evicted")
         try:
             child = self._fork()
         except BaseException:

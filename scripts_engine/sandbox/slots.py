@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from math import inf
+from typing import Self
 
 from scripts_engine.sandbox.observer import BusyReason, PoolObserver
 
@@ -19,35 +21,44 @@ class NoSlot(Exception):
 
 
 class _Waiter:
-    __slots__ = ("is_granted", "tenant", "turn")
+    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
 
     def __init__(self, tenant: str) -> None:
         self.tenant = tenant
         self.is_granted = False
+        self.is_preparing = False
         # Taken until it is granted: an event would make three locks.
         self.turn = threading.Lock()
         self.turn.acquire()
 
-    def grant(self) -> None:
+    def grant(self, is_preparing: bool) -> None:
         self.is_granted = True
+        self.is_preparing = is_preparing
         self.turn.release()
 
 
 class _Hold:
     """A context manager of its own: one made of a generator costs three times as much."""
 
-    __slots__ = ("_slots", "_tenant", "_wait_seconds")
+    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
 
     def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
         self._slots = slots
         self._tenant = tenant
         self._wait_seconds = wait_seconds
 
-    def __enter__(self) -> None:
-        self._slots.acquire(self._tenant, self._wait_seconds)
+    def __enter__(self) -> Self:
+        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
+        return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._slots.release(self._tenant)
+        self._slots.release(self._tenant, self._is_preparing)
+
+    def is_prepared(self) -> None:
+        """The next tenant may prepare what it needs."""
+        if self._is_preparing:
+            self._is_preparing = False
+            self._slots.end_preparation()
 
 
 class FairSlots:
@@ -56,6 +67,9 @@ class FairSlots:
     A free slot goes to the waiting tenant that holds the fewest, and among those to whoever came
     first; a waiter whose tenant is at its share does not hold up those behind it. At most
     `queue_size` wait, at most `tenant_queue_share` of one tenant: any number, unless given.
+
+    A holder whose tenant `must_prepare` first does so beside at most `preparing_at_once` others;
+    those behind it that need not do not wait for that.
     """
 
     def __init__(
@@ -66,7 +80,10 @@ class FairSlots:
         *,
         queue_size: int | None = None,
         tenant_queue_share: int | None = None,
+        must_prepare: Callable[[str], bool] = lambda _tenant: False,
+        preparing_at_once: int = 1,
     ) -> None:
+        """`must_prepare` is called with the lock held."""
         self.size = size
         self.tenant_share = tenant_share
         self._queue_size = inf if queue_size is None else queue_size
@@ -75,6 +92,9 @@ class FairSlots:
         self._lock = threading.Lock()
         self._held: dict[str, int] = {}
         self._busy = 0
+        self._must_prepare = must_prepare
+        self._preparing_at_once = preparing_at_once
+        self._preparing = 0
         self._waiters: list[_Waiter] = []
 
     @property
@@ -89,12 +109,14 @@ class FairSlots:
         """Hold a slot, `with` this. Raises NoSlot."""
         return _Hold(self, tenant, wait_seconds)
 
-    def acquire(self, tenant: str, wait_seconds: float) -> None:
-        """Raises NoSlot: at once where the queue, or the tenant's share of it, is full."""
+    def acquire(self, tenant: str, wait_seconds: float) -> bool:
+        """Whether the tenant must prepare, and counts as preparing.
+
+        Raises NoSlot: at once where the queue, or the tenant's share of it, is full.
+        """
         with self._lock:
             if self._may_enter(tenant):
-                self._enter(tenant)
-                return
+                return self._enter(tenant)
             if not self._may_wait(tenant):
                 raise self._no_slot(tenant)
             waiter = _Waiter(tenant)
@@ -102,24 +124,32 @@ class FairSlots:
             self._observer.waiting(len(self._waiters))
         self._observer.about_to_wait()
         if waiter.turn.acquire(timeout=wait_seconds):
-            return
+            return waiter.is_preparing
         with self._lock:
             # It may have been granted in the meantime.
             if waiter.is_granted:
-                return
+                return waiter.is_preparing
             self._leave_queue(waiter)
             raise self._no_slot(tenant)
 
-    def release(self, tenant: str) -> None:
+    def release(self, tenant: str, was_preparing: bool = False) -> None:
         with self._lock:
             self._count(-1)
+            self._preparing -= was_preparing
             held = self._held.pop(tenant) - 1
             if held:
                 self._held[tenant] = held
-            while waiter := self._next_waiter():
-                self._leave_queue(waiter)
-                self._enter(waiter.tenant)
-                waiter.grant()
+            self._grant_what_may_be()
+
+    def end_preparation(self) -> None:
+        with self._lock:
+            self._preparing -= 1
+            self._grant_what_may_be()
+
+    def _grant_what_may_be(self) -> None:
+        while waiter := self._next_waiter():
+            self._leave_queue(waiter)
+            waiter.grant(self._enter(waiter.tenant))
 
     def _next_waiter(self) -> _Waiter | None:
         if not self._waiters or self._busy >= self.size:
@@ -147,11 +177,16 @@ class FairSlots:
         return NoSlot(BusyReason.ALL_SLOTS, (len(self._waiters) + 1) / self.size)
 
     def _may_enter(self, tenant: str) -> bool:
-        return self._busy < self.size and self._held.get(tenant, 0) < self.tenant_share
+        if self._busy >= self.size or self._held.get(tenant, 0) >= self.tenant_share:
+            return False
+        return self._preparing < self._preparing_at_once or not self._must_prepare(tenant)
 
-    def _enter(self, tenant: str) -> None:
+    def _enter(self, tenant: str) -> bool:
         self._count(1)
         self._held[tenant] = self._held.get(tenant, 0) + 1
+        is_preparing = self._must_prepare(tenant)
+        self._preparing += is_preparing
+        return is_preparing
 
     def _count(self, change: int) -> None:
         self._busy += change

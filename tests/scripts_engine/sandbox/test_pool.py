@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from scripts_engine.sandbox import lockdown
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.sandbox.pool import SPAWNS_AT_ONCE, SandboxBusy, SandboxUnavailable
 
 from .conftest import held_slots, run_in
 from .processes import children_of, is_running, resident_kilobytes, wait_until
@@ -25,6 +27,46 @@ def test_a_tenant_keeps_its_child(new_pool):
     for _ in range(10):
         run_in(pool, "return 1")
     assert (pool.stats().spawned, pool.stats().children, pool.stats().idle) == (1, 1, 1)
+
+
+def test_a_warm_child_serves_while_many_tenants_wait_for_new_ones(new_pool):
+    pool = new_pool(size=4, queue_seconds=20)
+    run_in(pool, "return 1", tenant="warm")
+    server = pool.fork_server_pid()
+    os.kill(server, signal.SIGSTOP)
+    with ThreadPoolExecutor(8) as executor:
+        cold = [executor.submit(run_in, pool, "return 1", tenant=f"t{n}") for n in range(8)]
+        try:
+            wait_until(lambda: pool.stats().busy + pool.stats().waiting == 8)
+            busy = pool.stats().busy
+            warm = run_in(pool, "return 1", tenant="warm")
+        finally:
+            os.kill(server, signal.SIGCONT)
+        outcomes = [each.result() for each in cold]
+
+    assert busy == SPAWNS_AT_ONCE
+    assert [each.kind for each in (warm, *outcomes)] == ["succeeded"] * 9
+    assert pool.stats().spawned == 9
+
+
+def test_tenants_who_come_once_do_not_push_out_one_who_comes_again(new_pool):
+    pool = new_pool(size=1, processes=4)
+    for _ in range(2):
+        run_in(pool, "return 1", tenant="regular")
+    for number in range(8):
+        run_in(pool, "return 1", tenant=f"once-{number}")
+    run_in(pool, "return 1", tenant="regular")
+    assert (pool.stats().spawned, pool.stats().evicted) == (9, 5)
+
+
+def test_tenants_who_came_again_keep_half_of_the_places_at_most(new_pool):
+    pool = new_pool(size=1, processes=4)
+    for tenant in ("a", "b", "c", "d"):
+        for _ in range(2):
+            run_in(pool, "return 1", tenant=tenant)
+    for tenant in ("new", "other", "new", "other", "c", "d"):
+        run_in(pool, "return 1", tenant=tenant)
+    assert (pool.stats().spawned, pool.stats().evicted) == (6, 2)
 
 
 def test_nothing_is_started_before_the_first_run(new_pool):

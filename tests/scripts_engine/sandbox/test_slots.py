@@ -99,3 +99,48 @@ def test_a_full_queue_refuses_everybody_at_once():
     assert refused.value.reason == BusyReason.ALL_SLOTS
     assert refused.value.ahead == 3
     assert entered == ["b", "c"]
+
+
+def test_who_need_not_prepare_does_not_wait_for_those_who_do():
+    slots, entered = FairSlots(3, 3, must_prepare="prepared".__ne__), []
+    with slots.hold("acme", 0) as acme:
+        globex = wait_in_thread(slots, "globex", entered)
+        with slots.hold("prepared", 0):
+            assert (slots.busy, slots.waiting, entered) == (2, 1, [])
+        acme.is_prepared()
+        globex.join(10)
+        assert entered == ["globex"]
+    assert (slots.busy, slots.waiting) == (0, 0)
+
+
+def test_who_has_prepared_waits_no_longer_for_those_who_do():
+    to_prepare, entered = {"acme", "globex"}, []
+    slots = FairSlots(3, 3, must_prepare=to_prepare.__contains__)
+    with slots.hold("acme", 0), slots.hold("initech", 0):
+        waiting = wait_in_thread(slots, "globex", entered)
+        to_prepare.remove("globex")
+        with slots.hold("initech", 0):
+            pass
+        waiting.join(10)
+        assert entered == ["globex"]
+
+
+def test_who_fails_to_prepare_makes_room_for_the_next():
+    slots = FairSlots(3, 3, must_prepare=lambda _tenant: True)
+    with pytest.raises(ZeroDivisionError), slots.hold("acme", 0):
+        raise ZeroDivisionError
+    with slots.hold("globex", 0) as globex:
+        globex.is_prepared()
+        with slots.hold("acme", 0):
+            assert slots.busy == 2
+
+
+def test_tenants_that_hold_nothing_prepare_before_one_that_asks_twice():
+    slots, entered = FairSlots(4, 4, must_prepare=lambda _tenant: True), []
+    with slots.hold("acme", 0) as acme:
+        second = wait_in_thread(slots, "acme", entered)
+        first = wait_in_thread(slots, "globex", entered)
+        acme.is_prepared()
+        first.join(10)
+        second.join(10)
+    assert entered == ["globex", "acme"]
