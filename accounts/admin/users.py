@@ -302,6 +302,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         user = self.get_or_404(request, id)
+        self._refuse_shared(request, user)
         if request.method == "POST":
             try:
                 by = str(person(request).pk)
@@ -330,6 +331,10 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
     def _hold_unshared(self, request: HttpRequest, user: User) -> None:
         """Refuses unless this person may change what the user logs in with, until the commit."""
         held(user)
+        self._refuse_shared(request, user)
+
+    @staticmethod
+    def _refuse_shared(request: HttpRequest, user: User) -> None:
         if not unshared_users(request).filter(pk=user.pk).exists():
             raise PermissionDenied
 

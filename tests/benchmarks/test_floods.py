@@ -54,10 +54,10 @@ def sluggish_port() -> Iterator[int]:
         def log_message(self, *arguments: object) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server.server_port
-    server.shutdown()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_port
+        server.shutdown()
 
 
 def answers(*latencies_ms: float, status: int = 200) -> list[Answer]:
