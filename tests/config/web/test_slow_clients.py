@@ -122,7 +122,7 @@ def test_a_reader_that_was_given_up_is_not_kept(server: Server) -> None:
     assert server.ended == [connection]
     gone = weakref.ref(connection)
     server.ended.clear()
-    server.stack.pop_all()
+    server.stack.close()
     del connection
     gc.collect()
     assert gone() is None
