@@ -204,7 +204,7 @@ def test_a_killed_fork_server_is_started_again(new_pool):
 
 
 def test_many_threads_and_tenants_get_their_own_answers(new_pool):
-    pool = new_pool(size=4, tenant_share=2, queue_seconds=30)
+    pool = new_pool(size=4, tenant_share=2, queue_seconds=30, queue_size=32)
 
     def echo(number):
         body = str(number).encode()
