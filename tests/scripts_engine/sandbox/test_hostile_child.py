@@ -98,6 +98,21 @@ def test_nonsense_is_a_protocol_error(line, sent):
         Conversation(child, Limits(), None).wait()
 
 
+def test_its_cpu_time_may_be_ahead_of_the_kernels_account_by_a_tick(line):
+    child, theirs = line
+    used = time.clock_gettime((~child.pid << 3) | 2)
+    theirs.sendall(protocol.encode([Tag.DONE, used + 0.005, b"nothing"]))
+    assert Conversation(child, Limits(), None).wait() == [b"nothing"]
+
+
+def test_more_cpu_time_than_the_kernel_counts_is_refused(line):
+    child, theirs = line
+    used = time.clock_gettime((~child.pid << 3) | 2)
+    theirs.sendall(protocol.encode([Tag.DONE, used + 0.5, b"nothing"]))
+    with pytest.raises(ProtocolError, match="CPU time"):
+        Conversation(child, Limits(), None).wait()
+
+
 def test_silence_ends_at_the_deadline(line):
     child, _ = line
     with pytest.raises(DeadlinePassed):
