@@ -45,6 +45,8 @@ def probes_of(neighbour: Neighbour) -> list[Probe]:
     cookie = {"Cookie": neighbour.admin_cookie}
     return [
         Probe("`/healthz`", Request("GET", "/healthz", {}), 20),
+        # What a balancer asks before it takes a node out.
+        Probe("`/readyz`", Request("GET", "/readyz", {}), 2),
         Probe("`GET /session`", Request("GET", "/session", bearer), 20),
         Probe("hook", Request.posting_json(neighbour.hook, ORDER), 20),
         Probe("admin: runs", Request("GET", neighbour.runs_page, cookie), 2),

@@ -168,11 +168,12 @@ def test_a_short_run_measures_a_real_node(tmp_path: Path) -> None:
     refused, slow = json.loads(figures.read_text())["results"]
     assert [probe["probe"] for probe in refused["probes"]] == [
         "`/healthz`",
+        "`/readyz`",
         "`GET /session`",
         "hook",
         "admin: runs",
     ]
-    assert [probe["quiet"]["requests"] for probe in refused["probes"]] == [20, 20, 20, 2]
+    assert [probe["quiet"]["requests"] for probe in refused["probes"]] == [20, 2, 20, 20, 2]
     assert refused["flood_outcomes"]["401"] > 0
     assert sum(slow["flood_outcomes"].values()) >= 60
 
