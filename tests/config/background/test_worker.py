@@ -44,9 +44,10 @@ def a_server_of_a_byte_at_a_time() -> Iterator[str]:
 def _trickle(listener: socket.socket) -> None:
     with suppress(OSError):
         connection, _ = listener.accept()
-        while True:
-            connection.send(b"2")
-            time.sleep(0.1)
+        with connection:
+            while True:
+                connection.send(b"2")
+                time.sleep(0.1)
 
 
 @contextmanager
