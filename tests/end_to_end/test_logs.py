@@ -18,7 +18,7 @@ from tests.sessions import call, graphql, machine_token, open_session
 pytestmark = pytest.mark.slow
 
 PEPPER = bytes(range(32)).hex()
-SECRET_KEY = "signs-cookies-" * 4
+SECRET_KEY = "signs-cookies-0123456789-" * 3
 SCRIPT = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
 HOOK = "mutation($id: ID!) { createHook(script: $id) { hook { id url secureUrl } callToken } }"
 SEND = 'mutation { sendPinCode(email: "alice@example.com", sendVia: Both) }'

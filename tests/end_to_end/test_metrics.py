@@ -174,8 +174,8 @@ def test_nothing_tells_of_an_organisation(moonhook: MoonhookServer) -> None:
     labels = {name for _, labels in scrape(moonhook) for name, _ in labels}
 
     assert labels <= {
-        "action", "channel", "code", "credential", "django", "le", "method", "process", "python",
-        "reason", "result", "service", "status", "task", "trigger", "type", "version", "view",
+        "action", "bulkhead", "channel", "code", "credential", "django", "le", "method", "process",
+        "python", "reason", "result", "service", "status", "task", "trigger", "type", "version", "view",
     }  # fmt: skip
 
 
