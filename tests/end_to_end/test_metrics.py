@@ -175,7 +175,8 @@ def test_nothing_tells_of_an_organisation(moonhook: MoonhookServer) -> None:
 
     assert labels <= {
         "action", "bulkhead", "channel", "code", "credential", "django", "le", "method", "process",
-        "python", "reason", "result", "service", "status", "task", "trigger", "type", "version", "view",
+        "python", "reason", "result", "service", "status", "task", "trigger", "type", "version",
+        "view",
     }  # fmt: skip
 
 
