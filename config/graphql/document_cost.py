@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from graphql import (
     FieldNode,
     FragmentSpreadNode,
+    GraphQLError,
     GraphQLField,
+    GraphQLFormattedError,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
@@ -26,6 +29,7 @@ from graphql.execution.values import get_variable_values
 from accounts.graphql.connection import DEFAULT_PAGE, LARGEST_PAGE
 from config.graphql.document import Operation
 from config.graphql.document_limits import fragments_in_order
+from config.graphql.errors import limit_error
 
 FIELD = 1
 ROOT_FIELD = 50
@@ -130,3 +134,12 @@ class _Counter:
             return DEFAULT_PAGE
         rows = value_from_ast(given[0].value, field.args["first"].type, self._variables)
         return min(max(rows, 1), LARGEST_PAGE) if isinstance(rows, int) else DEFAULT_PAGE
+
+
+def cost_error(operation: Operation, cost: int) -> GraphQLFormattedError | None:
+    """What a document over ``GRAPHQL_MAX_COST`` is told."""
+    most = settings.GRAPHQL_MAX_COST
+    if cost <= most:
+        return None
+    message = f"The document costs {cost:,} points, of at most {most:,}. Ask for less at a time."
+    return limit_error(GraphQLError(message, operation.node))

@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from graphql import GraphQLError, GraphQLSchema
+from graphql import GraphQLSchema
 
 from config.graphql import concurrency
 from config.graphql.document import Operation, parse_and_validate, select_operation
-from config.graphql.document_cost import cost_of
+from config.graphql.document_cost import cost_error, cost_of
 from config.graphql.document_limits import DocumentLimits
-from config.graphql.errors import bad_input, internal_error, limit_error, unavailable_problem
+from config.graphql.errors import bad_input, internal_error, unavailable_problem
 from config.graphql.execution import BoundedExecution, execute_within_limits
 from config.graphql.graphql_request import GraphQLRequest, read_graphql_request
 from config.graphql.media_type import JSON, negotiate
@@ -32,7 +32,7 @@ from config.graphql.reply import (
     transport_reply,
 )
 from config.graphql.variables import variable_errors
-from config.http.bulkhead import Bulkhead, BulkheadFullError
+from config.http.bulkhead import Bulkhead, BulkheadFullError, Place
 from config.http.graphql_context import GraphQLContext
 from config.http.graphql_problem import GraphQLCode, GraphQLProblem
 from config.http.unavailable import DATABASE_ERRORS
@@ -108,29 +108,33 @@ class GraphQLOverHTTPView(View):
             raise problem
         session = self.door(request) if self.anonymous_fields is None else None
         asked = read_graphql_request(request, self.max_body_bytes)
+        schema: GraphQLSchema = self.schema.graphql_schema
+        limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
         with ExitStack() as held:
-            place = held.enter_context(self.bulkhead.place(self.holder(request, session)))
-            schema: GraphQLSchema = self.schema.graphql_schema
-            limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
+            place = None if _is_short(asked) else self._take_place(held, request, session)
             document = parse_and_validate(schema, asked.query, limits)
             operation = select_operation(schema, document, asked.operation_name)
             if self._needs_session(operation):
                 session = self.door(request)
-                held.close()
-                place = held.enter_context(self.bulkhead.place(self.holder(request, session)))
+                if place is not None:
+                    held.close()
+                    place = self._take_place(held, request, session)
+            if errors := variable_errors(schema, operation.node, asked.variables):
+                return invalid_request_reply(errors)
+            cost = cost_of(schema, operation, asked.variables)
+            if error := cost_error(operation, cost):
+                return invalid_request_reply([error])
+            if place is None and cost > settings.GRAPHQL_SMALL_COST:
+                place = self._take_place(held, request, session)
             return self._execute(GraphQLContext(request, session, place), asked, operation)
+
+    def _take_place(self, held: ExitStack, request: HttpRequest, session: Any) -> Place:
+        return held.enter_context(self.bulkhead.place(self.holder(request, session)))
 
     def _execute(
         self, context: GraphQLContext, asked: GraphQLRequest, operation: Operation
     ) -> Reply:
         schema: GraphQLSchema = self.schema.graphql_schema
-        if errors := variable_errors(schema, operation.node, asked.variables):
-            return invalid_request_reply(errors)
-        most = settings.GRAPHQL_MAX_COST
-        if (cost := cost_of(schema, operation, asked.variables)) > most:
-            message = f"The document costs {cost:,} points, of at most {most:,}."
-            too_costly = GraphQLError(f"{message} Ask for less at a time.", operation.node)
-            return invalid_request_reply([limit_error(too_costly)])
         result = execute_within_limits(
             self.execution,
             schema,
@@ -146,3 +150,8 @@ class GraphQLOverHTTPView(View):
         if self.anonymous_fields is None:
             return False
         return not operation.root_field_names() <= self.anonymous_fields
+
+
+def _is_short(asked: GraphQLRequest) -> bool:
+    """Whether it is parsed and validated in no time. Introspection costs no points, but time."""
+    return len(asked.query) <= settings.GRAPHQL_SHORT_LENGTH and "__" not in asked.query

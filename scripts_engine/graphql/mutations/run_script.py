@@ -26,7 +26,7 @@ def resolve(root: None, info: GraphQLResolveInfo, script: str, body: str | None 
         client_address=client_address(info.context.request),
     )
     # A script has a slot of the sandbox instead.
-    with script_errors(), info.context.place.left_to_others():
+    with script_errors(), info.context.place_left_to_others():
         return try_script(
             row,
             event=event,

@@ -32,6 +32,11 @@ BOTH_TYPES = pytest.mark.parametrize("accept", [GRAPHQL_RESPONSE, JSON])
 BOTH_ENDPOINTS = pytest.mark.parametrize("admin", [False, True])
 
 
+@pytest.fixture(autouse=True)
+def no_document_is_small(settings: Any) -> None:
+    settings.GRAPHQL_SHORT_LENGTH = 0
+
+
 @pytest.fixture
 def taken() -> Any:
     """Takes places, as documents that are being worked on do."""
@@ -168,3 +173,30 @@ def test_without_a_session_the_holder_is_the_clients_network(address: str, holde
     request = RequestFactory().post("/user/graphql", REMOTE_ADDR=address)
 
     assert holder_of(request, None) == holder
+
+
+def test_a_small_document_needs_no_place(taken: Any, calls: list[str], settings: Any) -> None:
+    settings.GRAPHQL_SHORT_LENGTH = 2_000
+    taken("acme", "globex", "initech")
+
+    assert post(SEND).status_code == 200
+    assert post_as_alice(ME).status_code == 200
+
+
+@pytest.mark.parametrize("document", ["{ __schema { queryType { name } } }", f"{ME}{' ' * 2000}"])
+def test_introspection_and_long_documents_need_a_place(
+    document: str, taken: Any, calls: list[str], settings: Any
+) -> None:
+    settings.GRAPHQL_SHORT_LENGTH = 2_000
+    taken("acme", "globex", "initech")
+
+    assert_busy(post_as_alice(document, admin=True), calls)
+
+
+def test_a_short_document_that_costs_much_needs_a_place(
+    taken: Any, calls: list[str], settings: Any
+) -> None:
+    settings.GRAPHQL_SHORT_LENGTH, settings.GRAPHQL_SMALL_COST = 2_000, 49
+    taken("acme", "globex", "initech")
+
+    assert_busy(post_as_alice(ME, admin=True), calls)
