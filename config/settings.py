@@ -340,8 +340,8 @@ GRAPHQL_AT_ONCE_PER_ORGANISATION = integer("GRAPHQL_AT_ONCE_PER_ORGANISATION", 2
 # Beyond that so many wait a moment, each with a thread; what comes together is mostly small.
 GRAPHQL_WAITING = integer("GRAPHQL_WAITING", 8)
 GRAPHQL_WAIT_SECONDS = 0.5
-# Characters and points of documents that need no place: ten milliseconds of work at the most.
-GRAPHQL_SHORT_LENGTH = 2_000
+# Characters and points of documents that need no place: parsed, validated and done in milliseconds.
+GRAPHQL_SHORT_LENGTH = 500
 GRAPHQL_SMALL_COST = 1_000
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)

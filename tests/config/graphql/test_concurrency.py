@@ -176,7 +176,7 @@ def test_without_a_session_the_holder_is_the_clients_network(address: str, holde
 
 
 def test_a_small_document_needs_no_place(taken: Any, calls: list[str], settings: Any) -> None:
-    settings.GRAPHQL_SHORT_LENGTH = 2_000
+    settings.GRAPHQL_SHORT_LENGTH = 500
     taken("acme", "globex", "initech")
 
     assert post(SEND).status_code == 200
@@ -187,7 +187,7 @@ def test_a_small_document_needs_no_place(taken: Any, calls: list[str], settings:
 def test_introspection_and_long_documents_need_a_place(
     document: str, taken: Any, calls: list[str], settings: Any
 ) -> None:
-    settings.GRAPHQL_SHORT_LENGTH = 2_000
+    settings.GRAPHQL_SHORT_LENGTH = 500
     taken("acme", "globex", "initech")
 
     assert_busy(post_as_alice(document, admin=True), calls)
@@ -196,7 +196,7 @@ def test_introspection_and_long_documents_need_a_place(
 def test_a_short_document_that_costs_much_needs_a_place(
     taken: Any, calls: list[str], settings: Any
 ) -> None:
-    settings.GRAPHQL_SHORT_LENGTH, settings.GRAPHQL_SMALL_COST = 2_000, 49
+    settings.GRAPHQL_SHORT_LENGTH, settings.GRAPHQL_SMALL_COST = 500, 49
     taken("acme", "globex", "initech")
 
     assert_busy(post_as_alice(ME, admin=True), calls)
