@@ -103,7 +103,7 @@ def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
 
 
 def note_too_many_codes(request: HttpRequest, email: str) -> None:
-    """Once a window: whoever has the password may send as many as they like."""
+    """Recorded once a window: a person with the password may try without limit."""
     if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
         note_refusal(request, email, "too-many-codes")
 

@@ -356,7 +356,7 @@ AUTH_EVENTS_KEPT = timedelta(days=400)
 # Runs leave by age or by number, whichever comes first; 0: not by that. Organisations may differ.
 RUNS_KEPT_DAYS = integer("RUNS_KEPT_DAYS", 30)
 RUNS_KEPT_PER_ORGANISATION = integer("RUNS_KEPT_PER_ORGANISATION", 100_000)
-# Beyond so many bytes the oldest payloads are removed, outlines stay; 0: no quota. Likewise.
+# Beyond this the oldest payloads are removed, outlines stay; 0: no quota. Organisations may differ.
 RUN_BYTES_PER_ORGANISATION = integer("RUN_BYTES_PER_ORGANISATION", 1024**3)
 TASKS_KEPT = timedelta(days=1)
 FAILED_TASKS_KEPT = timedelta(days=14)

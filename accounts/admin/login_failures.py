@@ -16,7 +16,7 @@ _LOOKS_BACK = timedelta(days=1)
 
 @panel_of(User)
 def failed_logins(request: HttpRequest, user: User) -> Panel | None:
-    """For whoever may unlock the login."""
+    """Shown to people who may unlock the login."""
     if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
         return None
     failed = AuthEvent.objects.filter(

@@ -24,7 +24,7 @@ _TYPED_MEMBER = re.compile(r"memberships-\d+-email")
 class RefusalsAsMessages:
     """Mixin for model admins that save through flows.
 
-    Forms check first; this is for what became true in between, and for limits. Whoever is not a
+    Forms check first; this is for what became true in between, and for limits. A user who is not a
     superuser learns of so many addresses an hour whether somebody has them.
     """
 

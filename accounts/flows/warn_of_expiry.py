@@ -48,7 +48,7 @@ def _warn_if_due(api_key: ApiKey) -> bool:
 
 
 def _may_warn(api_key: ApiKey, administrator: User) -> bool:
-    """Whoever makes keys that end soon chooses how many mails their colleagues get of it."""
+    """An organisation that makes many keys which end soon must not flood a mailbox."""
     try:
         hit([windows.KEY_WARNINGS_TO_ADDRESS], "key-warning-to", administrator.email)
         count_mail_of(api_key.organisation_id)

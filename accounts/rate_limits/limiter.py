@@ -113,7 +113,7 @@ def full_until(count: Count) -> float | None:
 
 
 def forget(count: Count) -> None:
-    """Begins the count anew."""
+    """Resets the count."""
     _counted(lambda limiter: limiter.clear(count.window, *count.identifiers))
 
 

@@ -29,7 +29,7 @@ class BulkheadFullError(Exception):
 class Bulkhead:
     """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
 
-    A key is whoever must not starve the others: the id of an organisation, a client's network.
+    A key names one tenant or client: the id of an organisation, a client's network.
     Where it is full, ``max_waiting`` callers, half of them of one key, wait ``wait_seconds`` for a
     place, with their threads; others are refused at once, as is who does not wait while somebody
     waits who could have the place. Thread-safe; counts refusals by ``name``, which is one of
