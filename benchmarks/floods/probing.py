@@ -1,7 +1,8 @@
 """`python -m benchmarks.floods.probing`: the measuring client, in a process of its own.
 
-One request at a time on each path, a new connection for each, at a steady pace: the next one is
-planned for its moment whatever became of this one, and late ones are late from that moment on.
+Callers who know nothing of each other: each request of a path is sent at its planned moment, on a
+connection of its own, whatever became of those before it. One that is sent late, because
+``MOST_AT_ONCE`` of its path wait for an answer, is late from its planned moment on.
 Reads a job from standard input; prints answers by path as JSON.
 """
 
@@ -10,7 +11,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from benchmarks.comparison.order import ORDER
@@ -20,6 +22,8 @@ from benchmarks.floods.figures import NO_ANSWER, Answer
 ANSWER_SECONDS = 10.0
 # After the last moment that was planned for: what is not sent by then counts as not answered.
 GRACE_SECONDS = 5.0
+# Of one path. The flooded server holds far more connections than these.
+MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -67,25 +71,32 @@ def ask(port: int, request: Request, timeout_seconds: float) -> int:
     return response.status
 
 
-def measure(port: int, probe: Probe, started: float, seconds: float) -> Iterator[Answer]:
+def measure(port: int, probe: Probe, started: float, seconds: float) -> Sequence[Answer]:
     end = started + seconds + GRACE_SECONDS
-    for number in range(round(seconds * probe.per_second)):
-        planned = started + number / probe.per_second
-        time.sleep(max(0, planned - time.monotonic()))
+
+    def answer_to(planned: float) -> Answer:
         left = end - time.monotonic()
         # One that is never sent was waited for until the end.
         status = ask(port, probe.request, min(left, ANSWER_SECONDS)) if left > 0 else NO_ANSWER
-        yield Answer((time.monotonic() - planned) * 1000, status)
+        return Answer((time.monotonic() - planned) * 1000, status)
+
+    answers = []
+    with ThreadPoolExecutor(MOST_AT_ONCE) as callers:
+        for number in range(round(seconds * probe.per_second)):
+            planned = started + number / probe.per_second
+            time.sleep(max(0, planned - time.monotonic()))
+            answers.append(callers.submit(answer_to, planned))
+    return [each.result() for each in answers]
 
 
 def main() -> None:
     fields = json.load(sys.stdin)
     job = Job(fields["port"], fields["seconds"], Neighbour(**fields["neighbour"]))
-    answers: dict[str, list[Answer]] = {}
+    answers: dict[str, Sequence[Answer]] = {}
     started = time.monotonic()
 
     def collect(probe: Probe) -> None:
-        answers[probe.name] = list(measure(job.port, probe, started, job.seconds))
+        answers[probe.name] = measure(job.port, probe, started, job.seconds)
 
     probes = probes_of(job.neighbour)
     threads = [threading.Thread(target=collect, args=(probe,)) for probe in probes]
