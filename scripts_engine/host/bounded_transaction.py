@@ -19,16 +19,10 @@ def transaction_until(deadline: float) -> Iterator[None]:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(lock_timeout_ms)])
             yield
         return
-    usual_ms = connection.settings_dict["OPTIONS"]["timeout"] * 1000
-    _set_busy_timeout(min(lock_timeout_ms, usual_ms))
+    usual_seconds = connection.patience_seconds  # type: ignore[attr-defined]
+    connection.patience_seconds = min(lock_timeout_ms / 1000, usual_seconds)  # type: ignore[attr-defined]
     try:
         with transaction.atomic():
             yield
     finally:
-        _set_busy_timeout(usual_ms)
-
-
-def _set_busy_timeout(milliseconds: int) -> None:
-    """How long SQLite waits for its lock, on this connection."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"PRAGMA busy_timeout = {milliseconds:d}")
+        connection.patience_seconds = usual_seconds  # type: ignore[attr-defined]

@@ -18,9 +18,11 @@ from django.db import (
     transaction,
 )
 from django.db.models import F
+from limits import RateLimitItemPerMinute
 
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Organisation
+from accounts.rate_limits.limiter import hit
 from config.sqlite.writers import Writers, writers_of
 from tests.concurrency import at_once
 from tests.eventually import eventually
@@ -32,8 +34,8 @@ WRITES = 25
 
 def do_not_wait_for_the_lock() -> None:
     """Whoever is not alone is refused at once."""
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout = 0")
+    connection.ensure_connection()
+    connection.patience_seconds = 0  # type: ignore[attr-defined]
 
 
 def add_one(name: str) -> None:
@@ -162,12 +164,123 @@ def test_whoever_has_waited_long_enough_asks_the_database_itself(writers: Writer
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
-def test_the_main_thread_does_not_queue(writers: Writers) -> None:
+def test_the_main_thread_queues_as_a_process_of_its_own(writers: Writers) -> None:
     writers.patience_seconds = 0
-    with ThreadPoolExecutor(1) as executor, transaction.atomic():
+    with transaction.atomic():
         create_organisation("Acme")
-        assert executor.submit(writers.begin).result()
+        assert not writers.begin()
+    assert writers.begin()
+    writers.end()
+
+
+class InterruptionError(Exception):
+    """What a signal raises."""
+
+
+@on_sqlite
+@pytest.mark.django_db(transaction=True)
+def test_a_main_thread_that_is_interrupted_on_its_turn_ends_it(
+    writers: Writers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = writers_of(connection.settings_dict["NAME"], of_main_thread=True)
+    begin = own.begin
+
+    def begin_and_be_interrupted(kind: str = "") -> bool:
+        begin(kind)
+        raise InterruptionError
+
+    monkeypatch.setattr(own, "begin", begin_and_be_interrupted)
+    with pytest.raises(InterruptionError):
+        add_one("Acme")
+    with pytest.raises(InterruptionError), transaction.atomic():
+        pass
+
+    writers.patience_seconds = 0
+    assert writers.begin()
+    writers.end()
+
+
+@on_sqlite
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("fetch", ["fetchone", "fetchmany", "fetchall", "iterate"])
+def test_what_a_write_returned_is_there_after_its_turn(fetch: str, writers: Writers) -> None:
+    """SQLite holds its lock until the last row was asked for: the turn must not end before."""
+    writers.patience_seconds = 0
+    for number in range(3):
+        create_organisation(f"Acme {number}")
+    with connection.cursor() as cursor:
+        cursor.execute("\n UPDATE accounts_organisation SET runs_kept = 7 RETURNING runs_kept")
+        do_not_wait_for_the_lock()
+        other = sqlite3.connect(settings.DATABASES["default"]["NAME"], timeout=0)
+        other.execute("BEGIN IMMEDIATE")
+        other.close()
+        fetched = {
+            "fetchone": lambda: [cursor.fetchone() for _ in range(4)],
+            "fetchmany": lambda: [*cursor.fetchmany(2), *cursor.fetchmany(2), None],
+            "fetchall": lambda: [*cursor.fetchall(), *cursor.fetchall(), None],
+            "iterate": lambda: [*cursor, None],
+        }[fetch]()
+
+    assert fetched == [(7,), (7,), (7,), None]
+
+
+@on_sqlite
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(writers: Writers) -> None:
+    """The rate limits' own does."""
+    began: list[str] = []
+    begin = writers.begin
+
+    def count(window: RateLimitItemPerMinute) -> None:
+        hit([window], "test")
+
+    def tell(kind: str = "") -> bool:
+        began.append(kind)
+        return begin(kind)
+
+    writers.begin = tell  # type: ignore[method-assign]
+    try:
+        at_once(1, lambda _: count(RateLimitItemPerMinute(1)))
+    finally:
+        del writers.begin
+
+    assert began == ["accounts_ratewindow"]
+
+
+def test_a_kind_of_many_writes_lets_another_kind_come_in_between(tmp_path: Path) -> None:
+    writers = Writers(str(tmp_path / "writers"))
+    writers.patience_seconds = 60
+    order: list[str] = []
+
+    def write(kind: str) -> None:
+        assert writers.begin(kind)
+        order.append(kind)
         writers.end()
+
+    assert writers.begin("first")
+    with ThreadPoolExecutor(THREADS) as executor:
+        for number, kind in enumerate(["flood"] * (THREADS - 1) + ["run"], 1):
+            executor.submit(write, kind)
+            eventually(lambda number=number: waiting_for(writers) == number)
+        writers.end()
+
+    assert order == ["flood", "run"] + ["flood"] * (THREADS - 2)
+
+
+def waiting_for(writers: Writers) -> int:
+    assert writers._turn is not None
+    return sum(map(len, writers._turn._waiting.values()))
+
+
+def test_whoever_has_waited_in_vain_holds_up_nobody(tmp_path: Path) -> None:
+    writers = Writers(str(tmp_path / "writers"))
+    writers.patience_seconds = 0.01
+    assert writers.begin()
+    assert at_once(3, lambda _: writers.begin()) == [False] * 3
+    writers.end()
+
+    assert writers.begin()
+    writers.end()
 
 
 # A process that has its turn until its input ends.
