@@ -22,8 +22,10 @@ def authenticate_api_key(
     key: str, secret: str, client_address: str, *, is_held: bool = False
 ) -> Authentication[ApiKey]:
     """``is_held`` locks the key's row: call inside a transaction."""
-    keys = ApiKey.objects.select_for_update(of=("self",)) if is_held else ApiKey.objects.all()
-    row = keys.find_by_key(key)
+    if is_held:
+        row = ApiKey.objects.select_for_update(of=("self",)).find_by_key(key)
+    else:
+        row = ApiKey.objects.all().look_up(key)
     if row is None:
         _refusal_of_key(_decoy_key(), secret, client_address)
         return Authentication(None, "unknown-key")

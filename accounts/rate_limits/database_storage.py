@@ -7,6 +7,7 @@ from django.db.models import F
 from django.utils import timezone
 from limits.storage import Storage
 
+from accounts.compiled_query import CompiledQuery, Parameter
 from accounts.models import RateWindow
 
 # One statement, so that however many come at once each gets its own number. A window that ends
@@ -20,6 +21,20 @@ _HIT = """
             THEN excluded.ends_at ELSE {table}.ends_at END
     RETURNING hits
 """
+
+
+# Every refusal asks for its window, and a flood of them is what it bounds.
+_WINDOW = CompiledQuery(
+    RateWindow.objects.filter(key=Parameter("key", RateWindow._meta.get_field("key"))).values_list(
+        "hits", "ends_at"
+    )
+)
+
+
+def _open_window(key: str) -> tuple[int, datetime] | None:
+    """Its hits and its end."""
+    window: tuple[int, datetime] | None = _WINDOW.first(key=key)
+    return None if window is None or window[1] <= timezone.now() else window
 
 
 class DatabaseStorage(Storage):
@@ -52,12 +67,12 @@ class DatabaseStorage(Storage):
         hits.update(hits=F("hits") - 1)
 
     def get(self, key: str) -> int:
-        row = RateWindow.objects.open().filter(key=key).first()
-        return 0 if row is None else row.hits
+        window = _open_window(key)
+        return 0 if window is None else window[0]
 
     def get_expiry(self, key: str) -> float:
-        row = RateWindow.objects.open().filter(key=key).first()
-        return datetime.now(UTC).timestamp() if row is None else row.ends_at.timestamp()
+        window = _open_window(key)
+        return datetime.now(UTC).timestamp() if window is None else window[1].timestamp()
 
     def check(self) -> bool:
         connection.ensure_connection()

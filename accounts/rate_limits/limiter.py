@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import redis  # noqa: F401  (the library of limits imports it in the midst of a request otherwise)
 from django.conf import settings
@@ -27,6 +27,9 @@ REDIS_REST_SECONDS = 10
 
 logger = logging.getLogger(__name__)
 
+# Counts that this process remembers as full.
+MOST_REFUSED = 10_000
+
 Result = TypeVar("Result")
 
 
@@ -35,6 +38,10 @@ class Count(NamedTuple):
 
     window: RateLimitItem
     identifiers: tuple[str, ...]
+
+
+# What refused a hit, in this process: asked again before the next one.
+_refused: dict[Count, None] = {}
 
 
 class CountFullError(RateLimitedError):
@@ -87,12 +94,21 @@ def claim(counts: Sequence[Count]) -> Claim:
     if not settings.IS_RATE_LIMITED:
         return Claim(())
     for place, count in enumerate(counts):
+        if _is_known_full(count):
+            _refuse(counts[place:])
+    for place, count in enumerate(counts):
         if not _hit(count):
             Claim(counts[: place + 1], time.monotonic()).give_back()
-            RATE_LIMITED.inc(count.identifiers[0])
-            full = [count, *(later for later in counts[place + 1 :] if is_full(later))]
-            raise CountFullError(max(map(_seconds_left, full)), count)
+            _refuse(counts[place:])
     return Claim(counts, time.monotonic())
+
+
+def _refuse(counts: Sequence[Count]) -> NoReturn:
+    """The first of them is full, and of the others some may be."""
+    first, *others = counts
+    RATE_LIMITED.inc(first.identifiers[0])
+    full = [first, *(count for count in others if is_full(count))]
+    raise CountFullError(max(map(_seconds_left, full)), first)
 
 
 def refuse_if_full(count: Count) -> None:
@@ -146,7 +162,29 @@ def build_limiters() -> None:
 
 
 def _hit(count: Count) -> bool:
-    return _counted(lambda limiter: limiter.hit(count.window, *count.identifiers))
+    if _is_known_full(count):
+        return False
+    if _counted(lambda limiter: limiter.hit(count.window, *count.identifiers)):
+        return True
+    _remember_full(count)
+    return False
+
+
+def _is_known_full(count: Count) -> bool:
+    """Whether it refused before, and would again: one look, where another hit would be a write."""
+    if count not in _refused:
+        return False
+    if is_full(count):
+        return True
+    _refused.pop(count, None)
+    return False
+
+
+def _remember_full(count: Count) -> None:
+    if len(_refused) >= MOST_REFUSED:
+        # Whoever is forgotten costs a write the next time.
+        _refused.clear()
+    _refused[count] = None
 
 
 def _seconds_left(count: Count) -> int:

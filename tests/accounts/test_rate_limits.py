@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
@@ -18,7 +19,7 @@ from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from accounts.errors import RateLimitedError
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
-from accounts.rate_limits import windows
+from accounts.rate_limits import limiter, windows
 from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of
 from sessions_api.models import Session
 from tests.concurrency import at_once
@@ -171,6 +172,38 @@ def test_exactly_as_many_pass_as_the_window_holds_however_many_come_at_once() ->
 def passes(name: str) -> bool:
     try:
         hit([windows.SMS_OF_NUMBER], name, "x")
+    except RateLimitedError:
+        return False
+    return True
+
+
+def test_a_window_that_refused_is_not_written_to_again(db: None) -> None:
+    window = RateLimitItemPerSecond(1, 10)
+    counts = [Count(windows.SMS_OF_NUMBER, ("test", "open")), Count(window, ("test", "full"))]
+    hit([window], "test", "full")
+    for _ in range(2):
+        with pytest.raises(RateLimitedError), CaptureQueriesContext(connection) as queries:
+            claim(counts)
+
+    assert [query["sql"] for query in queries if not query["sql"].startswith("SELECT")] == []
+    pass_time(timedelta(seconds=11))
+    claim(counts)
+
+
+def test_no_more_full_windows_are_remembered_than_there_is_room_for(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiter, "MOST_REFUSED", 2)
+    for name in "abcd":
+        for expected in (True, False, False):
+            assert passes_once(name) is expected
+
+    assert len(limiter._refused) <= 2
+
+
+def passes_once(name: str) -> bool:
+    try:
+        hit([RateLimitItemPerHour(1)], "once", name)
     except RateLimitedError:
         return False
     return True
