@@ -13,6 +13,16 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.module_loading import import_string
 
 from config.http.admin_pages import is_admin_page
+from config.http.bulkhead import Bulkhead, BulkheadFullError
+from config.http.unavailable import busy_page
+
+# Before anybody knows whose login it is, which takes several queries: at most as many requests of
+# one login as its organisation may have at work and waiting.
+logins = Bulkhead(
+    "admin-logins",
+    limit=settings.WEB_THREADS,
+    limit_per_key=settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2,
+)
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -27,8 +37,16 @@ class Desk:
             self._put_around(import_string(name)(self._at_the_desk), name)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        answer = self._at_the_desk if is_admin_page(request) else self._elsewhere
-        return answer(request)
+        if not is_admin_page(request):
+            return self._elsewhere(request)
+        login = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        if not login:
+            return self._at_the_desk(request)
+        try:
+            with logins.place(login, waits=False):
+                return self._at_the_desk(request)
+        except BulkheadFullError as error:
+            return busy_page(error)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any

@@ -52,8 +52,17 @@ class AnswersUnavailable:
         else:
             return None
         if is_admin_page(request):
-            context = {"is_busy": problem.code == ProblemCode.BUSY}
-            response = render(request, "503.html", context, status=HTTPStatus.SERVICE_UNAVAILABLE)
-            response["Retry-After"] = problem.headers["Retry-After"]
-            return response
+            return _page(problem, request)
         return problem_response(request, problem)
+
+
+def busy_page(error: BulkheadFullError) -> HttpResponse:
+    """For people, where nothing is known of the request yet: it costs no query."""
+    return _page(busy_problem(error))
+
+
+def _page(problem: Problem, request: HttpRequest | None = None) -> HttpResponse:
+    context = {"is_busy": problem.code == ProblemCode.BUSY}
+    response = render(request, "503.html", context, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    response["Retry-After"] = problem.headers["Retry-After"]
+    return response

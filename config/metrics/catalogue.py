@@ -82,7 +82,7 @@ RATE_LIMITED = Counter(
     "moonhook_rate_limited_total", "Attempts refused because a window was full.", ["action"]
 )
 # The limits of concurrency (config.http.bulkhead).
-BULKHEADS = ("graphql", "admin", "passwords")
+BULKHEADS = ("graphql", "admin", "admin-logins", "passwords")
 BULKHEAD_REFUSALS = Counter(
     "moonhook_bulkhead_refusals_total",
     "Requests refused because too many of their kind, or of their organisation, were being served.",

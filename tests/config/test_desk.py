@@ -1,5 +1,7 @@
 """The desk has its middleware, and nobody else pays for it or goes without protection."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
@@ -65,6 +67,42 @@ def test_programs_pass_by(desk: Desk, path: str) -> None:
     assert "Noted" not in desk(request)
     assert desk.process_view(request, None, (), {}) is None
     assert "hooks" not in request.META
+
+
+def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
+    """However it is asked for: whose login it is costs several queries to find out."""
+    settings.DESK_MIDDLEWARE = []
+    most = settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2
+    arrived, leave = Semaphore(0), Event()
+
+    def stay(request: HttpRequest) -> HttpResponse:
+        arrived.release()
+        assert leave.wait(60)
+        return HttpResponse("page")
+
+    desk = Desk(stay)
+
+    def ask(cookie: str, path: str = "/admin/") -> HttpResponse:
+        request = RequestFactory().get(path)
+        request.COOKIES[settings.SESSION_COOKIE_NAME] = cookie
+        return desk(request)  # type: ignore[return-value]
+
+    with ThreadPoolExecutor(most + 3) as executor:
+        try:
+            asked = [executor.submit(ask, "one") for _ in range(most)]
+            for _ in range(most):
+                assert arrived.acquire(timeout=60)
+            refused = ask("one")
+            others = [executor.submit(ask, *who) for who in (("two",), ("",), ("one", "/session"))]
+            for _ in others:
+                assert arrived.acquire(timeout=60)
+        finally:
+            leave.set()
+
+    assert (refused.status_code, refused["Retry-After"]) == (503, "1")
+    assert b"Too much at once" in refused.content
+    assert {each.result().status_code for each in asked + others} == {200}
+    assert ask("one").status_code == 200
 
 
 def test_middleware_that_wants_more_is_refused(settings: Any) -> None:
