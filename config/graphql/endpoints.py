@@ -3,6 +3,7 @@
 from django.conf import settings
 
 from config.graphql import admin_schema, user_schema
+from config.graphql.concurrency import documents, holder_of
 from config.graphql.doors import people_only, programs_only, same_origin_only
 from config.graphql.view import GraphQLOverHTTPView
 
@@ -11,6 +12,8 @@ user_graphql = GraphQLOverHTTPView.as_view(
     max_body_bytes=settings.USER_GRAPHQL_MAX_BODY_BYTES,
     door=people_only,
     guard=same_origin_only,
+    bulkhead=documents,
+    holder=holder_of,
     anonymous_fields=user_schema.ANONYMOUS_FIELDS,
     max_root_mutation_fields=1,
 )
@@ -20,4 +23,6 @@ admin_graphql = GraphQLOverHTTPView.as_view(
     max_body_bytes=settings.ADMIN_GRAPHQL_MAX_BODY_BYTES,
     door=programs_only,
     guard=same_origin_only,
+    bulkhead=documents,
+    holder=holder_of,
 )
