@@ -12,8 +12,9 @@ import os
 import resource
 import signal
 from collections.abc import Callable
-from enum import StrEnum
 from functools import cache
+
+from scripts_engine.sandbox.layer_name import LayerName
 
 try:
     import pyseccomp
@@ -59,14 +60,6 @@ ALLOWED_SYSCALLS = (
 MEMORY_SYSCALLS = ("mmap", "mprotect")
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class LayerName(StrEnum):
-    RLIMITS = "rlimits"
-    NO_NEW_PRIVS = "no_new_privs"
-    PDEATHSIG = "pdeathsig"
-    LANDLOCK = "landlock"
-    SECCOMP = "seccomp"
 
 
 class LayerMissing(Exception):

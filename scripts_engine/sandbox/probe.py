@@ -18,7 +18,8 @@ import sys
 from collections.abc import Callable
 
 from scripts_engine.sandbox import lockdown
-from scripts_engine.sandbox.lockdown import LayerMissing, LayerName
+from scripts_engine.sandbox.layer_name import LayerName
+from scripts_engine.sandbox.lockdown import LayerMissing
 
 _WAIT_MILLISECONDS = 5000
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts_engine.sandbox.layer_name import LayerName
 from scripts_engine.sandbox.layers import active_layers
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.lockdown import LayerName
 
 from .conftest import run_in
 from .processes import children_of, descriptors_of, is_running, wait_until, zombies_of
