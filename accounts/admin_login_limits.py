@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from accounts.errors import RateLimitedError
-from accounts.ids import first_id_at
 from accounts.models import AuthEvent, AuthEventKind, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import (
@@ -23,6 +21,8 @@ from accounts.rate_limits.limiter import (
     network_of,
     refuse_if_full,
 )
+from core.database.ids import first_id_at
+from core.errors import RateLimitedError
 
 # As long as the longest of the windows of a user.
 _LOOKS_BACK = dt.timedelta(hours=1)

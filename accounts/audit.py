@@ -5,8 +5,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from accounts.plain_text import storable
-from config.http.origin import Origin
+from core.http.origin import Origin
+from core.plain_text import storable
 
 
 def record(

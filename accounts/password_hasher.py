@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from accounts.models import User
-from config.http.bulkhead import Bulkhead
+from core.http.bulkhead import Bulkhead
 
 # One place is left by strangers, whose tries no organisation answers for, and by each organisation.
 PASSWORD_HASHES = Bulkhead(

@@ -17,7 +17,7 @@ from accounts.flows.notify_invitation import notify_invitation
 from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.send_expiry_warning import send_expiry_warning
 from accounts.flows.send_pin import send_pin
-from accounts.pin_delivery.channels import Channel, SendVia
+from accounts.messages.channels import Channel, SendVia
 
 
 @task(takes_context=True)

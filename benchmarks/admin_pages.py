@@ -158,8 +158,8 @@ def keep_house() -> None:
 
 def pages() -> dict[str, str]:
     """Addresses by what they show."""
-    from accounts.admin.links import list_of
     from accounts.models import Organisation
+    from core.admin.links import list_of
     from scripts_engine.models import Hook, Run
 
     acme = Organisation.objects.get(name="Acme")

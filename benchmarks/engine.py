@@ -21,12 +21,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from scripts_engine.sandbox.child.operations import Operations
+from scripts_engine.sandbox.child.runtime import LuaState, compile_prelude, lua54
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.log_area import LogArea, create_area_file
-from scripts_engine.sandbox.operations import Operations
-from scripts_engine.sandbox.pool import SandboxPool
-from scripts_engine.sandbox.runtime import LuaState, compile_prelude, lua54
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 ORDER_SCRIPT = b"""
 local order = FromJson(params.get("body"))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-ROOT = "MoonhookWorker.handle (config/web/worker.py"
+ROOT = "MoonhookWorker.handle (core/server/worker.py"
 WIDTH, ROW, MARGIN = 1400, 17, 24
 LEAST_WIDTH = 2.0
 LETTER_WIDTH = 6.4

@@ -33,7 +33,7 @@ from django.utils import timezone  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from accounts.rate_limits import windows  # noqa: E402
 from accounts.rate_limits.limiter import hit  # noqa: E402
-from config import upkeep  # noqa: E402
+from config.operations import upkeep  # noqa: E402
 from hooks.authentication import hook_of_basic_auth, hook_of_url  # noqa: E402
 from scripts_engine.event import Event  # noqa: E402
 from scripts_engine.flows.run_script import run_script  # noqa: E402

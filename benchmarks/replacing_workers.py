@@ -1,7 +1,7 @@
 """Calls that are lost while web workers are replaced: `python benchmarks/replacing_workers.py`.
 
 Eight callers, a new connection for each call of /healthz; each event five times in 25 seconds.
-Once with gunicorn's own threaded worker and SO_REUSEPORT, once with `config.web`.
+Once with gunicorn's own threaded worker and SO_REUSEPORT, once with `core.server`.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def main() -> None:
         port = free_port()
         plain.write_text(PLAIN.format(port=port))
         run("gthread with reuse_port", ["gunicorn", "-c", str(plain)], port, directory)
-        ours = ["config.web", "-c", "config/gunicorn.conf.py"]
-        run("config.web", ours, free_port(), directory)
+        ours = ["core.server", "-c", "config/gunicorn.conf.py"]
+        run("core.server", ours, free_port(), directory)
 
 
 if __name__ == "__main__":

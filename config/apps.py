@@ -15,8 +15,9 @@ class MoonhookConfig(AppConfig):
     def ready(self) -> None:
         # Imported for its registrations, which need the settings.
         from config import checks, deploy_checks  # noqa: F401, PLC0415
-        from config.logs.task_context import follow_tasks  # noqa: PLC0415
-        from config.scrape.task_metrics import count_tasks  # noqa: PLC0415
+        from config.admin import admin  # noqa: F401, PLC0415
+        from core.logs.task_context import follow_tasks  # noqa: PLC0415
+        from core.metrics.task_metrics import count_tasks  # noqa: PLC0415
 
         follow_tasks()
         count_tasks()
@@ -36,4 +37,4 @@ def _look_after_connections_once() -> None:
 class MoonhookAdminConfig(AdminConfig):
     """The admin on Moonhook's own site."""
 
-    default_site = "config.admin_site.MoonhookAdminSite"
+    default_site = "config.admin.site.MoonhookAdminSite"

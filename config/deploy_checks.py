@@ -6,9 +6,9 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
 
 from scripts_engine.lockdown_policy import INDISPENSABLE
-from scripts_engine.sandbox.layers import active_layers
+from scripts_engine.sandbox.parent.layers import active_layers
 
-_POSTGRESQL = "config.postgresql"
+_POSTGRESQL = "core.database.postgresql"
 
 
 def _database() -> dict[str, Any]:

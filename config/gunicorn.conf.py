@@ -5,12 +5,12 @@ from typing import Any
 
 from django.conf import settings
 
-from config.logs.gunicorn_logger import GunicornLogger
-from config.metrics.catalogue import SANDBOX_SLOTS
-from config.scrape.files import announce, forget, forget_the_dead, show_all
-from config.services import services_of_this_node
-from config.web.arbiter import MoonhookArbiter
-from config.web.worker import MoonhookWorker
+from core.logs.gunicorn_logger import GunicornLogger
+from core.metrics.catalogue import SANDBOX_SLOTS
+from core.metrics.process_files import announce, forget, forget_the_dead, show_all
+from core.server.arbiter import MoonhookArbiter
+from core.server.services import services_of_this_node
+from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
 
 
@@ -58,7 +58,7 @@ forwarded_allow_ips = ""
 forwarder_headers = ""
 secure_scheme_headers: dict[str, str] = {}
 header_map = "drop"
-# The one that config/web/framing.py has to agree with about where a request ends.
+# The one that core/server/framing.py has to agree with about where a request ends.
 http_parser = "python"
 logger_class = GunicornLogger
 # A socket in the home directory that can stop the server: nobody asked for it.

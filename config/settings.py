@@ -109,7 +109,7 @@ INSTALLED_APPS = [
     "graphene_django",
     "django_ace",
     "django_tasks",
-    "config.background",
+    "core.tasks",
     "django_tasks_db",
     "django_otp",
     "django_otp.plugins.otp_totp",
@@ -118,23 +118,23 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.http.request_id.RequestIdMiddleware",
-    "config.logs.request_context.RequestContext",
+    "core.http.request_id.RequestIdMiddleware",
+    "core.logs.request_context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.desk.Desk",
-    "config.http.unavailable.AnswersUnavailable",
+    "config.admin.desk.Desk",
+    "core.http.unavailable.AnswersUnavailable",
 ]
 DESK_MIDDLEWARE = [
-    "config.http.admin_policy.ContentSecurityPolicy",
+    "core.http.admin_policy.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "config.admin_session_limits.AdminSessionLimits",
+    "config.admin.admin_session_limits.AdminSessionLimits",
 ]
 # They look for these in MIDDLEWARE alone.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "security.W003"]
@@ -203,7 +203,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 REST_FRAMEWORK = {
-    "EXCEPTION_HANDLER": "config.http.rest_errors.problem_exception_handler",
+    "EXCEPTION_HANDLER": "core.http.rest_errors.problem_exception_handler",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
@@ -221,7 +221,7 @@ _database = DATABASES["default"]
 DATABASE_TIMEOUT_SECONDS = integer("DATABASE_TIMEOUT", 10, minimum=1)
 DATABASE_CONNECT_SECONDS = 5
 if _database["ENGINE"] == "django.db.backends.sqlite3":
-    _database["ENGINE"] = "config.sqlite"
+    _database["ENGINE"] = "core.database.sqlite"
     _database["CONN_MAX_AGE"] = None
     _database["OPTIONS"] = {
         # A transaction that will write takes its lock at once instead of failing half-way.
@@ -231,7 +231,7 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
     }
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 elif _database["ENGINE"] == "django.db.backends.postgresql":
-    _database["ENGINE"] = "config.postgresql"
+    _database["ENGINE"] = "core.database.postgresql"
     # Beside what the address asks for: sslmode, …
     _database["OPTIONS"] = _database.get("OPTIONS", {}) | {
         "connect_timeout": DATABASE_CONNECT_SECONDS,
@@ -270,7 +270,7 @@ if _email_url is not None:
     vars().update(environ.Env.email_url_config(_email_url))
     EMAIL_TIMEOUT = 15
 else:
-    EMAIL_BACKEND = "accounts.pin_delivery.outbox.EmailOutbox"
+    EMAIL_BACKEND = "accounts.messages.outbox.EmailOutbox"
     EMAIL_FILE_PATH = str(OUTBOX_DIR)
 # Apprise notation with {phone}; "off" says that there is no SMS here and e-mail takes its place.
 SMS_URL = required_in_production(
@@ -413,14 +413,14 @@ IS_LOG_JSON = (
     choice("LOG_FORMAT", "json" if IS_PRODUCTION else "console", ("json", "console")) == "json"
 )
 IS_ACCESS_LOGGED = choice("ACCESS_LOG", "on", ("on", "off")) == "on"
-LOGGING_CONFIG = "config.logs.setup.configure_logs"
+LOGGING_CONFIG = "core.logs.setup.configure_logs"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "event": {"()": "config.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
+        "event": {"()": "core.logs.setup.event_formatter", "is_json": IS_LOG_JSON},
     },
-    "filters": {"refusals": {"()": "config.logs.setup.RefusalsWithoutTraceback"}},
+    "filters": {"refusals": {"()": "core.logs.setup.RefusalsWithoutTraceback"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
@@ -433,7 +433,7 @@ LOGGING = {
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
         # A status of 4xx or 5xx stands in the access log; exceptions are written down by
-        # config.logs.request_context.
+        # core.logs.request_context.
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # Every attempt to reconnect; requests that find no connection say so themselves.
@@ -470,7 +470,7 @@ if ARE_METRICS_ON:
         METRICS_NETWORKS = [ip_network("127.0.0.0/8"), ip_network("::1/128")]
     # Where prometheus_client looks for it.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
-    MIDDLEWARE.insert(0, "config.scrape.request_metrics.RequestMetrics")
+    MIDDLEWARE.insert(0, "core.metrics.request_metrics.RequestMetrics")
 
 UNFOLD = {
     "SITE_TITLE": "Moonhook",
@@ -488,7 +488,7 @@ UNFOLD = {
         lambda request: static("moonhook/accessible.js"),
         lambda request: static("moonhook/forget_typed.js"),
     ],
-    "SIDEBAR": {"navigation": "config.admin_navigation.navigation"},
-    "ACCOUNT": {"navigation": "config.admin_navigation.account_links"},
+    "SIDEBAR": {"navigation": "config.admin.navigation.navigation"},
+    "ACCOUNT": {"navigation": "config.admin.navigation.account_links"},
     "COMMAND": {"search_models": False},
 }

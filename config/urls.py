@@ -6,10 +6,10 @@ from django.views.generic import RedirectView
 
 import hooks.urls
 import sessions_api.urls
-from config.graphql.endpoints import admin_graphql, user_graphql
-from config.health import healthz, readyz
-from config.openapi import serve_openapi
-from config.scrape.view import metrics
+from config.api.endpoints import admin_graphql, user_graphql
+from config.api.openapi import serve_openapi
+from config.operations.health import healthz, readyz
+from core.metrics.endpoint import metrics
 
 urlpatterns = [
     # One list and not lists within: each call of a hook is looked up here.
@@ -27,7 +27,7 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
 ]
 
-handler400 = "config.http.fallbacks.bad_request"
-handler403 = "config.http.fallbacks.permission_denied"
-handler404 = "config.http.fallbacks.not_found"
-handler500 = "config.http.fallbacks.server_error"
+handler400 = "core.http.fallbacks.bad_request"
+handler403 = "core.http.fallbacks.permission_denied"
+handler404 = "core.http.fallbacks.not_found"
+handler500 = "core.http.fallbacks.server_error"

@@ -9,6 +9,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
 
 # Models can be imported only now.
-from config.startup.threads import build_what_threads_share  # noqa: E402
+from config.operations.threads import build_what_threads_share  # noqa: E402
 
 build_what_threads_share()

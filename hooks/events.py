@@ -7,10 +7,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import HttpHeaders
 
-from config.http.body import BodyIncomplete, BodyTooLarge, read_body
-from config.http.client_address import client_address
-from config.http.problems import Problem, ProblemCode
-from config.http.redaction import holds_secret
+from core.http.body import BodyIncomplete, BodyTooLarge, read_body
+from core.http.client_address import client_address
+from core.http.problems import Problem, ProblemCode
+from core.http.redaction import holds_secret
 from scripts_engine.event import Event
 
 # A browser that follows a link to a hook sends the cookies of this origin, sessions among them.

@@ -1,6 +1,6 @@
 """The webhook addresses for the OpenAPI document."""
 
-from config.http.openapi_problems import (
+from core.http.openapi import (
     ANSWER_HEADERS,
     RETRY_AFTER,
     Schema,
@@ -8,7 +8,7 @@ from config.http.openapi_problems import (
     header,
     problem_answer,
 )
-from config.http.problems import ProblemCode
+from core.http.problems import ProblemCode
 
 _BASIC = "hookCredentials"
 _RUN_ID = {

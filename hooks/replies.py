@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 
-from config.http.problems import Problem, ProblemCode, problem_response
+from core.http.problems import Problem, ProblemCode, problem_response
 from scripts_engine.flows.run_script import FinishedRun
 from scripts_engine.sandbox.outcome import OutcomeKind
 

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from structlog.contextvars import bind_contextvars
 
-from config.http.problems import Problem, ProblemCode, problem_response
-from config.http.unavailable import DATABASE_ERRORS, unavailable
-from config.metrics.catalogue import HOOK_REFUSALS
+from core.http.problems import Problem, ProblemCode, problem_response
+from core.http.unavailable import DATABASE_ERRORS, unavailable
+from core.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
@@ -18,7 +18,7 @@ from scripts_engine.flows.find_callable_hook import CallableHook
 from scripts_engine.flows.record_run import RunNotRecordedError
 from scripts_engine.flows.run_script import Subject, run_script
 from scripts_engine.models import Trigger
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 View = Callable[..., HttpResponse]
 

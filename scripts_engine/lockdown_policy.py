@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from scripts_engine.sandbox.layers import Layer, active_layers
+from scripts_engine.sandbox.parent.layers import Layer, active_layers
 
 INDISPENSABLE = "seccomp"
 

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from scripts_engine.sandbox.pool import SandboxBusy
+from scripts_engine.sandbox.parent.pool import SandboxBusy
 from scripts_engine.sandbox_pool import sandbox_pool
 
 # Sandboxes serve one tenant each; whoever asks is one of its own.

@@ -1,6 +1,6 @@
 """The pool's observer that counts."""
 
-from config.metrics.catalogue import (
+from core.metrics.catalogue import (
     SANDBOX_EVICTED,
     SANDBOX_KILLS,
     SANDBOX_RECYCLED,
@@ -9,7 +9,7 @@ from config.metrics.catalogue import (
     SANDBOX_SPAWNS,
     SANDBOX_WAITING,
 )
-from scripts_engine.sandbox.observer import BusyReason, KillReason, PoolObserver
+from scripts_engine.sandbox.parent.observer import BusyReason, KillReason, PoolObserver
 
 
 class SandboxMetrics(PoolObserver):

@@ -4,9 +4,9 @@ import atexit
 
 from django.conf import settings
 
-from config.http.built_once import built_once
-from config.http.bulkhead import lend_connection
-from scripts_engine.sandbox.pool import SandboxPool
+from core.built_once import built_once
+from core.http.bulkhead import lend_connection
+from scripts_engine.sandbox.parent.pool import SandboxPool
 from scripts_engine.sandbox_metrics import SandboxMetrics
 
 

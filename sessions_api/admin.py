@@ -15,16 +15,16 @@ from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
 from unfold.views import ChangeList
 
-from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from accounts.admin.decorators import action, display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.links import action_of, button, list_of, page_of
-from accounts.admin.panels import Link, Panel, panel_of
 from accounts.admin.reach import administered_organisation_ids, is_superuser, own_users, person
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
-from config.http.origin import origin_of
+from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import action_of, button, list_of, page_of
+from core.admin.panels import Link, Panel, panel_of
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_sessions
 from sessions_api.models import Session
 

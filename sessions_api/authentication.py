@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from structlog.contextvars import bind_contextvars
 
 from accounts.models import User
-from config.http.client_address import client_address
-from config.http.cross_origin import is_cross_origin
-from config.http.problems import Problem, ProblemCode
+from core.http.client_address import client_address
+from core.http.cross_origin import is_cross_origin
+from core.http.problems import Problem, ProblemCode
 from sessions_api.flows.use_session import use_session
 from sessions_api.models import Session
 from sessions_api.presented import cookie_name, presented_token

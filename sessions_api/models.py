@@ -11,8 +11,8 @@ from django.utils.functional import cached_property
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
-from accounts.compiled_query import CompiledQuery, Parameter, parameters
 from accounts.models import ApiKey, DeviceToken, Membership, Organisation, User
+from core.database.compiled_query import CompiledQuery, Parameter, parameters
 
 
 class Credential(models.TextChoices):

@@ -14,7 +14,7 @@ from drf_spectacular.utils import (
     extend_schema,
 )
 
-from config.http.openapi_problems import (
+from core.http.openapi import (
     ANSWER_HEADERS,
     NO_STORE,
     RETRY_AFTER,
@@ -25,7 +25,7 @@ from config.http.openapi_problems import (
     problem_example,
     problem_schema,
 )
-from config.http.problems import CONTENT_TYPE, ProblemCode, meaning
+from core.http.problems import CONTENT_TYPE, ProblemCode, meaning
 from sessions_api.openapi_documents import (
     LOGIN_EXAMPLES,
     SESSION_EXAMPLE,

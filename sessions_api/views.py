@@ -9,14 +9,14 @@ from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.errors import RateLimitedError
-from config.http.cross_origin import is_cross_origin
-from config.http.origin import origin_of
-from config.http.problems import Problem, ProblemCode
+from core.errors import RateLimitedError
+from core.http.cross_origin import is_cross_origin
+from core.http.json_body import json_object
+from core.http.origin import origin_of
+from core.http.problems import Problem, ProblemCode
 from sessions_api.authentication import SessionAuthentication
 from sessions_api.flows.end_session import end_session
 from sessions_api.flows.open_session import open_session
-from sessions_api.json_body import json_object
 from sessions_api.models import Credential, Session
 from sessions_api.openapi import describe_delete, describe_get, describe_post
 from sessions_api.presented import clear_cookie, cookie_name, set_cookie

@@ -20,12 +20,12 @@ from accounts.flows.create_user import create_user
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.make_code import make_code
 from accounts.flows.send_pin import send_pin
-from accounts.ids import first_id_at
+from accounts.messages.channels import SendVia
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from accounts.pin_delivery.channels import SendVia
 from accounts.rate_limits.limiter import claim
-from config.background.worker import Worker
-from config.http.origin import NOWHERE, Origin
+from core.database.ids import first_id_at
+from core.http.origin import NOWHERE, Origin
+from core.tasks.worker import Worker
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.create_script import create_script

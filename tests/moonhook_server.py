@@ -127,7 +127,7 @@ class MoonhookServer:
 class WebServer(MoonhookServer):
     """The web server by itself: nothing has made or migrated its database."""
 
-    command = ("-m", "config.web", "-c", "config/gunicorn.conf.py")
+    command = ("-m", "core.server", "-c", "config/gunicorn.conf.py")
     ready_path = "/healthz"
 
     def __init__(self, data_dir: Path, **environment: str) -> None:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import structlog
 
-from config.supervisor import RestartPolicy, Service, Supervisor
+from core.server.supervisor import RestartPolicy, Service, Supervisor
 from tests.eventually import eventually
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,8 +9,8 @@ from accounts.admin import (
     organisations,
     pin_logins,
     second_factors,
-    users,
 )
+from accounts.admin.users import page as users
 
 __all__ = [
     "api_keys",

@@ -19,24 +19,24 @@ from django.utils.timesince import timeuntil
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
-from accounts.admin.decorators import action, display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.key_commands import first_query_of
-from accounts.admin.labels import INFO, WARNING, label
-from accounts.admin.links import action_of, link_to, list_of, page_of
-from accounts.admin.once import IssuedOnAdd, show_once
-from accounts.admin.overlap import OverlapForm
-from accounts.admin.panels import Link, Panel, panel_of
+from accounts.admin.api_key_commands import first_query_of
 from accounts.admin.reach import person
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
 from accounts.flows.revoke_api_key import revoke_api_keys
 from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from accounts.networks import canonical_networks
-from config.http.origin import origin_of
+from core.admin.confirmation import Question, ask, is_confirmed, next_address
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.labels import INFO, WARNING, label
+from core.admin.links import action_of, link_to, list_of, page_of
+from core.admin.once import IssuedOnAdd, show_once
+from core.admin.overlap import OverlapForm
+from core.admin.panels import Link, Panel, panel_of
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.http.origin import origin_of
 
 _EXPIRES_SOON = timedelta(days=30)
 ACTIVE, EXPIRED, REVOKED = "Active", "Expired", "Revoked"

@@ -7,13 +7,13 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts.admin.decorators import display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.labels import DANGER, INFO, SUCCESS, WARNING
-from accounts.admin.moment_filter import MomentFilter
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import AuthEvent, AuthEventKind, User
+from core.admin.decorators import display
+from core.admin.empty_state import EmptyState
+from core.admin.labels import DANGER, INFO, SUCCESS, WARNING
+from core.admin.moment_filter import MomentFilter
+from core.admin.scoped_filter import ScopedAutocompleteFilter
 
 _COLOURS = {
     AuthEventKind.SESSION_OPENED: SUCCESS,

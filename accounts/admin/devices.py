@@ -12,17 +12,17 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
-from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from accounts.admin.decorators import action, display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.links import action_of, button, link, page_of
-from accounts.admin.panels import Link, Panel, panel_of
 from accounts.admin.reach import own_users, person
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_devices
 from accounts.models import DeviceToken, User
-from config.http.origin import origin_of
+from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import action_of, button, link, page_of
+from core.admin.panels import Link, Panel, panel_of
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.http.origin import origin_of
 
 REVOKE_ALL = "accounts_devicetoken_revoke_all"
 

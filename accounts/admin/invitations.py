@@ -9,16 +9,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.enums import ActionVariant
 
-from accounts.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from accounts.admin.decorators import action, display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.links import action_of, button, link, list_of, page_of
-from accounts.admin.panels import Panel, panel_of
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.remove_member import remove_member
 from accounts.models import Invitation, Organisation, User
-from config.http.origin import origin_of
+from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import action_of, button, link, list_of, page_of
+from core.admin.panels import Panel, panel_of
+from core.http.origin import origin_of
 
 _WITHDRAW = Question(
     title="Withdraw invitation",

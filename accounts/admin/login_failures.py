@@ -5,10 +5,10 @@ from datetime import timedelta
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.admin.panels import Panel, panel_of
 from accounts.admin.reach import is_superuser, own_users
-from accounts.ids import first_id_at
 from accounts.models import AuthEvent, AuthEventKind, User
+from core.admin.panels import Panel, panel_of
+from core.database.ids import first_id_at
 
 _SHOWN = 10
 _LOOKS_BACK = timedelta(days=1)

@@ -12,12 +12,12 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import administered_organisations
 from accounts.admin.tenancy import TenantInline
-from accounts.admin.user_form import ROLE_HELP
+from accounts.admin.users.user_form import ROLE_HELP
 from accounts.flows.add_member import add_member
 from accounts.flows.remove_member import remove_member
 from accounts.flows.update_user import update_user
 from accounts.models import Invitation, Membership, User
-from config.http.origin import Origin, origin_of
+from core.http.origin import Origin, origin_of
 
 SUPERUSER = "Superusers belong to no organisation."
 # The same for an address that nobody has and for a superuser's.

@@ -7,8 +7,6 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from accounts.admin.decorators import display
-from accounts.admin.empty_state import EmptyState
 from accounts.admin.members import MembersInline, tell_of_invitations
 from accounts.admin.reach import is_superuser
 from accounts.admin.refusals import RefusalsAsMessages
@@ -16,6 +14,8 @@ from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Membership, Organisation
+from core.admin.decorators import display
+from core.admin.empty_state import EmptyState
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # What costs the installation, or cuts a tenant off, is not the tenant's to say.

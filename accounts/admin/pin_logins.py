@@ -6,13 +6,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts.admin.decorators import display
-from accounts.admin.empty_state import EmptyState
 from accounts.admin.reach import own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlock_address import unlock_address
 from accounts.models import PinChallenge, PinFailures
-from config.http.origin import origin_of
+from core.admin.decorators import display
+from core.admin.empty_state import EmptyState
+from core.http.origin import origin_of
 
 
 @admin.register(PinChallenge)

@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from accounts.admin.reach import is_superuser
-from accounts.admin.too_many_attempts import too_many_attempts
-from accounts.errors import ForbiddenError, NotFoundError, RateLimitedError
 from accounts.models import Organisation
 from accounts.rate_limits.addresses import TELLING_CODES, claim_answers
 from accounts.rate_limits.limiter import Claim
-from config.http.origin import origin_of
+from core.admin.too_many_attempts import too_many_attempts
+from core.errors import ForbiddenError, NotFoundError, RateLimitedError
+from core.http.origin import origin_of
 
 _TOO_MANY_ADDRESSES = "Too many addresses were tried that nobody has, or that somebody has already."
 _TYPED_MEMBER = re.compile(r"memberships-\d+-email")

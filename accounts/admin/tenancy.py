@@ -15,16 +15,16 @@ from django.forms import Field, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.panels import panels_of
 from accounts.admin.reach import (
     administered_organisation_ids,
     administered_organisations,
     is_administrator,
     is_superuser,
 )
-from accounts.ids import parse_uuid
 from accounts.models import User
+from core.admin.empty_state import EmptyState
+from core.admin.panels import panels_of
+from core.database.ids import parse_uuid
 
 NOT_A_MEMBER = "Somebody who is not a member any more"
 

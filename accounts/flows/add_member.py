@@ -4,14 +4,14 @@ from django.utils import timezone
 
 from accounts.audit import record
 from accounts.email_address import canonical_email
-from accounts.errors import ForbiddenError, NotFoundError
 from accounts.flows.change_profile import held
-from accounts.message_quota import count_mail_of
+from accounts.messages.message_quota import count_mail_of
 from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.tasks import send_invitation
-from config.http.origin import NOWHERE, Origin
+from core.errors import ForbiddenError, NotFoundError
+from core.http.origin import NOWHERE, Origin
 
 
 def add_member(

@@ -5,11 +5,11 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.audit import record_about
-from accounts.errors import NotFoundError
 from accounts.flows.add_member import record_about_invitation
 from accounts.flows.change_profile import held
 from accounts.models import AuthEventKind, Invitation, Membership, User
-from config.http.origin import NOWHERE, Origin
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin
 
 
 def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:

@@ -13,8 +13,8 @@ from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
 from accounts.tasks import send_new_device_notice
-from config.http.origin import Origin
-from config.metrics.catalogue import PIN_CHECKS
+from core.http.origin import Origin
+from core.metrics.catalogue import PIN_CHECKS
 
 _SEPARATORS = re.compile(r"[\s-]+")
 _PIN = re.compile(rf"[0-9]{{{credentials.PIN_LENGTH}}}")

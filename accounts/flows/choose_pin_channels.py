@@ -4,13 +4,13 @@ from datetime import datetime
 
 from accounts.audit import record_about
 from accounts.flows.send_pin import refuse_what_is_late
-from accounts.message_quota import may_send_mail, organisation_that_pays
+from accounts.messages.channels import Channel, SendVia, channels_for
+from accounts.messages.message_quota import may_send_mail, organisation_that_pays
+from accounts.messages.sms_quota import claim_sms
 from accounts.models import AuthEventKind, User
-from accounts.pin_delivery.channels import Channel, SendVia, channels_for
-from accounts.pin_delivery.sms_quota import claim_sms
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import is_first
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 
 
 def choose_pin_channels(email: str, send_via: SendVia, asked_at: datetime) -> tuple[Channel, ...]:

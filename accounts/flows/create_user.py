@@ -2,9 +2,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.audit import record
-from accounts.errors import AddressTakenError
 from accounts.models import AuthEventKind, Membership, Organisation, Role, User
-from config.http.origin import NOWHERE, Origin
+from core.errors import AddressTakenError
+from core.http.origin import NOWHERE, Origin
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ from accounts.audit import record_about
 from accounts.flows.change_profile import held
 from accounts.flows.own_user import require_home
 from accounts.models import AuthEventKind, Organisation, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:

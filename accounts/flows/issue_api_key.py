@@ -9,7 +9,7 @@ from accounts import credentials
 from accounts.audit import record
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from accounts.networks import canonical_networks
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 class IssuedApiKey(NamedTuple):

@@ -6,9 +6,9 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
-from accounts.ids import first_id_at
 from accounts.models import PinChallenge, PinCode, PinFailures, User
 from accounts.models.pin_failures import strangers_bucket
+from core.database.ids import first_id_at
 
 
 @transaction.atomic

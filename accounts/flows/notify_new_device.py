@@ -2,9 +2,9 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.template.loader import render_to_string
 
-from accounts.deliveries import delivering
+from accounts.messages.delivering import delivering
 from accounts.models import DeviceToken
-from accounts.plain_text import name_for_mail
+from core.plain_text import name_for_mail
 
 
 def notify_new_device(device_token_id: str, client_address: str) -> None:

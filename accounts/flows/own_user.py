@@ -1,5 +1,5 @@
-from accounts.errors import ForbiddenError
 from accounts.models import Organisation, User
+from core.errors import ForbiddenError
 
 
 def require_home(organisation: Organisation, user: User) -> None:

@@ -4,7 +4,7 @@ from accounts.audit import record
 from accounts.flows.add_member import record_about_invitation
 from accounts.flows.change_profile import held
 from accounts.models import AuthEventKind, Invitation, Membership, Organisation, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:

@@ -1,7 +1,7 @@
 from accounts.admin_login_limits import forgive_everywhere
 from accounts.audit import record_about
 from accounts.models import AuthEventKind, User
-from config.http.origin import Origin
+from core.http.origin import Origin
 
 
 def reopen_admin_login(user: User, *, origin: Origin, by: User) -> None:

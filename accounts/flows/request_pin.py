@@ -1,11 +1,11 @@
 from accounts.audit import record
 from accounts.email_address import canonical_email, validate_typed_email
+from accounts.messages.channels import SendVia
 from accounts.models import AuthEventKind
-from accounts.pin_delivery.channels import SendVia
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
 from accounts.tasks import deliver_pin
-from config.http.origin import Origin
+from core.http.origin import Origin
 
 
 def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:

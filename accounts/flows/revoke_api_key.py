@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from accounts.audit import Ended, record_ends
 from accounts.models import ApiKey, AuthEventKind, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None = None) -> ApiKey:

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from accounts.audit import Ended, record_ends
 from accounts.models import AuthEventKind, DeviceToken, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 def revoke_device(

@@ -5,11 +5,11 @@ from django.utils import timezone
 
 from accounts import credentials
 from accounts.audit import record
-from accounts.errors import ForbiddenError
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.overlap import checked_overlap
 from accounts.models import ApiKey, AuthEventKind, User
-from config.http.origin import Origin
+from core.errors import ForbiddenError
+from core.http.origin import Origin
 
 
 def rotate_api_key(

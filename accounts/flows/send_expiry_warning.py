@@ -3,9 +3,9 @@ from django.core.mail import send_mail
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from accounts.deliveries import delivering
+from accounts.messages.delivering import delivering
 from accounts.models import ApiKey, User
-from accounts.plain_text import name_for_mail
+from core.plain_text import name_for_mail
 
 
 def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:

@@ -6,12 +6,12 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.audit import record_about
-from accounts.errors import DeliveryError
+from accounts.flows.delivery import deliver
 from accounts.flows.make_code import code_to_send
+from accounts.messages.channels import Channel
 from accounts.models import AuthEventKind, User
-from accounts.pin_delivery.channels import Channel
-from accounts.pin_delivery.delivery import deliver
-from config.http.origin import NOWHERE
+from core.errors import DeliveryError
+from core.http.origin import NOWHERE
 
 
 def send_pin(email: str, channel: Channel, asked_at: datetime) -> None:

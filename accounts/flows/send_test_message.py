@@ -9,16 +9,16 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from accounts.audit import record, record_about
-from accounts.message_quota import may_send_mail, organisation_that_pays
+from accounts.messages.channels import SMS_OFF, Channel
+from accounts.messages.email import send_email
+from accounts.messages.failures import Failure, failure_of_email
+from accounts.messages.message_quota import may_send_mail, organisation_that_pays
+from accounts.messages.sms_channel import SmsRefusedError, send_sms
+from accounts.messages.sms_quota import SmsRefusal, claim_sms
 from accounts.models import AuthEventKind, User
-from accounts.pin_delivery.channels import SMS_OFF, Channel
-from accounts.pin_delivery.email_channel import send_email
-from accounts.pin_delivery.failures import Failure, failure_of_email
-from accounts.pin_delivery.sms_channel import SmsRefusedError, send_sms
-from accounts.pin_delivery.sms_quota import SmsRefusal, claim_sms
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from config.http.origin import Origin
+from core.http.origin import Origin
 
 
 class MessageOutcome(NamedTuple):

@@ -1,6 +1,6 @@
 from accounts.audit import record_about_address
 from accounts.models import AuthEventKind, PinFailures, User
-from config.http.origin import Origin
+from core.http.origin import Origin
 
 
 def unlock_address(email: str, *, origin: Origin, by: User) -> None:

@@ -1,7 +1,7 @@
 from accounts.audit import record_about
 from accounts.flows.own_user import require_home
 from accounts.models import AuthEventKind, Organisation, PinFailures, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 
 
 def unlock_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:

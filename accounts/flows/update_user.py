@@ -1,11 +1,11 @@
 from django.db import transaction
 
 from accounts.audit import record
-from accounts.errors import NotFoundError
 from accounts.flows.change_profile import LOGIN_FIELDS, PROFILE_FIELDS, change_profile, held
 from accounts.flows.own_user import require_home, require_sole_home
 from accounts.models import AuthEventKind, Membership, Organisation, User
-from config.http.origin import NOWHERE, Origin
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin
 
 
 @transaction.atomic

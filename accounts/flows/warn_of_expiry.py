@@ -6,12 +6,12 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.errors import RateLimitedError
-from accounts.message_quota import count_mail_of
+from accounts.messages.message_quota import count_mail_of
 from accounts.models import ApiKey, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.tasks import warn_of_key
+from core.errors import RateLimitedError
 
 NOTICE_DAYS = (30, 7, 1)
 

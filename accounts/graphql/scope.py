@@ -10,9 +10,9 @@ from typing import Any, Protocol, TypeVar
 from django.db.models import Model
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.one import one
 from accounts.members import known_users
 from accounts.models import ApiKey, Organisation, User
+from core.graphql.one import one
 
 Row = TypeVar("Row", bound=Model)
 

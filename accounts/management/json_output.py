@@ -7,9 +7,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import ForbiddenError, NotFoundError
-from accounts.ids import parse_uuid
 from accounts.models import Organisation
+from core.database.ids import parse_uuid
+from core.errors import ForbiddenError, NotFoundError
 
 
 class JsonCommand(BaseCommand):

@@ -3,7 +3,7 @@
 import accounts.credentials
 import accounts.email_address
 import accounts.phone_number
-import accounts.plain_text
+import core.plain_text
 import django.db.models.deletion
 import django.utils.timezone
 import uuid
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('sessions_valid_after', models.DateTimeField(editable=False, null=True)),
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(help_text='What it is called.', max_length=200, validators=[accounts.plain_text.validate_plain_text])),
+                ('name', models.CharField(help_text='What it is called.', max_length=200, validators=[core.plain_text.validate_plain_text])),
                 ('is_active', models.BooleanField(default=True, help_text="An inactive organisation's keys, sessions and hooks are refused at once.", verbose_name='active')),
                 ('created_at', models.DateTimeField(auto_now_add=True, help_text='When it was made.')),
             ],
@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('email', models.CharField(error_messages={'unique': 'There is a user with this e-mail already.'}, max_length=254, unique=True, validators=[accounts.email_address.validate_typed_email], verbose_name='e-mail')),
                 ('delivery_email', models.CharField(editable=False, max_length=254)),
-                ('name', models.CharField(blank=True, help_text='What to call the user.', max_length=200, validators=[accounts.plain_text.validate_plain_text])),
+                ('name', models.CharField(blank=True, help_text='What to call the user.', max_length=200, validators=[core.plain_text.validate_plain_text])),
                 ('phone', models.CharField(blank=True, help_text='With country code, like +491701234567. PIN codes by SMS go there.', max_length=16, validators=[accounts.phone_number.validate_phone])),
                 ('is_active', models.BooleanField(default=True, help_text='An inactive user cannot log in, and every session of theirs ends at once.', verbose_name='active')),
                 ('is_staff', models.BooleanField(default=False, help_text='May enter this admin, with a password.', verbose_name='staff')),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
             name='ApiKey',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(help_text='What uses it: “warehouse sync”.', max_length=200, validators=[accounts.plain_text.validate_plain_text])),
+                ('name', models.CharField(help_text='What uses it: “warehouse sync”.', max_length=200, validators=[core.plain_text.validate_plain_text])),
                 ('key', models.CharField(default=accounts.credentials.generate_api_key_id, editable=False, help_text='Its public half: POST /session takes it as uid.', max_length=16, unique=True)),
                 ('digest', models.CharField(editable=False, max_length=64)),
                 ('pepper_version', models.PositiveIntegerField(editable=False)),

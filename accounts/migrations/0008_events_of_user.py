@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from accounts.concurrent_index import AddIndexOnline
+from core.database.online_index import AddIndexOnline
 
 
 class Migration(migrations.Migration):

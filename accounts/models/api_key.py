@@ -7,10 +7,10 @@ from django.db import models
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.compiled_query import CompiledQuery, Parameter
 from accounts.models.organisation import Organisation
 from accounts.networks import is_within
-from accounts.plain_text import validate_plain_text
+from core.database.compiled_query import CompiledQuery, Parameter
+from core.plain_text import validate_plain_text
 
 UNUSED_AFTER = timedelta(days=90)
 

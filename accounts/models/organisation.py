@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from accounts.models.activation import Activation
-from accounts.plain_text import validate_plain_text
+from core.plain_text import validate_plain_text
 
 
 class Organisation(Activation):

@@ -9,7 +9,7 @@ from accounts.email_address import MAX_LENGTH, canonical_email, validate_typed_e
 from accounts.models.activation import Activation
 from accounts.models.organisation import Organisation
 from accounts.phone_number import canonical_phone, validate_phone
-from accounts.plain_text import validate_plain_text
+from core.plain_text import validate_plain_text
 
 
 class UserQuerySet(models.QuerySet["User"]):

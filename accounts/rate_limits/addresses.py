@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from django.core.exceptions import ValidationError
 
 from accounts.audit import record
-from accounts.errors import AddressTakenError, NotFoundError, RateLimitedError
 from accounts.models import AuthEventKind, Organisation
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import Claim, Count, CountFullError, claim, is_first
-from config.http.origin import Origin
+from core.errors import AddressTakenError, NotFoundError, RateLimitedError
+from core.http.origin import Origin
 
 # Of errors of forms and models: somebody has the address, or nobody.
 TELLING_CODES = frozenset({"unique", "unknown"})

@@ -7,8 +7,8 @@ from django.db.models import F
 from django.utils import timezone
 from limits.storage import Storage
 
-from accounts.compiled_query import CompiledQuery, Parameter
 from accounts.models import RateWindow
+from core.database.compiled_query import CompiledQuery, Parameter
 
 # One statement, so that however many come at once each gets its own number. A window that ends
 # later than a new one could is left over from before the clock was set back.

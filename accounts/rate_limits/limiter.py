@@ -15,12 +15,12 @@ from limits.errors import StorageError
 from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
-from accounts.errors import RateLimitedError
 from accounts.rate_limits.database_storage import DatabaseStorage
 from accounts.rate_limits.redis_storage import decrement_in_redis
 from accounts.rate_limits.rest import Rest
-from config.http.built_once import built_once
-from config.metrics.catalogue import RATE_LIMITED
+from core.built_once import built_once
+from core.errors import RateLimitedError
+from core.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
 REDIS_REST_SECONDS = 10

@@ -22,7 +22,7 @@ from accounts.flows.issue_api_key import issue_api_key  # noqa: E402
 from accounts.flows.make_code import make_code  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
-from config.http.origin import NOWHERE  # noqa: E402
+from core.http.origin import NOWHERE  # noqa: E402
 from scripts_engine.flows.author import NOBODY  # noqa: E402
 from scripts_engine.flows.create_script import create_script  # noqa: E402
 from scripts_engine.flows.issue_hook import issue_hook  # noqa: E402

@@ -16,7 +16,6 @@ from django.core.management import call_command  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from accounts import credentials  # noqa: E402
-from accounts.admin.links import list_of  # noqa: E402
 from accounts.credentials import SecretKind  # noqa: E402
 from accounts.flows.create_organisation import create_organisation  # noqa: E402
 from accounts.flows.create_user import create_user  # noqa: E402
@@ -25,7 +24,8 @@ from accounts.models import Organisation, Role  # noqa: E402
 from benchmarks.admin_pages import DAYS, insert, keep_house, made_up_runs  # noqa: E402
 from benchmarks.comparison.order import SOURCE as ORDER  # noqa: E402
 from benchmarks.floods.cast import Cast, Flooder, Neighbour  # noqa: E402
-from config.http.origin import NOWHERE  # noqa: E402
+from core.admin.links import list_of  # noqa: E402
+from core.http.origin import NOWHERE  # noqa: E402
 from scripts_engine.flows.author import NOBODY  # noqa: E402
 from scripts_engine.flows.create_script import create_script  # noqa: E402
 from scripts_engine.flows.issue_hook import IssuedHook, issue_hook  # noqa: E402

@@ -7,8 +7,8 @@ from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from accounts.admin.confirmation import Question, ask, is_confirmed
 from accounts.admin.tenancy import TenantModelAdmin
+from core.admin.confirmation import Question, ask, is_confirmed
 
 
 class DeletedByFlowModelAdmin(TenantModelAdmin):

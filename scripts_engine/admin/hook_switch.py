@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from accounts.admin.confirmation import Question, ask, is_confirmed, next_address
-from accounts.admin.decorators import action
-from accounts.admin.links import page_of
 from accounts.admin.tenancy import TenantModelAdmin
+from core.admin.confirmation import Question, ask, is_confirmed, next_address
+from core.admin.decorators import action
+from core.admin.links import page_of
 from scripts_engine.flows.update_hook import update_hook
 from scripts_engine.models import Hook
 

@@ -11,15 +11,15 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
 
-from accounts.admin.confirmation import Question, ask, is_confirmed
-from accounts.admin.decorators import action, display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.links import action_of, link, page_of
-from accounts.admin.once import IssuedOnAdd, show_once
-from accounts.admin.overlap import OverlapForm
 from accounts.admin.reach import person
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
-from config.http.origin import origin_of
+from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import action_of, link, page_of
+from core.admin.once import IssuedOnAdd, show_once
+from core.admin.overlap import OverlapForm
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.hook_calls import calls_of
 from scripts_engine.admin.hook_switch import SwitchableHooks

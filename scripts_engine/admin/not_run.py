@@ -1,7 +1,7 @@
 """Why a script that a person wanted to run did not."""
 
 from scripts_engine.errors import OrganisationInactiveError
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 NOT_RUN = (OrganisationInactiveError, SandboxBusy, SandboxUnavailable)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
-from accounts.admin.confirmation import NEXT
-from accounts.admin.labels import DANGER, SUCCESS, label
-from accounts.admin.links import action_of, button, link, link_to, list_of, page_of
-from accounts.admin.panels import Link, Panel, panel_of
 from accounts.models import Organisation
-from scripts_engine.admin.statuses import status_label
+from core.admin.confirmation import NEXT
+from core.admin.labels import DANGER, SUCCESS, label
+from core.admin.links import action_of, button, link, link_to, list_of, page_of
+from core.admin.panels import Link, Panel, panel_of
+from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.models import Hook, Run, Script, ScriptVersion
 
 _LATEST = 10

@@ -9,9 +9,9 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.confirmation import Question
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
+from core.admin.confirmation import Question
+from core.admin.empty_state import EmptyState
+from core.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.delete_secret import delete_secret
 from scripts_engine.flows.set_secret import set_secret

@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
-from accounts.admin.decorators import display
-from accounts.admin.empty_state import EmptyState
-from accounts.admin.scoped_filter import ScopedAutocompleteFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from core.admin.decorators import display
+from core.admin.empty_state import EmptyState
+from core.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.models import StoredValue
 
 _LISTED_CHARACTERS = 80

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from scripts_engine.sandbox.child_process import ChildProcess
 from scripts_engine.sandbox.log_area import create_area_file
+from scripts_engine.sandbox.parent.child_process import ChildProcess
 
 # Only its process is needed: what the child says is said here.
 _WAIT_FOR_THE_END = "import sys; sys.stdin.read()"

@@ -12,7 +12,7 @@ from pathlib import Path
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.outcome import Outcome
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 # Those that need http, store and secrets; without a host, a script finds none of them.

@@ -1,7 +1,7 @@
 from django.core.exceptions import ValidationError
 
 from accounts.models import Organisation
-from accounts.plain_text import validate_plain_text
+from core.plain_text import validate_plain_text
 from scripts_engine.errors import SourceError
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
 from scripts_engine.sandbox_pool import sandbox_pool

@@ -1,8 +1,8 @@
 from accounts.audit import record
-from accounts.errors import NotFoundError
 from accounts.models import AuthEventKind, Organisation
-from accounts.plain_text import storable
-from config.http.origin import NOWHERE, Origin
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin
+from core.plain_text import storable
 from scripts_engine.models import Secret
 
 

@@ -8,7 +8,7 @@ from django.db.models import Q, UUIDField
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.compiled_query import CompiledQuery, Parameter, parameters
+from core.database.compiled_query import CompiledQuery, Parameter, parameters
 from scripts_engine.models import Hook
 
 

@@ -3,7 +3,7 @@ from typing import NamedTuple
 from accounts import credentials
 from accounts.audit import record
 from accounts.models import AuthEventKind, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 from scripts_engine.models import Hook, Script
 
 

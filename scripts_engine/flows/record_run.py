@@ -14,8 +14,8 @@ from django.db import (
     transaction,
 )
 
-from accounts.compiled_query import CompiledInsert
-from config.http.unavailable import DATABASE_ERRORS
+from core.database.compiled_query import CompiledInsert
+from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.flows.run_bytes import count_recorded
 from scripts_engine.models import Run
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import AnyStr, Generic
 
-from config.http.redaction import REDACTED
+from core.http.redaction import REDACTED
 
 # Shorter ones would tear up ordinary text, and are no secrets.
 SHORTEST_HIDDEN = 4

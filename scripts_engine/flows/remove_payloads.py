@@ -12,9 +12,9 @@ from django.db.models import Sum
 from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
-from accounts.ids import first_id_at
 from accounts.models import RunStorage
-from config.metrics.catalogue import RUN_PAYLOADS_REMOVED
+from core.database.ids import first_id_at
+from core.metrics.catalogue import RUN_PAYLOADS_REMOVED
 from scripts_engine.models import Run
 from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from accounts.flows.overlap import checked_overlap
 from accounts.models import AuthEventKind, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.issue_hook import IssuedHook, give_call_token, record_call_token
 from scripts_engine.models import Hook
 

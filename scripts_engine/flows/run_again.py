@@ -1,4 +1,4 @@
-from config.http.redaction import REDACTED
+from core.http.redaction import REDACTED
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import try_script

@@ -1,7 +1,7 @@
 """What runs take is counted while they are recorded, and held to their organisation's quota.
 
 A process keeps the count to itself until it is worth a statement: a plain call pays an addition.
-Upkeep (``config.run_quota``) counts what a killed process forgot.
+Upkeep (``scripts_engine.flows.run_quota``) counts what a killed process forgot.
 """
 
 import json

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
-from config.http.redaction import REDACTED
-from config.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
+from core.http.redaction import REDACTED
+from core.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run

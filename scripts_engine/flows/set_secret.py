@@ -5,8 +5,8 @@ from django.db import transaction
 
 from accounts.audit import record
 from accounts.models import AuthEventKind, Organisation
-from accounts.plain_text import is_encodable
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
+from core.plain_text import is_encodable
 from scripts_engine.encryption import encrypt
 from scripts_engine.models import Secret
 

@@ -5,11 +5,11 @@ from typing import Any
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.enums import enum_value
-from accounts.graphql.moments import as_utc
 from accounts.graphql.scope import find, find_even_deleted, scoped
-from accounts.plain_text import storable
+from core.graphql.connection import Page, connection_field, page_of
+from core.graphql.moments import as_utc
+from core.plain_text import storable
 from scripts_engine.graphql.types import (
     HookConnection,
     RunConnection,

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 
-from accounts.graphql.domain_errors import domain_errors
-from config.http.graphql_problem import GraphQLProblem
+from core.graphql.domain_errors import domain_errors
+from core.graphql.graphql_problem import GraphQLProblem
 from scripts_engine.errors import OrganisationInactiveError, SourceError
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 

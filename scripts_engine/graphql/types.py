@@ -8,7 +8,7 @@ import graphene
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.connection import connection_of
+from core.graphql.connection import connection_of
 from scripts_engine.flows.version_diff import diff_from_previous
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 

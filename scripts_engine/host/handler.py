@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from config.http.unavailable import DATABASE_ERRORS
+from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.host.secrets import SecretsCapability
 from scripts_engine.host.store import StoreCapability

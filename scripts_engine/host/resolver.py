@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from config.metrics.catalogue import HTTP_LOOK_UPS_IN_USE
+from core.metrics.catalogue import HTTP_LOOK_UPS_IN_USE
 from scripts_engine.host.deadline import remaining
 from scripts_engine.host.public_addresses import IPAddress, without_zone
-from scripts_engine.sandbox.observer import PoolObserver
-from scripts_engine.sandbox.slots import FairSlots, NoSlot
+from scripts_engine.sandbox.parent.observer import PoolObserver
+from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot
 
 MAX_LOOK_UPS = 32
 MAX_LOOK_UPS_PER_TENANT = 4

@@ -1,7 +1,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from accounts.concurrent_index import AddIndexOnline
+from core.database.online_index import AddIndexOnline
 
 NOT_SUCCEEDED = ~Q(status="succeeded")
 NOT_BY_HOOK = ~Q(trigger="hook")

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from accounts.concurrent_index import AddIndexOnline, RemoveIndexOnline
+from core.database.online_index import AddIndexOnline, RemoveIndexOnline
 
 
 class Migration(migrations.Migration):

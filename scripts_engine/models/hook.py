@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from accounts.models import Organisation
-from accounts.plain_text import validate_plain_text
+from core.plain_text import validate_plain_text
 from scripts_engine.models.script import Script
 
 

@@ -6,9 +6,9 @@ from django.db import models
 from django.db.models import Q
 from uuid_utils.compat import uuid7
 
-from accounts import time_ordered
-from accounts.ids import first_id_at
 from accounts.models import ApiKey, Organisation
+from core.database import time_ordered
+from core.database.ids import first_id_at
 from scripts_engine.models.hook import Hook
 from scripts_engine.models.script import Script
 from scripts_engine.models.script_version import ScriptVersion

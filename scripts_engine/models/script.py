@@ -4,7 +4,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from accounts.models import Organisation
-from accounts.plain_text import validate_plain_text
+from core.plain_text import validate_plain_text
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
 
 

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from accounts.audit import Ended, record_ends
 from accounts.models import AuthEventKind, User
-from config.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Origin
 from sessions_api.models import Session
 
 

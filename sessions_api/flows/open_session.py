@@ -17,13 +17,13 @@ from accounts.flows.authenticate import (
     authenticate_api_key,
     authenticate_device,
 )
-from accounts.ids import parse_uuid
 from accounts.models import ApiKey, AuthEventKind, DeviceToken, Organisation, User
-from accounts.plain_text import storable
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
-from config.http.origin import Origin
-from config.metrics.catalogue import SESSIONS_OPENED, SESSIONS_REFUSED
+from core.database.ids import parse_uuid
+from core.http.origin import Origin
+from core.metrics.catalogue import SESSIONS_OPENED, SESSIONS_REFUSED
+from core.plain_text import storable
 from sessions_api.models import Credential, Session
 
 Row = TypeVar("Row", ApiKey, DeviceToken)

@@ -4,9 +4,9 @@ import graphene
 from django.db.models import QuerySet
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.one import one
 from accounts.graphql.people.me import caller
-from config.http.origin import origin_of
+from core.graphql.one import one
+from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionType
 from sessions_api.models import Session

@@ -2,9 +2,9 @@ import graphene
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.connection import connection_of
 from accounts.graphql.programs.types import ApiKeyType, MemberDeviceType
 from accounts.models import ApiKey, DeviceToken
+from core.graphql.connection import connection_of
 from sessions_api.models import Session
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from accounts.errors import NotFoundError, RateLimitedError
 from accounts.flows.add_member import add_member
 from accounts.models import AuthEvent, AuthEventKind, Invitation, Organisation, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.addresses import claim_answers, counted_answer
-from config.http.origin import NOWHERE
+from core.errors import NotFoundError, RateLimitedError
+from core.http.origin import NOWHERE
 from tests.concurrency import at_once
 from tests.factories import GraphQLAnswer, admin_graphql
 

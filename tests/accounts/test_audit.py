@@ -9,10 +9,10 @@ from django.test import Client
 from accounts.audit import record
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.messages.channels import SendVia
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from accounts.models.auth_event import AppendOnlyError
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import Origin
+from core.http.origin import Origin
 from tests.factories import (
     admin_graphql,
     api_key_login,

@@ -17,6 +17,7 @@ from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.request_pin import request_pin
 from accounts.flows.update_user import update_user
 from accounts.flows.warn_of_expiry import warn_of_expiry
+from accounts.messages.channels import SendVia
 from accounts.models import (
     AuthEvent,
     Organisation,
@@ -25,8 +26,7 @@ from accounts.models import (
     RateWindow,
     User,
 )
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from tests.factories import make_device_token, work
 from tests.servers import MailServer, SmsGateway, free_port
 

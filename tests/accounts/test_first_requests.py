@@ -14,7 +14,7 @@ _EIGHTY_AT_ONCE = """
 import json, sys
 import django
 django.setup()
-from accounts.errors import RateLimitedError
+from core.errors import RateLimitedError
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from tests.concurrency import at_once

@@ -7,8 +7,8 @@ from django.test import Client
 
 from accounts.flows.deactivate_user import deactivate_user
 from accounts.flows.remove_member import remove_member
+from accounts.messages.channels import SendVia
 from accounts.models import AuthEvent, Organisation, Role, User
-from accounts.pin_delivery.channels import SendVia
 from sessions_api.models import Session
 from tests.factories import (
     GraphQLAnswer,

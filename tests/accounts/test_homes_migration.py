@@ -8,7 +8,7 @@ from django.apps import apps
 
 from accounts.audit import record
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 
 homes_left = import_module("accounts.migrations.0006_homes_left")
 events_of_home = import_module("accounts.migrations.0007_events_of_home")

@@ -13,8 +13,8 @@ from django_tasks_db.models import DBTaskResult
 from accounts.flows.add_member import add_member
 from accounts.flows.change_profile import change_profile
 from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
-from accounts.plain_text import name_for_mail
-from config.upkeep import do_upkeep
+from config.operations.upkeep import do_upkeep
+from core.plain_text import name_for_mail
 from sessions_api.models import Session
 from tests.factories import (
     admin_graphql,

@@ -10,9 +10,9 @@ from django.core import mail
 from accounts.flows.check_pin import check_pin
 from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.revoke_device import revoke_device
+from accounts.messages.channels import SendVia
 from accounts.models import PinFailures, User
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from tests.factories import deliver_pin, make_device_token, make_pin
 
 OWN, STRANGE = uuid.uuid4(), uuid.uuid4()

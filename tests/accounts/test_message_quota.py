@@ -7,13 +7,13 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from accounts.errors import RateLimitedError
 from accounts.flows.add_member import add_member
 from accounts.flows.choose_pin_channels import choose_pin_channels
 from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.remove_member import remove_member
 from accounts.flows.send_test_message import send_test_message
 from accounts.flows.warn_of_expiry import warn_of_expiry
+from accounts.messages.channels import Channel, SendVia
 from accounts.models import (
     AuthEvent,
     AuthEventKind,
@@ -23,8 +23,8 @@ from accounts.models import (
     Role,
     User,
 )
-from accounts.pin_delivery.channels import Channel, SendVia
-from config.http.origin import NOWHERE
+from core.errors import RateLimitedError
+from core.http.origin import NOWHERE
 from tests.factories import deliver_pin, make_organisation, make_user, work
 from tests.servers import MailServer, SmsGateway
 

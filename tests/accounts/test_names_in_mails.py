@@ -11,8 +11,8 @@ from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.notify_new_device import notify_new_device
 from accounts.flows.update_user import update_user
 from accounts.flows.warn_of_expiry import warn_of_expiry
+from accounts.messages.channels import SendVia
 from accounts.models import Organisation, User
-from accounts.pin_delivery.channels import SendVia
 from tests.factories import deliver_pin, make_device_token, work
 
 NAME = "Ann\r\n\r\nYour account is locked.\r\nGo to https://evil.example/login"

@@ -21,7 +21,7 @@ from accounts.models import (
     RateWindow,
     User,
 )
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from scripts_engine.encryption import decrypt, encrypt, key_version
 from scripts_engine.flows import encrypt_secrets_anew as moving
 from scripts_engine.flows.rotate_call_token import rotate_call_token

@@ -9,11 +9,11 @@ from django.core.mail import EmailMessage
 from django.test import override_settings
 from django_tasks_db.models import DBTaskResult
 
-from accounts.errors import DeliveryError, TryAgainError
 from accounts.flows.request_pin import request_pin
+from accounts.messages.channels import SendVia
 from accounts.models import PinChallenge, User
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import Origin
+from core.errors import DeliveryError, TryAgainError
+from core.http.origin import Origin
 from tests.factories import deliver_pin
 from tests.servers import SmsGateway
 

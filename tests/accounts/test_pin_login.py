@@ -9,9 +9,9 @@ from django.utils import timezone
 from accounts.flows.check_pin import check_pin
 from accounts.flows.make_code import make_code
 from accounts.flows.update_user import update_user
+from accounts.messages.channels import SendVia
 from accounts.models import DeviceToken, Organisation, PinChallenge, PinCode, PinFailures, User
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from tests.factories import deliver_pin, is_accepted, make_device_token, make_pin
 
 DEVICE = uuid.uuid4()

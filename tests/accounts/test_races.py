@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import connection, transaction
 from django_tasks_db.models import DBTaskResult
 
-from accounts.errors import ForbiddenError, NotFoundError
 from accounts.flows.add_member import add_member
 from accounts.flows.answer_invitation import accept_invitation
 from accounts.flows.check_pin import check_pin
@@ -28,7 +27,8 @@ from accounts.models import (
     PinFailures,
     User,
 )
-from config.http.origin import NOWHERE
+from core.errors import ForbiddenError, NotFoundError
+from core.http.origin import NOWHERE
 from tests.concurrency import at_once
 from tests.factories import make_pin
 

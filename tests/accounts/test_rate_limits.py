@@ -16,11 +16,11 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 
-from accounts.errors import RateLimitedError
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
 from accounts.rate_limits import limiter, windows
 from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of
+from core.errors import RateLimitedError
 from sessions_api.models import Session
 from tests.concurrency import at_once
 from tests.factories import (

@@ -8,10 +8,10 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.errors import RateLimitedError
+from accounts.flows import enrolment
+from accounts.flows.verification import verify
 from accounts.models import User
-from accounts.second_factor import enrolment
-from accounts.second_factor.verification import verify
+from core.errors import RateLimitedError
 from tests.concurrency import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)

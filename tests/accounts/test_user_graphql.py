@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django_tasks_db.models import DBTaskResult
 
+from accounts.messages.channels import SendVia
 from accounts.models import DeviceToken, PinChallenge, User
-from accounts.pin_delivery.channels import SendVia
 from tests.factories import (
     GraphQLAnswer,
     deliver_pin,

@@ -11,15 +11,15 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.request_pin import request_pin
+from accounts.messages.channels import SendVia
 from accounts.models import User
-from accounts.pin_delivery.channels import SendVia
 from accounts.tasks import deliver_pin_over, send_new_device_notice
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
 from tests.factories import make_device_token, work
 
 
-def fail(task: DBTaskResult, text: str = "accounts.errors.DeliveryError: not sent by sms") -> None:
+def fail(task: DBTaskResult, text: str = "core.errors.DeliveryError: not sent by sms") -> None:
     DBTaskResult.objects.filter(pk=task.pk).update(
         status="FAILED",
         started_at=timezone.now(),

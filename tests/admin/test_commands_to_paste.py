@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.admin.curl import curl, json_body
 from accounts.models import ApiKey, Organisation
+from core.admin.curl import curl, json_body
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
 from tests.admin.pages import list_of, text_of

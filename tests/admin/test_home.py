@@ -16,17 +16,17 @@ from django.utils.html import escape
 from accounts.audit import record
 from accounts.flows.issue_api_key import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from scripts_engine.models import Hook, Run, Script
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of
 
 HOME = reverse("admin:index")
 # By its name: the package has a function of the same name.
-sandbox = import_module("config.admin_home.sandbox")
+sandbox = import_module("config.admin.home.sandbox")
 
 
 @pytest.fixture(autouse=True)

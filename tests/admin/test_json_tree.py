@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from scripts_engine.admin import json_tree
-from scripts_engine.admin.bodies import body_of
+from scripts_engine.admin.runs import json_tree
+from scripts_engine.admin.runs.bodies import body_of
 
 
 def shown(body: str) -> str:

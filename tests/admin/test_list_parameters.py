@@ -24,7 +24,7 @@ from django.test.utils import CaptureQueriesContext
 from unfold.views import ChangeList
 
 from accounts.models import AuthEvent, Organisation, User
-from config.admin_site import MoonhookAdminSite
+from config.admin.site import MoonhookAdminSite
 from scripts_engine.models import Script
 from tests.admin.addresses import REGISTERED, list_addresses, object_addresses
 from tests.admin.pages import OUR_MODELS, action_on, everything, list_of, page_of, text_of

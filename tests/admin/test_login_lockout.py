@@ -13,10 +13,10 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from accounts.flows.enrolment import reset
 from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateWindow, User
 from accounts.password_hasher import PASSWORD_HASHES
-from accounts.second_factor.enrolment import reset
-from config.admin_known_browser import cookie_name
+from config.admin.known_browser import cookie_name
 from tests import factories
 from tests.admin.pages import page_of, text_of
 from tests.concurrency import at_once

@@ -1,7 +1,7 @@
 """The editor's completions and the sandbox know the same names."""
 
-from scripts_engine.admin.lua_reference import MOONHOOK, STANDARD
-from scripts_engine.sandbox.surface import ALLOWED_NAMES
+from scripts_engine.admin.scripts.lua_reference import MOONHOOK, STANDARD
+from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
 
 
 def test_every_name_that_is_completed_is_there() -> None:

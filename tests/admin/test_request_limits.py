@@ -14,11 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import ApiKey, AuthEvent, Organisation, Role, User
-from config import admin_requests
-from config.http.bulkhead import Bulkhead
-from config.logs.setup import RefusalsWithoutTraceback
-from scripts_engine.admin import runs, try_it, version_page
-from scripts_engine.admin.scripts import ScriptAdmin
+from config.admin import requests
+from core.http.bulkhead import Bulkhead
+from core.logs.setup import RefusalsWithoutTraceback
+from scripts_engine.admin.runs import page
+from scripts_engine.admin.scripts import try_it, version_page
+from scripts_engine.admin.scripts.page import ScriptAdmin
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.update_script import update_script
 from scripts_engine.models import Hook, Run, Script, StoredValue
@@ -279,7 +280,7 @@ def test_a_transaction_that_has_not_written_yet_is_undone_at_the_deadline() -> N
 def two_places(monkeypatch: pytest.MonkeyPatch) -> Bulkhead:
     """Two at once, and one for each organisation."""
     bulkhead = Bulkhead("admin", limit=2, limit_per_key=1)
-    monkeypatch.setattr(admin_requests, "bulkhead", bulkhead)
+    monkeypatch.setattr(requests, "bulkhead", bulkhead)
     return bulkhead
 
 
@@ -327,7 +328,7 @@ def test_a_script_that_runs_for_a_page_leaves_its_place_to_others(
 
         return run_and_look
 
-    monkeypatch.setattr(runs, "run_again", look(runs.run_again))
+    monkeypatch.setattr(page, "run_again", look(page.run_again))
     monkeypatch.setattr(try_it, "try_script", look(try_it.try_script))
 
     if way == "again":

@@ -10,7 +10,7 @@ from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.delete_script import delete_script
 from scripts_engine.flows.save_source import save_source
 from scripts_engine.models import Hook, Run, Script
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxPool, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool, SandboxUnavailable
 from tests import factories
 from tests.admin.pages import everything, logged_in, page_of, run_of, text_of
 

@@ -6,7 +6,7 @@ from django.test import Client
 
 from accounts.models import Organisation, User
 from scripts_engine.models import Hook, Run, Script, ScriptVersion
-from scripts_engine.sandbox.pool import SandboxBusy, SandboxPool, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool, SandboxUnavailable
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 
 

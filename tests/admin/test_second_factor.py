@@ -17,8 +17,8 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.flows import enrolment
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from accounts.second_factor import enrolment
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
 from tests.concurrency import at_once
 from tests.factories import bearer, device_login, make_device_token, open_session

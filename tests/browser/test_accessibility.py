@@ -10,8 +10,8 @@ from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, reverse
 from playwright.sync_api import Page, expect
 
+from accounts.flows import enrolment
 from accounts.models import ApiKey, DeviceToken, Organisation, PinFailures, User
-from accounts.second_factor import enrolment
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
 from tests.admin.pages import list_of, logged_in, page_of, run_of

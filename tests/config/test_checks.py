@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 
-from scripts_engine.sandbox.layers import Layer
+from scripts_engine.sandbox.parent.layers import Layer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = [ROOT / "config" / "checks.py", ROOT / "config" / "deploy_checks.py"]
@@ -27,7 +27,7 @@ def sound_settings(settings: Any, tmp_path: Path) -> Any:
     settings.TRUSTED_PROXY_COUNT = 1
     settings.DATABASES = {
         "default": {
-            "ENGINE": "config.postgresql",
+            "ENGINE": "core.database.postgresql",
             "OPTIONS": {"pool": {"max_size": 24}},
         }
     }

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
+from accounts.messages.channels import SendVia
 from accounts.models import User
-from accounts.pin_delivery.channels import SendVia
 from tests.factories import deliver_pin, make_pin
 
 SEND = "mutation($e: String) { sendPinCode(email: $e, sendVia: Both) }"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.supervisor import STOP_GRACE_SECONDS
+from core.server.supervisor import STOP_GRACE_SECONDS
 from scripts_engine.attacks.on_the_worker import worker_attacks
 from scripts_engine.attacks.suite import attacks
 

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from scripts_engine.models import RunStatus, Trigger
-from scripts_engine.sandbox.observer import BusyReason, KillReason
+from scripts_engine.sandbox.parent.observer import BusyReason, KillReason
 from tests.eventually import eventually
 from tests.life_cycle.processes import web_server
 from tests.moonhook_server import ROOT, MoonhookServer, WebServer
@@ -207,8 +207,8 @@ def test_the_dashboard_and_the_rules_name_what_is_exported(
 def declared() -> set[str]:
     """Counters with labels that nothing has been counted under yet."""
     sources = [
-        ROOT / "config/metrics/catalogue.py",
-        ROOT / "config/scrape/request_metrics.py",
+        ROOT / "core/metrics/catalogue.py",
+        ROOT / "core/metrics/request_metrics.py",
     ]
     names = {
         name

@@ -60,7 +60,7 @@ def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("service", ["config.web", "db_worker", "upkeep"])
+@pytest.mark.parametrize("service", ["core.server", "db_worker", "upkeep"])
 def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from accounts.errors import RateLimitedError
 from accounts.models import RateWindow
 from accounts.rate_limits import limiter, windows
 from accounts.rate_limits.limiter import hit
+from core.errors import RateLimitedError
 from tests.eventually import eventually
 from tests.private_servers import PrivateRedis, private_redis
 

@@ -42,7 +42,7 @@ def tokens(node: Node) -> list[str]:
 def sandboxes_of(node: Node) -> list[int]:
     """The fork server first, then its children."""
     family = family_of(node.process.pid)
-    return [pid for pid in family if "scripts_engine.sandbox.fork_server" in command_of(pid)]
+    return [pid for pid in family if "scripts_engine.sandbox.child.fork_server" in command_of(pid)]
 
 
 def fork_servers_of(node: Node) -> list[int]:

@@ -19,7 +19,7 @@ def services_of(server: MoonhookServer, command: str) -> list[int]:
 
 def web_servers(server: MoonhookServer) -> list[int]:
     """The parents of web workers: one, or none when it has just died."""
-    return services_of(server, "config.web")
+    return services_of(server, "core.server")
 
 
 def web_server(server: MoonhookServer) -> int:
@@ -34,7 +34,7 @@ def web_workers(server: MoonhookServer) -> set[int]:
 def sandboxes(server: MoonhookServer) -> list[int]:
     """Fork servers and their children."""
     family = family_of(server.process.pid)
-    return [pid for pid in family if "scripts_engine.sandbox.fork_server" in command_of(pid)]
+    return [pid for pid in family if "scripts_engine.sandbox.child.fork_server" in command_of(pid)]
 
 
 def fork_servers(server: MoonhookServer) -> list[int]:

@@ -14,7 +14,7 @@ from scripts_engine import lockdown_policy
 from scripts_engine.attacks import suite as attack_suite
 from scripts_engine.attacks.on_the_worker import WorkerAttack
 from scripts_engine.management.commands import check_sandbox
-from scripts_engine.sandbox.layers import Layer
+from scripts_engine.sandbox.parent.layers import Layer
 
 NO_SECCOMP = Layer(name="seccomp", is_active=False, detail="libseccomp.so.2 is not there")
 NO_LANDLOCK = Layer(name="landlock", is_active=False, detail="the kernel has none")

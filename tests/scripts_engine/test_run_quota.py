@@ -9,11 +9,11 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
-from config.run_quota import SIZES, settle_run_bytes
 from scripts_engine.flows import remove_payloads, run_bytes
 from scripts_engine.flows.record_run import record_run
 from scripts_engine.flows.remove_payloads import remove_payloads_beyond
 from scripts_engine.flows.run_bytes import sizes_of
+from scripts_engine.flows.run_quota import SIZES, settle_run_bytes
 from scripts_engine.models import Run
 from tests import factories
 from tests.concurrency import at_once

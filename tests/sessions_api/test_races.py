@@ -8,7 +8,7 @@ from django.test import Client, override_settings
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
 from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import DeviceToken, User
-from config.http.origin import NOWHERE
+from core.http.origin import NOWHERE
 from sessions_api.models import Session
 from tests.concurrency import at_once
 from tests.factories import (

@@ -2,10 +2,10 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.answer_invitation import accept_invitation, decline_invitation
-from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.one import one
 from accounts.graphql.people.me import caller, invitations_of_caller
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.graphql.one import one
+from core.http.origin import origin_of
 
 
 def resolve_accept(root: None, info: GraphQLResolveInfo, id: str) -> bool:

@@ -2,11 +2,11 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.check_pin import check_pin
-from accounts.graphql.domain_errors import domain_errors, required
 from accounts.graphql.people.types import CheckPinCode
-from accounts.ids import parse_uuid
-from config.http.graphql_problem import GraphQLProblem
-from config.http.origin import origin_of
+from core.database.ids import parse_uuid
+from core.graphql.domain_errors import domain_errors, required
+from core.graphql.graphql_problem import GraphQLProblem
+from core.http.origin import origin_of
 
 MAX_HOST_LENGTH = 64
 

@@ -2,9 +2,9 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.revoke_device import revoke_device
-from accounts.graphql.one import one
 from accounts.graphql.people.me import devices_of_caller
-from config.http.origin import origin_of
+from core.graphql.one import one
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:

@@ -4,10 +4,10 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.request_pin import request_pin
-from accounts.graphql.domain_errors import domain_errors, required
 from accounts.graphql.enums import enum_value
-from accounts.pin_delivery.channels import SendVia
-from config.http.origin import origin_of
+from accounts.messages.channels import SendVia
+from core.graphql.domain_errors import domain_errors, required
+from core.http.origin import origin_of
 
 
 class SendViaEnum(graphene.Enum):

@@ -4,12 +4,12 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.add_member import add_member
-from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation
 from accounts.rate_limits.addresses import counted_answer
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, email: str, role: Enum | None = None) -> Member:

@@ -4,11 +4,11 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.issue_api_key import issue_api_key
-from accounts.graphql.domain_errors import domain_errors
-from accounts.graphql.moments import as_utc
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import caller_organisation
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.graphql.moments import as_utc
+from core.http.origin import origin_of
 
 
 def resolve(

@@ -4,7 +4,6 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.email_address import canonical_email
-from accounts.graphql.connection import Page, connection_field, page_of
 from accounts.graphql.enums import MembershipStatus, enum_value
 from accounts.graphql.programs.types import (
     ApiKeyConnection,
@@ -20,7 +19,8 @@ from accounts.graphql.programs.types import (
 from accounts.graphql.scope import caller_organisation, find, find_known_user, scoped
 from accounts.members import known_users
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
-from accounts.plain_text import storable
+from core.graphql.connection import Page, connection_field, page_of
+from core.plain_text import storable
 
 
 class AccountsQuery(graphene.ObjectType):

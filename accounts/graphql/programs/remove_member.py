@@ -4,8 +4,8 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.remove_member import remove_member
 from accounts.graphql.scope import caller_organisation, find_known_user
 from accounts.models import User
-from config.http.graphql_problem import GraphQLProblem
-from config.http.origin import origin_of
+from core.graphql.graphql_problem import GraphQLProblem
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, user: str) -> bool:

@@ -5,7 +5,7 @@ from accounts.flows.revoke_api_key import revoke_api_key
 from accounts.graphql.programs.types import ApiKeyType
 from accounts.graphql.scope import find
 from accounts.models import ApiKey
-from config.http.origin import origin_of
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, id: str) -> ApiKey:

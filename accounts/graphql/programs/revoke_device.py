@@ -3,10 +3,10 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.own_user import require_home
 from accounts.flows.revoke_device import revoke_device
-from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import DeviceToken
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, token_id: str) -> bool:

@@ -2,11 +2,11 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.rotate_api_key import rotate_api_key
-from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import find
 from accounts.models import ApiKey
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.http.origin import origin_of
 
 
 def resolve(

@@ -8,7 +8,6 @@ from django.utils import timezone
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.connection import Page, connection_of
 from accounts.graphql.enums import RoleEnum
 from accounts.graphql.memberships import membership_type
 from accounts.graphql.scope import caller_organisation
@@ -21,7 +20,8 @@ from accounts.models import (
     Organisation,
     User,
 )
-from config.http.graphql_problem import GraphQLProblem
+from core.graphql.connection import Page, connection_of
+from core.graphql.graphql_problem import GraphQLProblem
 
 
 class OrganisationType(DjangoObjectType):

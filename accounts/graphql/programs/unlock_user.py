@@ -2,11 +2,11 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.unlock_user import unlock_user
-from accounts.graphql.domain_errors import domain_errors
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
-from config.http.origin import origin_of
+from core.graphql.domain_errors import domain_errors
+from core.http.origin import origin_of
 
 
 def resolve(root: None, info: GraphQLResolveInfo, id: str) -> Member:

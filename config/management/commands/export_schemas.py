@@ -4,8 +4,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.graphql import admin_schema, user_schema
-from config.openapi import OPENAPI_JSON
+from config.api import admin_schema, user_schema
+from config.api.openapi import OPENAPI_JSON
 
 ROOT = Path(settings.BASE_DIR)
 SCHEMAS = {

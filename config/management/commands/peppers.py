@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from accounts.management.json_output import JsonCommand
-from config.pepper_use import pepper_use
+from config.operations.pepper_use import pepper_use
 from scripts_engine.encryption import DecryptionError
 from scripts_engine.flows.encrypt_secrets_anew import encrypt_secrets_anew
 

@@ -16,15 +16,15 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from config.demo import PAYLOAD, Demo, create_demo_once
-from config.scrape.files import forget, start_empty
-from config.startup.database import wait_for_database
-from config.startup.patience import WaitedTooLong
-from config.startup.schema import migrate, wait_for_schema
-from config.supervisor import RestartPolicy, Service, Supervisor
-from config.web.listeners import reserve
+from config.operations.demo import PAYLOAD, Demo, create_demo_once
+from core.database.patience import WaitedTooLong
+from core.database.schema import migrate, wait_for_schema
+from core.database.startup_database import wait_for_database
+from core.metrics.process_files import forget, start_empty
+from core.server.listeners import reserve
+from core.server.supervisor import RestartPolicy, Service, Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
-from scripts_engine.sandbox.layers import Layer
+from scripts_engine.sandbox.parent.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
 
 logger = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ def _python(*arguments: str) -> list[str]:
 SERVICES = {
     "web": Service(
         "web server",
-        _python("-m", "config.web", "-c", "config/gunicorn.conf.py"),
+        _python("-m", "core.server", "-c", "config/gunicorn.conf.py"),
         reload_signal=signal.SIGHUP,
         attempts_to_serve=3,
     ),

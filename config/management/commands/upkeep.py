@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
-from config.scrape.files import announce
-from config.upkeep import do_upkeep
+from config.operations.upkeep import do_upkeep
+from core.metrics.process_files import announce
 
 EVERY_SECONDS = 600
 

@@ -2,9 +2,9 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, find
-from accounts.plain_text import is_encodable
-from config.http.client_address import client_address
-from config.http.graphql_problem import GraphQLProblem
+from core.graphql.graphql_problem import GraphQLProblem
+from core.http.client_address import client_address
+from core.plain_text import is_encodable
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import try_script

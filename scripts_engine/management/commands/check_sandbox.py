@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from scripts_engine.attacks.on_the_worker import WorkerAttack, worker_attacks
 from scripts_engine.attacks.suite import Attack, NoAttacks, attacks, text_of
-from scripts_engine.sandbox.layers import active_layers
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.layers import active_layers
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 _TENANT = "check_sandbox"
 

@@ -14,7 +14,7 @@ from scripts_engine.sandbox.host_call import HostHandler
 from scripts_engine.sandbox.job import Job
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
 from scripts_engine.sandbox.outcome import Outcome
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 from .processes import wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts_engine.attacks.suite import Attack, attacks, text_of
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 from .conftest import run_in
 

@@ -12,9 +12,7 @@ import time
 import msgpack
 import pytest
 
-from scripts_engine.sandbox import child_frames, endings, protocol
-from scripts_engine.sandbox.child_process import ChildDied, ChildProcess, DeadlinePassed
-from scripts_engine.sandbox.conversation import Conversation
+from scripts_engine.sandbox import protocol
 from scripts_engine.sandbox.host_call import HostCallError
 from scripts_engine.sandbox.limits import (
     MAX_FRAME_BYTES,
@@ -23,6 +21,9 @@ from scripts_engine.sandbox.limits import (
     Limits,
 )
 from scripts_engine.sandbox.log_area import AREA_BYTES, LogArea, create_area_file
+from scripts_engine.sandbox.parent import child_frames, endings
+from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.parent.conversation import Conversation
 from scripts_engine.sandbox.protocol import (
     USUAL_BYTES,
     FrameReader,

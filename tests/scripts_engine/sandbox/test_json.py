@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.pool import SandboxPool
 
 from .conftest import run_in
 

@@ -17,7 +17,7 @@ sys.stdout.write(json.dumps(report))
 """
 WHAT_THE_WORKER_IMPORTS = """
 import json, sys
-import scripts_engine.sandbox.pool
+import scripts_engine.sandbox.parent.pool
 sys.stdout.write(json.dumps(sorted(sys.modules)))
 """
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox import lockdown
+from scripts_engine.sandbox.child import lockdown
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
-from scripts_engine.sandbox.pool import SPAWNS_AT_ONCE, SandboxBusy, SandboxUnavailable
+from scripts_engine.sandbox.parent.pool import SPAWNS_AT_ONCE, SandboxBusy, SandboxUnavailable
 
 from .conftest import held_slots, run_in
 from .processes import children_of, is_running, resident_kilobytes, wait_until

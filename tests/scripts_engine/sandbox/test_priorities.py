@@ -7,8 +7,8 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from scripts_engine.sandbox.child_process import LOWEST_PRIORITY
-from scripts_engine.sandbox.conversation import LONG_RUN_CPU_SECONDS
+from scripts_engine.sandbox.parent.child_process import LOWEST_PRIORITY
+from scripts_engine.sandbox.parent.conversation import LONG_RUN_CPU_SECONDS
 
 from .conftest import run_in
 from .processes import children_of, wait_until

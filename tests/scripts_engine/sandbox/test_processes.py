@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from scripts_engine.sandbox.layer_name import LayerName
-from scripts_engine.sandbox.layers import active_layers
 from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.parent.layers import active_layers
 
 from .conftest import run_in
 from .processes import children_of, descriptors_of, is_running, wait_until, zombies_of
@@ -25,7 +25,7 @@ import signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
 from scripts_engine.sandbox.job import Job
-from scripts_engine.sandbox.pool import SandboxPool
+from scripts_engine.sandbox.parent.pool import SandboxPool
 pool = SandboxPool()
 pool.run("acme", Job(source=b"return 1", chunk_name="idle"))
 spin = Job(source=b"while true do end", chunk_name="spin")

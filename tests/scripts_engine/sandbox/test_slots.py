@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from scripts_engine.sandbox.observer import BusyReason
-from scripts_engine.sandbox.slots import FairSlots, NoSlot
+from scripts_engine.sandbox.parent.observer import BusyReason
+from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot
 
 from .processes import wait_until
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox import fork_client, runtime
+from scripts_engine.sandbox.child import runtime
+from scripts_engine.sandbox.child.runtime import LuaState, UnexpectedGlobals, compile_prelude
 from scripts_engine.sandbox.job import Job
-from scripts_engine.sandbox.pool import SandboxPool, SandboxUnavailable
-from scripts_engine.sandbox.runtime import LuaState, UnexpectedGlobals, compile_prelude
+from scripts_engine.sandbox.parent import fork_client
+from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 
 
 @pytest.fixture

@@ -1,0 +1,61 @@
+"""A test message to a user, from their page: sent at once, and the page says what came of it."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from unfold.widgets import UnfoldAdminRadioSelectWidget
+
+from accounts.admin.test_messages import try_to_send
+from accounts.flows.send_test_message import MessageOutcome
+from accounts.messages.channels import Channel
+from accounts.models import User
+from core.admin.decorators import action
+from core.admin.links import page_of
+
+
+class ChannelForm(forms.Form):
+    channel = forms.ChoiceField(
+        label="Send by",
+        initial=Channel.EMAIL,
+        widget=UnfoldAdminRadioSelectWidget,
+        help_text="An SMS counts among the five a day of the number, and costs what an SMS costs.",
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        phone = user.phone or "no phone number on the profile"
+        self.fields["channel"].choices = [  # type: ignore[attr-defined]
+            (Channel.EMAIL.value, f"E-mail, to {user.delivery_email}"),
+            (Channel.SMS.value, f"SMS, to {phone}"),
+        ]
+
+
+class UserTestMessage:
+    """For the model admin of users."""
+
+    @action(description="Send test message", permissions=["profile"], icon="outgoing_mail")
+    def send_test_message(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+        user: User = self.get_or_404(request, object_id)
+        form = ChannelForm(user, request.POST if request.method == "POST" else None)
+        outcome = _send(request, user, form) if form.is_valid() else None
+        return TemplateResponse(
+            request,
+            "admin/test_message.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": "Send test message",
+                "user_page": page_of(user),
+                "whom": user,
+                "form": form,
+                "outcome": outcome,
+            },
+        )
+
+
+def _send(request: HttpRequest, user: User, form: forms.Form) -> MessageOutcome | None:
+    channel = Channel(form.cleaned_data["channel"])
+    to = user.delivery_email if channel is Channel.EMAIL else user.phone
+    return try_to_send(request, channel, to, form, about=user)

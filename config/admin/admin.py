@@ -1,0 +1,201 @@
+"""Background tasks: what waits, what failed and why; failed ones are queued again. Superusers'."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import django_tasks_db.admin  # noqa: F401  (registers its page, which ours takes the place of)
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django_tasks import TaskResultStatus
+from django_tasks_db.models import DBTaskResult, get_date_max
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
+
+from accounts.admin.reach import is_superuser
+from accounts.admin.superusers_only import SuperusersOnly
+from config.admin.names import NAMES, name_of
+from config.admin.queue_again import queue_again
+from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.decorators import action, display
+from core.admin.labels import DANGER, INFO, PLAIN, SUCCESS, WARNING
+from core.admin.links import page_of
+from core.errors import RateLimitedError
+from core.http.redaction import redact
+
+WAITING, TRIED_AGAIN, RUNNING, FAILED, DONE = "Waiting", "Tried again", "Running", "Failed", "Done"
+_LABELS = {WAITING: PLAIN, TRIED_AGAIN: WARNING, RUNNING: INFO, FAILED: DANGER, DONE: SUCCESS}
+_STATES = {
+    TaskResultStatus.RUNNING: RUNNING,
+    TaskResultStatus.FAILED: FAILED,
+    TaskResultStatus.SUCCESSFUL: DONE,
+}
+_QUEUE_AGAIN = Question(
+    title="Queue again",
+    consequences=(
+        "It is done as if it had just been asked for, with all its attempts before it. A message "
+        "of which only the answer was lost arrives twice. A PIN code is made anew, and counts as "
+        "one more that was sent to its address; nobody may be waiting for it any more."
+    ),
+    button="Queue again",
+)
+
+
+class _Named:
+    """A task for the confirmation's list: the library's row has no words for itself."""
+
+    def __init__(self, row: DBTaskResult) -> None:
+        self.pk = row.pk
+        self._text = f"{name_of(row.task_path)}: {', '.join(map(str, row.args_kwargs['args']))}"
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class TaskFilter(DropdownFilter):
+    title = "task"
+    parameter_name = "task"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterator[tuple[str, str]]:
+        yield from NAMES.items()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(task_path=self.value()) if self.value() else queryset
+
+
+admin.site.unregister(DBTaskResult)
+
+
+@admin.register(DBTaskResult)
+class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
+    list_display = (
+        "task_in_words",
+        "state",
+        "enqueued_at",
+        "attempts",
+        "next_try",
+        "last_error",
+        "worker",
+    )
+    list_display_links = ("task_in_words",)
+    list_filter = (("status", ChoicesDropdownFilter), TaskFilter)
+    list_filter_submit = True
+    list_per_page = 50
+    sortable_by = ("enqueued_at",)
+    ordering = ("-enqueued_at",)
+    actions = ("queue_selected_again",)
+    actions_detail = ("queue_again",)
+    fields = (
+        "task_in_words",
+        "state",
+        "arguments",
+        "attempts",
+        "next_try",
+        "last_error",
+        "traceback_in_full",
+        "workers",
+        "enqueued_at",
+        "started_at",
+        "finished_at",
+        "id",
+        "task_path",
+    )
+    readonly_fields = fields
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        context = {**(extra_context or {}), "title": "Background tasks"}
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
+
+    @display(description="Task")
+    def task_in_words(self, row: Any) -> str:
+        return name_of(row.task_path)
+
+    @display(description="State", label=_LABELS)
+    def state(self, row: Any) -> str:
+        return _STATES.get(row.status) or (TRIED_AGAIN if row.worker_ids else WAITING)
+
+    @display(description="Attempts")
+    def attempts(self, row: Any) -> int:
+        return len(row.worker_ids)
+
+    @display(description="Next try")
+    def next_try(self, row: Any) -> Any:
+        """Empty where none is to come."""
+        if row.status != TaskResultStatus.READY:
+            return ""
+        is_due = row.run_after == get_date_max() or row.run_after <= timezone.now()
+        return "Now" if is_due else row.run_after
+
+    @display(description="Last error")
+    def last_error(self, row: Any) -> str:
+        lines = row.traceback.strip().splitlines()
+        return redact(lines[-1].rpartition("Error: ")[2])[:200] if lines else ""
+
+    @display(description="Worker")
+    def worker(self, row: Any) -> str:
+        return row.worker_ids[-1] if row.worker_ids else ""
+
+    @display(description="Workers, in order of the attempts")
+    def workers(self, row: Any) -> str:
+        return ", ".join(row.worker_ids)
+
+    @display(description="About")
+    def arguments(self, row: Any) -> str:
+        """Addresses and ids: secrets are never among them."""
+        values = [*row.args_kwargs["args"], *row.args_kwargs["kwargs"].values()]
+        return redact(", ".join(map(str, values)))
+
+    @display(description="Traceback")
+    def traceback_in_full(self, row: Any) -> SafeString | str:
+        if not row.traceback:
+            return ""
+        return format_html('<pre class="mh-pre">{}</pre>', redact(row.traceback))
+
+    @action(description="Queue again", permissions=["queue_again"], icon="replay")
+    def queue_again(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        if not is_confirmed(request):
+            return ask(self, request, _QUEUE_AGAIN, [_Named(row)])
+        self._queue_again(request, row)
+        return redirect(page_of(row))
+
+    @admin.action(description="Queue again", permissions=["view"])
+    def queue_selected_again(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> HttpResponse | None:
+        if not is_confirmed(request):
+            return ask(self, request, _QUEUE_AGAIN, map(_Named, queryset))
+        for row in queryset:
+            self._queue_again(request, row)
+        return None
+
+    def _queue_again(self, request: HttpRequest, row: DBTaskResult) -> None:
+        name = name_of(row.task_path)
+        try:
+            is_queued = queue_again(row)
+        except RateLimitedError as error:
+            text = f"{name}: its address was sent as many codes as it may be; {error}."
+            self.message_user(request, text, messages.ERROR)
+            return
+        if not is_queued:
+            text = f"{name}: only what failed is queued again."
+            self.message_user(request, text, messages.WARNING)
+            return
+        self.log_change(request, row, "Queued again.")
+        self.message_user(request, f"{name} is queued again.", messages.SUCCESS)
+
+    def has_queue_again_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        row = None if object_id is None else self.get_object(request, object_id)
+        has_failed = row is not None and row.status == TaskResultStatus.FAILED
+        return is_superuser(request) and has_failed

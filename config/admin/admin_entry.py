@@ -1,0 +1,156 @@
+"""The way in: the password, then the second factor of who has one or must have one."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.admin import site
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django_otp import DEVICE_ID_SESSION_KEY
+
+from accounts.admin_login_limits import (
+    count_login,
+    counts_of_try,
+    forgive_here,
+    refuse_too_many_logins,
+)
+from accounts.audit import record_about, record_about_address
+from accounts.email_address import canonical_email, validate_typed_email
+from accounts.flows.enrolment import has_second_factor
+from accounts.models import AuthEventKind, User
+from accounts.password_hasher import hashing_for
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import CountFullError, claim, is_first
+from config.admin.admin_session_limits import restart
+from config.admin.known_browser import known_browser, remember_browser
+from core.admin.too_many_attempts import too_many_attempts
+from core.http.bulkhead import BulkheadFullError
+from core.http.client_address import client_address
+from core.http.origin import origin_of
+
+_CACHED = "_has_second_factor"
+# Passwords get typed into the wrong field: what is not an address is not written down.
+_NO_ADDRESS = "(no e-mail address)"
+_TOO_MANY = (
+    "There were too many wrong passwords for this login, or from your network. "
+    "It is closed for a while, for right passwords too."
+)
+_TOO_MANY_LOGINS = "You have logged in too often. Open logins go on."
+
+
+def is_password_given(request: HttpRequest) -> bool:
+    user = request.user
+    return isinstance(user, User) and user.is_active and user.is_staff
+
+
+def has_own_second_factor(request: HttpRequest) -> bool:
+    """Whether the person has one, read once a request."""
+    cached: bool | None = getattr(request, _CACHED, None)
+    if cached is None:
+        cached = has_second_factor(cast("User", request.user))
+        setattr(request, _CACHED, cached)
+    return cached
+
+
+def is_second_factor_met(request: HttpRequest) -> bool:
+    """Whether the person has given a code, or needs none. Only after the password."""
+    if getattr(request.user, "otp_device", None) is not None:
+        return True
+    return not settings.IS_SECOND_FACTOR_REQUIRED and not has_own_second_factor(request)
+
+
+def log_in(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
+    """Asks for the password, or for what is missing after it; writes down how it went."""
+    if request.method == "GET" and is_password_given(request) and not site.has_permission(request):
+        page = "login_code" if has_own_second_factor(request) else "second_factor"
+        query = urlencode({REDIRECT_FIELD_NAME: next_page(request)})
+        return redirect(f"{reverse(f'admin:{page}')}?{query}")
+    if not (request.POST.get("username") and request.POST.get("password")):
+        return ask_password()
+    return _try_password(request, ask_password)
+
+
+def next_page(request: HttpRequest) -> str:
+    """Where the person wanted to go, if that is on this site."""
+    wanted = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME, "")
+    is_ours = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if is_ours else reverse("admin:index")
+
+
+def note_login(request: HttpRequest, response: HttpResponse) -> None:
+    """The person is in, with all that is asked for: on record, and in a known browser from now."""
+    user = cast("User", request.user)
+    record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), user)
+    remember_browser(request, response, user)
+
+
+def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
+    known = known_browser(request, email)
+    record_about_address(
+        AuthEventKind.ADMIN_LOGIN_REFUSED,
+        origin_of(request),
+        email,
+        reason,
+        credential="" if known is None else known.id,
+    )
+
+
+def note_too_many_codes(request: HttpRequest, email: str) -> None:
+    """Recorded once a window: a person with the password may try without limit."""
+    if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
+        note_refusal(request, email, "too-many-codes")
+
+
+def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
+    """Counts the try before its password is hashed, so that no more are than may be."""
+    email = _typed_email(request)
+    client, known = client_address(request), known_browser(request, email)
+    browser = None if known is None else known.id
+    try:
+        refuse_too_many_logins(email)
+        claimed = claim(counts_of_try(email, client, browser))
+    except CountFullError as full:
+        if is_first(full.count.window, *full.count.identifiers):
+            _refuse(request, email, "locked-out")
+        is_of_right_ones = full.count.window is windows.ADMIN_LOGINS_OF_USER
+        return too_many_attempts(request, full, _TOO_MANY_LOGINS if is_of_right_ones else _TOO_MANY)
+    try:
+        with hashing_for(None if known is None else known.user):
+            response = ask_password()
+    except BulkheadFullError:
+        claimed.give_back()
+        raise
+    if not isinstance(response, HttpResponseRedirect):
+        form = cast("Any", response).context_data["form"]
+        _refuse(request, email, "wrong-credentials" if form.get_user() is None else "not-staff")
+        return response
+    claimed.give_back()
+    count_login(email)
+    forgive_here(email, client, browser)
+    restart(request.session)
+    # Every password asks for a code of its own, in a session that had one too.
+    request.session.pop(DEVICE_ID_SESSION_KEY, None)
+    if site.has_permission(request):
+        note_login(request, response)
+    return response
+
+
+def _typed_email(request: HttpRequest) -> str:
+    """The canonical address that somebody logs in with, however it was typed."""
+    address = canonical_email(request.POST["username"])
+    try:
+        validate_typed_email(address)
+    except ValidationError:
+        return _NO_ADDRESS
+    return address
+
+
+def _refuse(request: HttpRequest, email: str, reason: str) -> None:
+    note_refusal(request, "" if email == _NO_ADDRESS else email, reason)

@@ -1,0 +1,108 @@
+"""Pages in the admin take the parameters that they offer, and refuse every other.
+
+Django passes what no filter of a list has taken to the ORM, which follows every relation from a
+row: "Is there a row whose user's password hash begins with a?" would be answered to anybody who
+sees the list.
+"""
+
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import ShowFacets
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import (
+    ALL_VAR,
+    ERROR_FLAG,
+    ORDER_VAR,
+    PAGE_VAR,
+    SEARCH_VAR,
+    ChangeList,
+)
+from django.http import HttpRequest, HttpResponse
+
+from config.admin.admin_paginator import CappedPaginator
+
+# The last marks Django's redirect from a filter whose value is malformed.
+_OF_EVERY_LIST = frozenset({SEARCH_VAR, ORDER_VAR, PAGE_VAR, ALL_VAR, ERROR_FLAG})
+
+
+class ExactParameters:
+    """Mixin for a model admin whose list takes its filters' own parameters, by exact name.
+
+    The list also takes its search, its page, and an order by the columns that ``sortable_by``
+    names: those that an index serves, or all where the list is short. Facets would count rows that
+    the list leaves uncounted, and a popup could show a column of the caller's choice.
+    """
+
+    opts: Any
+    sortable_by: Any
+    message_user: Any
+    show_facets = ShowFacets.NEVER
+    show_full_result_count = False
+    paginator = CappedPaginator
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return _exact(super().get_changelist(request, **kwargs))  # type: ignore[misc]
+
+    def get_sortable_by(self, request: HttpRequest) -> Any:
+        """None where the class names none: Django's own answer is every column."""
+        return self.sortable_by or ()
+
+    def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        """Refuse to act on all rows of a long list: an action reads and changes each."""
+        is_of_all = request.POST.get("select_across", "0") != "0"
+        most = settings.ADMIN_MAX_ACTED_ON
+        if is_of_all and queryset.order_by()[: most + 1].count() > most:
+            told = f"Nothing was changed: select at most {most:,}, or filter the list."
+            self.message_user(request, told, messages.ERROR)
+            return None
+        response: HttpResponse | None = super().response_action(request, queryset)  # type: ignore[misc]
+        return response
+
+    def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
+        """Only the primary key names a row. Django's own answer raises for a reverse relation."""
+        return bool(to_field == self.opts.pk.name)
+
+
+def with_exact_parameters(admin_class: type[Any]) -> type[Any]:
+    """Compose the mixin in front of the class, so that none of its own overrides evades it."""
+    bases = (ExactParameters, admin_class)
+    return type(admin_class.__name__, bases, {"__module__": admin_class.__module__})
+
+
+class _ExactChangeList(ChangeList):
+    @property
+    def can_act_on_all(self) -> bool:
+        return bool(self.result_count <= settings.ADMIN_MAX_ACTED_ON)
+
+    def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
+        """Return the filters, and nothing left over for the ORM."""
+        if any(len(values) > 1 for _, values in request.GET.lists()):
+            raise DisallowedModelAdminLookup("A parameter is given twice.")
+        if not self._is_order_offered(request.GET.get(ORDER_VAR, "")):
+            raise DisallowedModelAdminLookup("The list is not ordered by that column.")
+        try:
+            specs, has_filters, _, may_have_duplicates, has_active = super().get_filters(request)
+        except IncorrectLookupParameters as error:
+            raise DisallowedModelAdminLookup("A parameter names nothing.") from error
+        known = _OF_EVERY_LIST.union(*(spec.expected_parameters() for spec in specs))
+        if not known.issuperset(request.GET):
+            raise DisallowedModelAdminLookup("A parameter belongs to no filter of the list.")
+        return specs, has_filters, {}, may_have_duplicates, has_active
+
+    def _is_order_offered(self, order: str) -> bool:
+        """Whether each of the columns, as in ``2.-1``, is one to sort by."""
+        offered = {
+            str(number)
+            for number, column in enumerate(self.list_display)
+            if column in (self.sortable_by or ())
+        }
+        return not order or all(part.removeprefix("-") in offered for part in order.split("."))
+
+
+@cache
+def _exact(changelist: type[ChangeList]) -> type[ChangeList]:
+    return type(changelist.__name__, (_ExactChangeList, changelist), {})

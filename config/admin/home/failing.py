@@ -1,0 +1,71 @@
+"""The scripts that fail, the worst first, with what they said last."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from config.admin.home.ago import ago
+from core.admin.links import list_of, page_of
+from scripts_engine.admin.runs.filters import NOT_SUCCEEDED
+from scripts_engine.models import Run, RunStatus
+from scripts_engine.models.run import RunQuerySet
+from scripts_engine.recent_runs import NEWEST_FAILURES, FailingScript, failing_scripts
+
+_LONGEST_ERROR = 240
+_LIMIT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    script: str
+    script_url: str
+    organisation: str
+    failures: int
+    failures_url: str
+    error: str
+    status: str
+    run_url: str
+    ago: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    rows: list[Row]
+    is_cut: bool
+    """Whether there were more failures than were looked at."""
+    looked_at: int = NEWEST_FAILURES
+
+
+def failing(
+    runs: RunQuerySet, since: datetime, until: datetime, *, with_organisation: bool
+) -> Failing:
+    worst = failing_scripts(runs, since, until, _LIMIT)
+    return Failing(
+        rows=[_row(one, with_organisation=with_organisation) for one in worst.scripts],
+        is_cut=worst.is_cut,
+    )
+
+
+def _row(one: FailingScript, *, with_organisation: bool) -> Row:
+    script, run = one.last.script, one.last
+    return Row(
+        script=script.name,
+        script_url=page_of(script),
+        organisation=script.organisation.name if with_organisation else "",
+        failures=one.failures,
+        failures_url=list_of(
+            Run, within="24h", status__exact=NOT_SUCCEEDED, script__id__exact=script.pk
+        ),
+        error=_error(run),
+        status=run.status,
+        run_url=page_of(run),
+        ago=ago(run.started_at),
+        at=run.started_at,
+    )
+
+
+def _error(run: Run) -> str:
+    """The first line of what it said, else how it ended."""
+    first = run.error_message.strip().split("\n", 1)[0]
+    said = first[:_LONGEST_ERROR] or RunStatus(run.status).label
+    return said if run.error_line is None else f"Line {run.error_line}: {said}"

@@ -1,0 +1,73 @@
+"""How much there is of everything."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.db.models import Model
+from django.http import HttpRequest
+
+from accounts.models import ApiKey, DeviceToken, Organisation, User
+from config.admin.admin_paginator import CappedPaginator
+from config.admin.home.rows import rows_of
+from core.admin.links import list_of
+from scripts_engine.models import Hook, Script
+from sessions_api.models import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    title: str
+    number: str
+    url: str
+    icon: str
+
+
+_SHOWN: tuple[tuple[type[Model], str, dict[str, bool]], ...] = (
+    (Script, "code", {}),
+    (Hook, "webhook", {}),
+    (ApiKey, "key", {"revoked_at__isnull": True}),
+    (User, "group", {}),
+    (DeviceToken, "smartphone", {"revoked_at__isnull": True}),
+    (Session, "login", {}),
+    (Organisation, "domain", {}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    counts_by_model: dict[type[Model], CappedPaginator]
+
+    @classmethod
+    def read(cls, request: HttpRequest, site: AdminSite) -> "Inventory":
+        """What is in use, counted as far as the lists count: without revoked keys and devices."""
+        return cls(
+            {
+                model: CappedPaginator(_rows(request, site, model).filter(**in_use), 1)
+                for model, _, in_use in _SHOWN
+            }
+        )
+
+    def has(self, model: type[Model]) -> bool:
+        return self.counts_by_model[model].count > 0
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        return tuple(
+            Count(
+                str(model._meta.verbose_name_plural),
+                self.counts_by_model[model].count_in_words,
+                list_of(model),
+                icon,
+            )
+            for model, icon, _ in _SHOWN
+        )
+
+
+def _rows(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
+    """Those that the model's list pages through."""
+    rows = rows_of(request, site, model)
+    if model is not Session:
+        return rows
+    newest = site.get_model_admin(Session).newest(request)  # type: ignore[attr-defined]
+    return rows.filter(pk__in=newest.values("pk"))

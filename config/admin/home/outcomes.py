@@ -1,0 +1,77 @@
+"""The runs of a day: how many, how they ended, how long they took."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from config.admin.home.chart import OPTIONS, stacked_bars
+from core.admin.links import list_of
+from scripts_engine.admin.runs.filters import NOT_SUCCEEDED
+from scripts_engine.models import Run, RunStatus
+from scripts_engine.models.run import RunQuerySet
+from scripts_engine.recent_runs import Durations, Hour, durations_of, runs_by_hour
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: str
+    title: str
+    count: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class HourRow:
+    """The chart in words: an hour, and its counts in the order of the outcomes."""
+
+    since: datetime
+    counts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    total: int
+    all_runs: str
+    bad_runs: str
+    outcomes: list[Outcome]
+    durations: Durations | None
+    hours: list[HourRow]
+    chart: str
+    chart_options: str = OPTIONS
+
+    @property
+    def not_succeeded(self) -> int:
+        return sum(o.count for o in self.outcomes if o.status != RunStatus.SUCCEEDED)
+
+    @property
+    def not_succeeded_percent(self) -> float:
+        return 100 * self.not_succeeded / self.total if self.total else 0.0
+
+    @property
+    def in_words(self) -> str:
+        """What the chart shows, for who cannot see it."""
+        parts = ", ".join(f"{outcome.count:,} {outcome.title.lower()}" for outcome in self.outcomes)
+        return f"Runs of the last 24 hours by hour and outcome: {self.total:,} in all, {parts}."
+
+
+def outcomes(runs: RunQuerySet, since: datetime, until: datetime) -> Outcomes:
+    hours = runs_by_hour(runs, since, until)
+    shown = [_outcome(status, hours) for status in RunStatus]
+    return Outcomes(
+        total=sum(outcome.count for outcome in shown),
+        all_runs=list_of(Run, within="24h"),
+        bad_runs=list_of(Run, within="24h", status__exact=NOT_SUCCEEDED),
+        outcomes=shown,
+        durations=durations_of(runs, since, until),
+        hours=[HourRow(hour.since, [hour.counts[s.value] for s in RunStatus]) for hour in hours],
+        chart=stacked_bars(hours),
+    )
+
+
+def _outcome(status: RunStatus, hours: Sequence[Hour]) -> Outcome:
+    return Outcome(
+        status=status.value,
+        title=status.label,
+        count=sum(hour.counts[status.value] for hour in hours),
+        url=list_of(Run, within="24h", status__exact=status.value),
+    )

@@ -1,0 +1,56 @@
+"""A person changes their own password."""
+
+from typing import Any, cast
+
+from django.contrib.auth.views import PasswordChangeView
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from unfold.forms import AdminOwnPasswordChangeForm
+
+from accounts.models import User
+from accounts.password_hasher import hashing_for
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
+from config.admin.known_browser import remember_browser
+from core.admin.too_many_attempts import too_many_attempts
+from core.errors import RateLimitedError
+
+TOO_MANY = "Passwords were changed, or mistyped, too often."
+
+
+class OwnPasswordForm(AdminOwnPasswordChangeForm):
+    """Saves the password and nothing else.
+
+    Django saves the whole user as it was read before both hashes: a deactivation or a lost right
+    of that moment would be undone.
+    """
+
+    def set_password_and_save(self, user: Any, *arguments: Any, **options: Any) -> Any:
+        super().set_password_and_save(user, *arguments, **{**options, "commit": False})
+        user.save(update_fields=["password"])
+        return user
+
+
+def change_password(request: HttpRequest, context: dict[str, Any]) -> HttpResponseBase:
+    """Ends the person's other logins to the admin, whose sessions are bound to the password.
+
+    Tries are counted: nobody guesses the old password at a login that was left open.
+    """
+    user = cast("User", request.user)
+    if request.method == "POST":
+        try:
+            hit([windows.PASSWORD_CHANGES_OF_PERSON], "password-change", str(user.pk))
+        except RateLimitedError as limited:
+            return too_many_attempts(request, limited, TOO_MANY)
+    view = PasswordChangeView.as_view(
+        form_class=OwnPasswordForm,
+        success_url=reverse("admin:password_change_done"),
+        extra_context=context,
+    )
+    with hashing_for(user):
+        response = view(request)
+    if isinstance(response, HttpResponseRedirect):
+        # The cookie of this browser was bound to the old password.
+        remember_browser(request, cast("HttpResponse", response), cast("User", request.user))
+    return response

@@ -1,0 +1,155 @@
+"""One's own second factor: set up, renewed, turned off."""
+
+from base64 import b32encode
+from typing import Any, cast
+
+import segno
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin, site
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.safestring import mark_safe
+from django_otp import login as remember_verification
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from accounts.audit import record_about
+from accounts.flows import enrolment, verification
+from accounts.flows.recovery_codes import count_recovery_codes, replace_recovery_codes
+from accounts.models import AuthEventKind, User
+from config.admin.admin_code_form import CodeForm
+from config.admin.admin_entry import (
+    has_own_second_factor,
+    is_password_given,
+    next_page,
+    note_login,
+    note_refusal,
+)
+from core.errors import RateLimitedError
+from core.http.origin import origin_of
+
+
+def second_factor(request: HttpRequest) -> HttpResponse:
+    """For who is in, and for who must set one up before getting in."""
+    if not is_password_given(request) or (
+        has_own_second_factor(request) and not site.has_permission(request)
+    ):
+        return redirect("admin:login")
+    if request.method != "POST":
+        return _page(request, CodeForm())
+    if "begin" in request.POST and not has_own_second_factor(request):
+        enrolment.begin(cast("User", request.user))
+        return redirect(request.get_full_path())
+    form = CodeForm(request.POST)
+    return _check(request, form) if form.is_valid() else _page(request, form)
+
+
+def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
+    try:
+        done = _act(request, form.cleaned_data["code"])
+    except RateLimitedError as limited:
+        form.ask_to_wait(limited.retry_after_seconds)
+        response = _page(request, form, status=429)
+        response["Retry-After"] = str(limited.retry_after_seconds)
+        return response
+    if done is None:
+        note_refusal(request, cast("User", request.user).email, "wrong-code")
+        form.refuse()
+        return _page(request, form)
+    return done
+
+
+def _act(request: HttpRequest, code: str) -> HttpResponse | None:
+    """What the code was typed for; ``None``: it is wrong."""
+    user = cast("User", request.user)
+    if not has_own_second_factor(request):
+        return _confirm(request, user, code)
+    if verification.verify(user, code) is None:
+        return None
+    if "turn_off" in request.POST:
+        enrolment.remove(user)
+        _write_down(request, user, "Turned off the second factor.", "turned-off")
+        messages.success(request, "The second factor is off.")
+        return redirect("admin:second_factor")
+    codes = replace_recovery_codes(user)
+    _write_down(request, user, "Made new recovery codes.", "new-recovery-codes")
+    return _show_recovery_codes(request, codes)
+
+
+def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None:
+    was_outside = not site.has_permission(request)
+    confirmed = enrolment.confirm(user, code)
+    if confirmed is None:
+        return None
+    device, codes = confirmed
+    request.session.cycle_key()
+    remember_verification(request, device)
+    _write_down(request, user, "Turned on the second factor.", "turned-on")
+    response = _show_recovery_codes(request, codes)
+    if was_outside:
+        note_login(request, response)
+    return response
+
+
+def _write_down(request: HttpRequest, user: User, what: str, reason: str) -> None:
+    """In the history of the user, and in the audit log."""
+    user_admin: ModelAdmin[Any] = site.get_model_admin(User)
+    user_admin.log_change(request, user, what)
+    record_about(AuthEventKind.SECOND_FACTOR_CHANGED, origin_of(request), user, reason=reason)
+
+
+def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
+    """The answer to the very POST that made them: they are not kept."""
+    return TemplateResponse(
+        request,
+        "admin/recovery_codes.html",
+        {
+            **site.each_context(request),
+            "title": "Recovery codes",
+            "codes": codes,
+            "text": "\n".join(codes),
+            "done": next_page(request),
+        },
+    )
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    """Who is not in yet sees nothing of the admin beside this page."""
+    context: dict[str, Any] = site.each_context(request)
+    return context if site.has_permission(request) else {**context, "available_apps": []}
+
+
+def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:
+    user = cast("User", request.user)
+    is_on = has_own_second_factor(request)
+    pending = None if is_on else enrolment.find_pending(user)
+    return TemplateResponse(
+        request,
+        "admin/second_factor.html",
+        {
+            **_context(request),
+            "title": "Second factor",
+            "form": form,
+            "is_on": is_on,
+            "is_required": settings.IS_SECOND_FACTOR_REQUIRED,
+            "recovery_codes": count_recovery_codes(user) if is_on else 0,
+            "secret": "" if pending is None else _secret_in_groups(pending),
+            "qr_code": "" if pending is None else _qr_code(pending),
+            "next": next_page(request),
+        },
+        status=status,
+    )
+
+
+def _secret_in_groups(device: TOTPDevice) -> str:
+    text = b32encode(device.bin_key).decode()
+    return " ".join(text[start : start + 4] for start in range(0, len(text), 4))
+
+
+def _qr_code(device: TOTPDevice) -> str:
+    """On white in dark mode too: not every camera reads it inverted."""
+    code = segno.make(device.config_url, error="m", micro=False)
+    # Without a size of its own it has a viewBox, and scales with the page instead of being cut.
+    image = code.svg_inline(omitsize=True, border=4, dark="#000", light="#fff")
+    return mark_safe(image)  # noqa: S308

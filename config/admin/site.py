@@ -1,0 +1,92 @@
+"""The admin's site: Unfold's, for staff who have passed both factors."""
+
+from functools import partial
+from typing import Any
+
+from django.contrib.admin import ModelAdmin
+from django.core.paginator import InvalidPage
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from unfold.sites import UnfoldAdminSite
+
+from config.admin.admin_parameters import with_exact_parameters
+from config.admin.requests import View, bounded
+
+# The models' modules are loaded after the site, which apps find while they start: what needs
+# them is imported where it is used.
+
+
+class MoonhookAdminSite(UnfoldAdminSite):
+    """Where administrators work."""
+
+    index_title = "Home"
+    index_template = "admin/home.html"
+
+    def register(
+        self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
+    ) -> None:
+        """Register models, third-party ones included, with pages that take only what they offer."""
+        exact = with_exact_parameters(admin_class or ModelAdmin)
+        super().register(model_or_iterable, exact, **options)
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        from config.admin.admin_entry import is_second_factor_met  # noqa: PLC0415
+
+        return bool(super().has_permission(request)) and is_second_factor_met(request)
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        """Bound every page. What is cacheable is a script, the same for all."""
+        admin_view: View = super().admin_view(view if cacheable else bounded(view), cacheable)
+        return admin_view
+
+    def get_urls(self) -> list[URLPattern]:
+        from config.admin.admin_code_page import code_page  # noqa: PLC0415
+        from config.admin.message_delivery import message_delivery  # noqa: PLC0415
+        from config.admin.second_factor import second_factor  # noqa: PLC0415
+
+        return [
+            path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
+            path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
+            path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
+            # Also for who has given only the password yet.
+            path("logout/", self.logout, name="logout"),
+            # Nothing here has a page elsewhere to be viewed on.
+            *(p for p in super().get_urls() if getattr(p, "name", "") != "view_on_site"),
+        ]
+
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        from config.admin.admin_entry import log_in  # noqa: PLC0415
+
+        return log_in(request, ask_password=partial(super().login, request, extra_context))
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        from config.admin.password import change_password  # noqa: PLC0415
+
+        return change_password(request, {**self.each_context(request), **(extra_context or {})})
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        from config.admin.home import home  # noqa: PLC0415
+
+        context = {**(extra_context or {}), "home": home(request, self)}
+        response: TemplateResponse = super().index(request, context)
+        return response
+
+    def search(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Search the menu. Unfold's own answer raises for a page that there is not."""
+        try:
+            response: HttpResponse = super().search(request, extra_context)
+        except InvalidPage:
+            raise Http404 from None
+        return response

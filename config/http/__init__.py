@@ -1,1 +1,0 @@
-"""What every HTTP edge shares. Imports no app."""

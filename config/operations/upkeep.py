@@ -1,0 +1,120 @@
+"""What is done from time to time, on any one machine or on several at once."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session as AdminSession
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from accounts.flows.warn_of_expiry import warn_of_expiry
+from accounts.models import AuthEvent, Invitation, PinChallenge, PinFailures, RateWindow, User
+from core.database.batches import delete_in_batches
+from core.database.ids import first_id_at
+from core.http.unavailable import DATABASE_ERRORS
+from scripts_engine.flows.forget_old_runs import forget_old_runs
+from scripts_engine.flows.run_quota import settle_run_bytes
+from scripts_engine.models import StoredValue
+from sessions_api.models import Session
+
+logger = logging.getLogger(__name__)
+
+
+def end_expired_sessions() -> int:
+    """By their end, which has an index: few of all sessions have expired."""
+    expired = Session.objects.filter(expires_at__lte=timezone.now())
+    return delete_in_batches(expired, order=("expires_at",))
+
+
+def forget_old_challenges() -> int:
+    """Challenges, and with them the digests of their codes, a day after their last code ended."""
+    day_ago = timezone.now() - timedelta(days=1)
+    return delete_in_batches(PinChallenge.objects.filter(expires_at__lte=day_ago))
+
+
+def forget_expired_invitations() -> int:
+    return delete_in_batches(Invitation.objects.expired(), order=("expires_at",))
+
+
+def forget_closed_windows() -> int:
+    return delete_in_batches(RateWindow.objects.over())
+
+
+def forget_expired_values() -> int:
+    return delete_in_batches(StoredValue.objects.expired())
+
+
+def forget_old_failures() -> int:
+    """Counts of failed PINs that stop nobody: a row for each address that anybody asks for."""
+    day_ago = timezone.now() - timedelta(days=1)
+    idle = PinFailures.objects.filter(day_started_at__lte=day_ago)
+    unknown = ~Exists(User.objects.filter(email=OuterRef("email")))
+    open_challenge = Exists(PinChallenge.objects.filter(email=OuterRef("email")))
+    return delete_in_batches(idle.filter(~open_challenge, unknown | Q(consecutive_failures=0)))
+
+
+def forget_admin_sessions() -> int:
+    return delete_in_batches(AdminSession.objects.filter(expire_date__lte=timezone.now()))
+
+
+def forget_old_events() -> int:
+    """By their ids, which begin with the time, and have the index that the time has not."""
+    end = first_id_at(timezone.now() - settings.AUTH_EVENTS_KEPT)
+    return delete_in_batches(AuthEvent.objects.filter(pk__lt=end))
+
+
+def forget_finished_tasks() -> int:
+    """Their arguments hold e-mail addresses."""
+    now = timezone.now()
+    succeeded = Q(status="SUCCESSFUL", finished_at__lte=now - settings.TASKS_KEPT)
+    failed = Q(status="FAILED", finished_at__lte=now - settings.FAILED_TASKS_KEPT)
+    return delete_in_batches(DBTaskResult.objects.filter(succeeded | failed))
+
+
+DUTIES: tuple[Callable[[], int], ...] = (
+    warn_of_expiry,
+    end_expired_sessions,
+    forget_old_challenges,
+    forget_expired_invitations,
+    forget_closed_windows,
+    forget_expired_values,
+    forget_old_failures,
+    forget_admin_sessions,
+    forget_old_events,
+    forget_finished_tasks,
+    forget_old_runs,
+    # After it: what it deleted counts no more.
+    settle_run_bytes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """A round of it: how many rows each duty was about, and which duties failed."""
+
+    done: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+
+def do_upkeep() -> Upkeep:
+    """Does every duty, the others too when one fails."""
+    upkeep = Upkeep()
+    for duty in DUTIES:
+        name = duty.__name__
+        try:
+            count = duty()
+        except DATABASE_ERRORS as error:
+            logger.error("Upkeep: %s failed: %s", name, " ".join(str(error).split()))  # noqa: TRY400
+            upkeep.failed.append(name)
+        except Exception:
+            logger.exception("Upkeep: %s failed", name)
+            upkeep.failed.append(name)
+        else:
+            upkeep.done[name] = count
+            if count:
+                logger.info("Upkeep: %s: %d", name, count)
+    return upkeep

@@ -1,1 +1,0 @@
-"""What has to be there before a node serves."""

@@ -1,0 +1,1 @@
+"""The ground floor: what any service of this kind would need. Imports nothing of the project."""

@@ -1,0 +1,87 @@
+"""Can the database be reached, read and written, and is it of this version?"""
+
+import os
+from copy import deepcopy
+
+from django.conf import settings
+from django.db import DatabaseError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+
+from core.database.not_ready import NotReady
+
+# What drivers say, in any case of letters: a part of their text -> the reason. Their own words
+# are for the log, because they name hosts and users.
+_REASONS = (
+    ("refused", "refused"),
+    ("timeout", "timeout"),
+    ("timed out", "timeout"),
+    ("too many", "too-many-connections"),
+    ("remaining connection slots", "too-many-connections"),
+    ("authentication failed", "authentication-failed"),
+    ("does not exist", "no-such-database"),
+    ("resolve", "unknown-host"),
+    ("starting up", "starting-up"),
+    ("shutting down", "shutting-down"),
+    ("locked", "locked"),
+    ("readonly", "read-only"),
+    ("read-only", "read-only"),
+    ("unable to open", "cannot-be-opened"),
+)
+
+
+class DatabaseCheck:
+    """Looks with a connection of its own: the pool would hide for how long it has been waiting."""
+
+    def __init__(self) -> None:
+        self._is_migrated = False
+
+    def __call__(self) -> None:
+        """Raises ``NotReady``."""
+        database = _unpooled()
+        try:
+            self._look(database)
+        except DatabaseError as error:
+            raise NotReady(_reason_of(error)) from error
+        finally:
+            database.close()
+
+    def _look(self, database: BaseDatabaseWrapper) -> None:
+        with database.cursor() as cursor:
+            cursor.execute(
+                "SHOW transaction_read_only" if database.vendor == "postgresql" else "SELECT 1"
+            )
+            (answer,) = cursor.fetchone()
+        if answer == "on" or _is_unwritable_file(database):
+            raise NotReady("read-only")
+        # Once is enough: a process does not change its version, nor a database go back.
+        if not self._is_migrated and _lacks_migrations(database):
+            raise NotReady("migrations-missing")
+        self._is_migrated = True
+
+
+def _unpooled() -> BaseDatabaseWrapper:
+    database = connections.create_connection(connection.alias)
+    database.settings_dict = deepcopy(connection.settings_dict)
+    if database.vendor == "postgresql":
+        options = database.settings_dict["OPTIONS"]
+        options.pop("pool", None)
+        options["connect_timeout"] = settings.READINESS_TIMEOUT_SECONDS
+    return database
+
+
+def _is_unwritable_file(database: BaseDatabaseWrapper) -> bool:
+    if database.vendor != "sqlite":
+        return False
+    name = str(database.settings_dict["NAME"])
+    return os.path.exists(name) and not os.access(name, os.W_OK)  # noqa: PTH110
+
+
+def _lacks_migrations(database: BaseDatabaseWrapper) -> bool:
+    executor = MigrationExecutor(database)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def _reason_of(error: DatabaseError) -> str:
+    text = str(error).lower()
+    return next((reason for part, reason in _REASONS if part in text), "failed")

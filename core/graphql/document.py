@@ -1,0 +1,133 @@
+"""From a document's text to the operation that will be executed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLSchema,
+    GraphQLSyntaxError,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    parse,
+    specified_rules,
+    validate,
+)
+from graphql.validation import (
+    ASTValidationRule,
+    MaxIntrospectionDepthRule,
+    ValuesOfCorrectTypeRule,
+)
+from graphql.validation.rules import overlapping_fields_can_be_merged
+
+from core.graphql.document_limits import DocumentLimits, limit_violations
+from core.graphql.errors import (
+    bad_input,
+    limit_error,
+    problem_error,
+    syntax_error,
+    validation_error,
+)
+from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.graphql.reply import Refused, invalid_request_reply
+from core.graphql.values_of_correct_type import ValuesOfCorrectTypeWithoutValuesRule
+
+# Each field is compared with every other one of the same response name: work that grows with the
+# square of a document, also of one that nobody has logged in for. graphql-core's half a million
+# take it one to two seconds, and common documents a few hundred.
+overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
+
+# graphql-core counts a limit among the specification's rules.
+LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
+SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
+    ValuesOfCorrectTypeWithoutValuesRule if rule is ValuesOfCorrectTypeRule else rule
+    for rule in specified_rules
+    if rule not in LIMIT_RULES
+)
+
+
+def parse_and_validate(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
+    """The document, valid by the specification's rules and then within our limits.
+
+    In this order, because only the specification's rules are safe on a document with cyclic
+    fragments. Raises ``Refused``.
+    """
+    try:
+        document = parse(
+            query, max_lexical_tokens=limits.max_tokens, max_comments=limits.max_comments
+        )
+    except GraphQLSyntaxError as error:
+        raise Refused(invalid_request_reply([syntax_error(error)])) from None
+    if errors := validate(schema, document, SPECIFIED_RULES, hide_suggestions=True):
+        raise Refused(invalid_request_reply([validation_error(error) for error in errors]))
+    violations = limit_violations(document, limits)
+    violations += validate(schema, document, LIMIT_RULES)
+    if violations:
+        raise Refused(invalid_request_reply([limit_error(error) for error in violations]))
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The operation to execute, in its document."""
+
+    document: DocumentNode
+    node: OperationDefinitionNode
+
+    def root_field_names(self) -> set[str]:
+        """Of every field it may execute first, through fragments, whatever directives say."""
+        fragments = {
+            definition.name.value: definition
+            for definition in self.document.definitions
+            if isinstance(definition, FragmentDefinitionNode)
+        }
+        names: set[str] = set()
+        seen: set[str] = set()
+        pending = [self.node.selection_set]
+        while pending:
+            for selection in pending.pop().selections:
+                if isinstance(selection, FieldNode):
+                    names.add(selection.name.value)
+                elif isinstance(selection, InlineFragmentNode):
+                    pending.append(selection.selection_set)
+                elif isinstance(selection, FragmentSpreadNode):
+                    fragment = selection.name.value
+                    if fragment not in seen:
+                        seen.add(fragment)
+                        pending.append(fragments[fragment].selection_set)
+        return names
+
+
+def select_operation(
+    schema: GraphQLSchema, document: DocumentNode, operation_name: str | None
+) -> Operation:
+    """The named operation, or the only one. Raises ``Refused``."""
+    operations = [
+        definition
+        for definition in document.definitions
+        if isinstance(definition, OperationDefinitionNode)
+        and (operation_name is None or _has_name(definition, operation_name))
+    ]
+    if not operations:
+        raise _refused_choice("The document has no operation of this name.")
+    if len(operations) > 1:
+        raise _refused_choice("The document has several operations: say which one.")
+    node = operations[0]
+    if schema.get_root_type(node.operation) is None:
+        problem = GraphQLProblem(
+            GraphQLCode.GRAPHQL_VALIDATION_FAILED,
+            f"This schema has no {node.operation.value} type.",
+        )
+        raise Refused(invalid_request_reply([problem_error(problem)]))
+    return Operation(document, node)
+
+
+def _has_name(operation: OperationDefinitionNode, name: str) -> bool:
+    return operation.name is not None and operation.name.value == name
+
+
+def _refused_choice(message: str) -> Refused:
+    return Refused(invalid_request_reply([bad_input(message, "operationName")]))

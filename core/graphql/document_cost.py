@@ -1,0 +1,145 @@
+"""What an operation may cost, known from its text, its variables and the schema alone.
+
+A point stands for about 10 µs of work. docs/api.md tells clients how points are counted.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from graphql import (
+    FieldNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    GraphQLField,
+    GraphQLFormattedError,
+    GraphQLNamedType,
+    GraphQLObjectType,
+    GraphQLSchema,
+    InlineFragmentNode,
+    SelectionSetNode,
+    get_named_type,
+    get_nullable_type,
+    is_list_type,
+    value_from_ast,
+)
+from graphql.execution.values import get_variable_values
+
+from core.graphql.connection import DEFAULT_PAGE, LARGEST_PAGE
+from core.graphql.document import Operation
+from core.graphql.document_limits import fragments_in_order
+from core.graphql.errors import limit_error
+
+FIELD = 1
+ROOT_FIELD = 50
+# What fields cost besides, for a statement of their own or for their size.
+FIELDS_OF_MORE: Mapping[str, int] = {
+    "totalCount": 500,
+    "totalCountIsCapped": 500,
+    "diff": 400,
+    "versions": 50,
+    "requestBody": 20,
+    "requestBodyBase64": 20,
+    "responseBody": 20,
+    "responseBodyBase64": 20,
+    "source": 10,
+}
+# How many objects a list is taken to hold; a page holds as many as are asked for.
+LIST_SIZE = 20
+LIST_SIZES: Mapping[str, int] = {"versions": 100}
+ROWS_OF_PAGE = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a selection set, in points; and in points for each row, where it is that of a page."""
+
+    points: int = 0
+    points_per_row: int = 0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.points + other.points, self.points_per_row + other.points_per_row)
+
+
+def cost_of(schema: GraphQLSchema, operation: Operation, variables: Mapping[str, Any]) -> int:
+    """The points of the operation.
+
+    The document is within its other limits, and the variables fit. Every fragment is looked at
+    once, so that the work is linear in the document while the cost may be exponential. Directives
+    are taken to include everything. What stands below ``__schema`` and ``__type`` is not counted:
+    ``AnswerLimits.max_introspection_values`` bounds it.
+    """
+    definitions = list(operation.node.variable_definitions)
+    values = get_variable_values(schema, definitions, dict(variables))
+    counter = _Counter(schema, values if isinstance(values, dict) else {})
+    for fragment in fragments_in_order(operation.document):
+        on_type = schema.get_type(fragment.type_condition.name.value)
+        cost = counter.of_selections(fragment.selection_set, on_type)
+        counter.fragments[fragment.name.value] = cost
+    root = schema.get_root_type(operation.node.operation)
+    return counter.of_selections(operation.node.selection_set, root).points
+
+
+class _Counter:
+    def __init__(self, schema: GraphQLSchema, variables: dict[str, Any]) -> None:
+        self.fragments: dict[str, Cost] = {}
+        self._schema = schema
+        self._variables = variables
+
+    def of_selections(self, selections: SelectionSetNode, on: GraphQLNamedType | None) -> Cost:
+        total = Cost()
+        for selection, parent in self._flat(selections, on):
+            if isinstance(selection, FragmentSpreadNode):
+                total += self.fragments[selection.name.value]
+            else:
+                total += self._of_field(selection, parent)
+        return total
+
+    def _flat(
+        self, selections: SelectionSetNode, on: GraphQLNamedType | None
+    ) -> Iterator[tuple[FieldNode | FragmentSpreadNode, GraphQLNamedType | None]]:
+        """The fields and spreads with the type that they are on, those of inline fragments too."""
+        pending = [(selection, on) for selection in selections.selections]
+        while pending:
+            selection, parent = pending.pop()
+            if isinstance(selection, InlineFragmentNode):
+                condition = selection.type_condition
+                inner = self._schema.get_type(condition.name.value) if condition else parent
+                pending += [(nested, inner) for nested in selection.selection_set.selections]
+            elif isinstance(selection, FieldNode | FragmentSpreadNode):
+                yield selection, parent
+
+    def _of_field(self, node: FieldNode, parent: GraphQLNamedType | None) -> Cost:
+        name = node.name.value
+        field = parent.fields.get(name) if isinstance(parent, GraphQLObjectType) else None
+        if field is None:  # __typename, __schema, __type
+            return Cost(FIELD)
+        is_root = parent in (self._schema.query_type, self._schema.mutation_type)
+        own = FIELDS_OF_MORE.get(name, 0) + (ROOT_FIELD if is_root else FIELD)
+        if node.selection_set is None:
+            return Cost(own)
+        inner = self.of_selections(node.selection_set, get_named_type(field.type))
+        if "first" in field.args:
+            return Cost(own + inner.points + self._rows(node, field) * inner.points_per_row)
+        if name == ROWS_OF_PAGE:
+            return Cost(own, inner.points)
+        is_list = is_list_type(get_nullable_type(field.type))
+        return Cost(own + inner.points * (LIST_SIZES.get(name, LIST_SIZE) if is_list else 1))
+
+    def _rows(self, node: FieldNode, field: GraphQLField) -> int:
+        """``first`` as it will be; what is out of its range is refused when it is resolved."""
+        given = [argument for argument in node.arguments if argument.name.value == "first"]
+        if not given:
+            return DEFAULT_PAGE
+        rows = value_from_ast(given[0].value, field.args["first"].type, self._variables)
+        return min(max(rows, 1), LARGEST_PAGE) if isinstance(rows, int) else DEFAULT_PAGE
+
+
+def cost_error(operation: Operation, cost: int) -> GraphQLFormattedError | None:
+    """What a document over ``GRAPHQL_MAX_COST`` is told."""
+    most = settings.GRAPHQL_MAX_COST
+    if cost <= most:
+        return None
+    message = f"The document costs {cost:,} points, of at most {most:,}. Ask for less at a time."
+    return limit_error(GraphQLError(message, operation.node))

@@ -1,0 +1,127 @@
+"""What clients are told of an error: its message, where it is, and ``extensions.code``.
+
+Values of arguments are never repeated: they may be a PIN that was sent as a number. graphql-core
+puts them into its messages, so each of those is worded anew or known to hold names only.
+"""
+
+import logging
+import re
+from typing import Any
+
+from django.http import HttpRequest
+from graphql import GraphQLError, GraphQLFormattedError, GraphQLSyntaxError, ValueNode
+from graphql.validation.validate import ValidationAbortedError
+
+from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.http.problems import meaning
+from core.http.request_id import request_id_of
+from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS, unavailable
+
+logger = logging.getLogger(__name__)
+
+# The parts of graphql-core's syntax errors that do not come from the document.
+_LEXEME = r"(?:<EOF>|<SOF>|Name|Int|Float|String|BlockString|'(?:[^\w\s']{1,3}|[a-z]+)')"
+_SYNTAX_ERROR = re.compile(
+    rf"Syntax Error: (?:Unexpected {_LEXEME}|Expected {_LEXEME}, found {_LEXEME}"
+    r"|Unterminated string|Invalid number|Invalid character escape sequence"
+    r"|Invalid Unicode escape sequence|Invalid character within String|Invalid character"
+    r"|Unexpected character|Unexpected single quote character|Unexpected description"
+    r"|Unexpected variable)"
+)
+_PARSER_LIMIT = re.compile(
+    r"Syntax Error: (Document (?:contains more than \d+ (?:tokens|comments)"
+    r"|is nested too deeply))\. Parsing aborted\."
+)
+_ARGUMENT = re.compile(r"Argument '(\w+)'")
+
+
+def problem_error(problem: GraphQLProblem) -> GraphQLFormattedError:
+    return _error(problem.message, problem.code, **problem.extensions)
+
+
+def bad_input(message: str, field: str) -> GraphQLFormattedError:
+    """``field`` names the part of the request that is wrong."""
+    return _error(message, GraphQLCode.BAD_USER_INPUT, field=field)
+
+
+def syntax_error(error: GraphQLSyntaxError) -> GraphQLFormattedError:
+    """Says what kind of token is wrong, and where, but not what it says."""
+    if limit := _PARSER_LIMIT.fullmatch(error.message):
+        return _located(error, f"{limit[1]}.", GraphQLCode.LIMIT_EXCEEDED)
+    safe = _SYNTAX_ERROR.match(error.message)
+    message = safe[0] if safe else "Syntax Error: The document cannot be parsed"
+    return _located(error, f"{message}.", GraphQLCode.GRAPHQL_VALIDATION_FAILED)
+
+
+def validation_error(error: GraphQLError) -> GraphQLFormattedError:
+    is_aborted = isinstance(error, ValidationAbortedError)
+    code = GraphQLCode.LIMIT_EXCEEDED if is_aborted else GraphQLCode.GRAPHQL_VALIDATION_FAILED
+    return _located(error, error.message, code)
+
+
+def limit_error(error: GraphQLError) -> GraphQLFormattedError:
+    return _located(error, error.message, GraphQLCode.LIMIT_EXCEEDED)
+
+
+def execution_error(error: GraphQLError, request: HttpRequest) -> GraphQLFormattedError:
+    """An error of a field: a problem as it is, an unfit argument by its name, the rest masked."""
+    cause = error.original_error or error
+    if isinstance(cause, GraphQLProblem):
+        return _located(error, cause.message, cause.code, **cause.extensions)
+    if isinstance(cause, GraphQLError) and (argument := _unfit_argument(cause)):
+        message = f"Argument '{argument}' got an invalid value."
+        return _located(error, message, GraphQLCode.BAD_USER_INPUT, field=argument)
+    if isinstance(cause, DATABASE_ERRORS):
+        problem = unavailable_problem(cause, request)
+        return _located(error, problem.message, problem.code, **problem.extensions)
+    masked = internal_error(cause, request)
+    return _located(error, masked["message"], **masked["extensions"])
+
+
+def unavailable_problem(cause: Exception, request: HttpRequest) -> GraphQLProblem:
+    """For a database that does not answer, which is logged."""
+    problem = unavailable(request, cause)
+    return GraphQLProblem(
+        GraphQLCode.UNAVAILABLE, meaning(problem.code).detail, retryAfter=RETRY_AFTER_SECONDS
+    )
+
+
+def internal_error(cause: Exception, request: HttpRequest) -> GraphQLFormattedError:
+    """Logs the exception; the client gets nothing of it but the request id to report."""
+    request_id = request_id_of(request)
+    logger.error(
+        "Unexpected error, %s, request %s",
+        request.path,
+        request_id,
+        exc_info=_without_document(cause) if isinstance(cause, GraphQLError) else cause,
+    )
+    return _error("Internal error.", GraphQLCode.INTERNAL, requestId=request_id)
+
+
+def _unfit_argument(error: GraphQLError) -> str | None:
+    """The argument whose value graphql-core refused at run time, for example a null variable."""
+    if not error.nodes or not isinstance(error.nodes[0], ValueNode):
+        return None
+    match = _ARGUMENT.match(error.message)
+    return match[1] if match else None
+
+
+def _without_document(error: GraphQLError) -> Exception:
+    """``str()`` of a GraphQLError quotes the document's lines, and so the literals in them."""
+    return RuntimeError(error.message).with_traceback(error.__traceback__)
+
+
+def _located(
+    error: GraphQLError, message: str, code: GraphQLCode, **extensions: Any
+) -> GraphQLFormattedError:
+    formatted = error.formatted
+    located = _error(message, code, **extensions)
+    if "locations" in formatted:
+        located["locations"] = formatted["locations"]
+    if "path" in formatted:
+        located["path"] = formatted["path"]
+    return located
+
+
+def _error(message: str, code: GraphQLCode, **extensions: Any) -> GraphQLFormattedError:
+    return {"message": message, "extensions": {"code": code, **extensions}}

@@ -1,0 +1,90 @@
+"""A GraphQL request out of an HTTP request ("GraphQL over HTTP", Request)."""
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest
+from graphql import GraphQLFormattedError
+
+from core.graphql.errors import bad_input, problem_error
+from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.graphql.media_type import JSON
+from core.graphql.reply import Refused, transport_reply
+from core.http.body import BodyIncomplete, BodyTooLarge, read_body
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLRequest:
+    query: str
+    operation_name: str | None
+    variables: dict[str, Any]
+
+
+def read_graphql_request(request: HttpRequest, max_body_bytes: int) -> GraphQLRequest:
+    """The request in a POST body: one JSON object in UTF-8, never a list of them.
+
+    The query string is not looked at: documents in addresses end up in logs, and a form can send
+    them across sites. Raises ``Refused``.
+    """
+    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    if request.content_type != JSON or charset != "utf-8":
+        raise _refused(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            bad_input("Send application/json in UTF-8.", "Content-Type"),
+        )
+    members = _json_object(_body(request, max_body_bytes))
+    query = members.get("query")
+    if not isinstance(query, str):
+        raise _malformed("query must be a string.", "query")
+    operation_name = members.get("operationName")
+    if not isinstance(operation_name, str | None):
+        raise _malformed("operationName must be a string or null.", "operationName")
+    variables = _object_or_null(members, "variables")
+    _object_or_null(members, "extensions")
+    return GraphQLRequest(query, operation_name, variables)
+
+
+def _body(request: HttpRequest, max_body_bytes: int) -> bytes:
+    try:
+        return read_body(request, max_body_bytes)
+    except BodyTooLarge:
+        message = f"The body may have at most {max_body_bytes} bytes."
+        problem = GraphQLProblem(GraphQLCode.LIMIT_EXCEEDED, message)
+        raise _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem_error(problem)) from None
+    except BodyIncomplete:
+        raise _malformed("The body is incomplete.", "body") from None
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        # Escapes can spell half a surrogate pair, which no database and no reply can encode.
+        json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        raise _malformed("The body is not JSON in UTF-8.", "body") from None
+    if not isinstance(document, dict):
+        raise _malformed("The body must be one JSON object; there is no batching.", "body")
+    return document
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _object_or_null(members: dict[str, Any], name: str) -> dict[str, Any]:
+    value = members.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _malformed(f"{name} must be an object or null.", name)
+    return value
+
+
+def _malformed(message: str, field: str) -> Refused:
+    return _refused(HTTPStatus.BAD_REQUEST, bad_input(message, field))
+
+
+def _refused(status: HTTPStatus, error: GraphQLFormattedError) -> Refused:
+    return Refused(transport_reply(status, error))

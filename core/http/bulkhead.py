@@ -1,0 +1,151 @@
+"""Limits of concurrency within one process (the bulkhead pattern): a full one refuses."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+from core.http.problems import Problem, ProblemCode
+from core.metrics.catalogue import BULKHEAD_REFUSALS
+
+
+def lend_connection() -> None:
+    """Give a pooled connection back before this thread waits: requests at work need it."""
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        connection.close()
+
+
+class BulkheadFullError(Exception):
+    """Every place, or the key's share of the places, is taken. Nothing was done."""
+
+    def __init__(self, name: str, retry_after_seconds: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Bulkhead:
+    """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
+
+    A key names one tenant or client: the id of an organisation, a client's network.
+    Where it is full, ``max_waiting`` callers, half of them of one key, wait ``wait_seconds`` for a
+    place, with their threads; others are refused at once, as is who does not wait while somebody
+    waits who could have the place. Thread-safe; counts refusals by ``name``, which is one of
+    ``catalogue.BULKHEADS``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        limit: int,
+        limit_per_key: int | None = None,
+        max_waiting: int = 0,
+        wait_seconds: float = 0,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        if limit < 1 or (limit_per_key is not None and limit_per_key < 1):
+            raise ValueError("a bulkhead needs at least one place")
+        self._name = name
+        self._limit = limit
+        self._limit_per_key = limit_per_key or limit
+        self._retry_after_seconds = retry_after_seconds
+        self._max_waiting = max_waiting
+        self._max_waiting_per_key = max(1, max_waiting // 2)
+        self._wait_seconds = wait_seconds
+        self._freed = threading.Condition()
+        self._waiting: Counter[str] = Counter()
+        self._held = 0
+        # key -> how many places it holds; without an entry: none.
+        self._held_by_key: dict[str, int] = {}
+
+    @property
+    def held(self) -> int:
+        return self._held
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting.total()
+
+    @contextmanager
+    def place(self, key: str = "", *, waits: bool = True) -> Iterator["Place"]:
+        """Holds a place, ``with`` this. Raises ``BulkheadFullError``."""
+        self._take(key, waits)
+        try:
+            yield Place(self, key)
+        finally:
+            self._give_back(key)
+
+    def _take(self, key: str, waits: bool) -> None:
+        with self._freed:
+            if self._is_given(key, waits):
+                self._hold(key)
+                return
+        BULKHEAD_REFUSALS.inc(self._name)
+        raise BulkheadFullError(self._name, self._retry_after_seconds)
+
+    def _hold(self, key: str) -> None:
+        self._held += 1
+        self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
+
+    def _is_given(self, key: str, waits: bool) -> bool:
+        if waits:
+            return self._has_place(key) or self._comes_free(key)
+        return self._has_place(key) and not any(map(self._has_place, self._waiting))
+
+    def _has_place(self, key: str) -> bool:
+        of_key = self._held_by_key.get(key, 0)
+        return self._held < self._limit and of_key < self._limit_per_key
+
+    def _comes_free(self, key: str) -> bool:
+        is_full = self._waiting.total() >= self._max_waiting
+        if is_full or self._waiting[key] >= self._max_waiting_per_key:
+            return False
+        self._waiting[key] += 1
+        lend_connection()
+        try:
+            return self._freed.wait_for(lambda: self._has_place(key), self._wait_seconds)
+        finally:
+            self._waiting -= Counter([key])
+
+    def _give_back(self, key: str) -> None:
+        with self._freed:
+            self._held -= 1
+            left = self._held_by_key.pop(key) - 1
+            if left:
+                self._held_by_key[key] = left
+            self._freed.notify_all()
+
+
+class Place:
+    """One that is held."""
+
+    __slots__ = ("_bulkhead", "_key")
+
+    def __init__(self, bulkhead: Bulkhead, key: str) -> None:
+        self._bulkhead = bulkhead
+        self._key = key
+
+    @contextmanager
+    def left_to_others(self) -> Iterator[None]:
+        """Gives it back, ``with`` this, for a wait that another limit bounds.
+
+        Then it is taken again at once, beyond the limits if need be: what has begun is finished.
+        """
+        self._bulkhead._give_back(self._key)
+        try:
+            yield
+        finally:
+            with self._bulkhead._freed:
+                self._bulkhead._hold(self._key)
+
+
+def busy_problem(error: BulkheadFullError) -> Problem:
+    """503 ``busy`` with ``Retry-After``."""
+    return Problem(
+        ProblemCode.BUSY,
+        "Too many requests of this kind are being served. Nothing was done; try again.",
+        headers={"Retry-After": str(error.retry_after_seconds)},
+    )

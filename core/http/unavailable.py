@@ -1,0 +1,68 @@
+"""503 for requests that need something that does not answer, or that find too many at work."""
+
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from core.http.admin_pages import is_admin_page
+from core.http.bulkhead import BulkheadFullError, busy_problem
+from core.http.problems import Problem, ProblemCode, problem_response
+from core.http.request_id import request_id_of
+
+logger = logging.getLogger(__name__)
+
+# A database that is gone, full, locked or too slow; what is wrong with a statement is neither.
+DATABASE_ERRORS = (OperationalError, InterfaceError)
+RETRY_AFTER_SECONDS = 5
+
+
+def unavailable(
+    request: HttpRequest, error: BaseException, code: ProblemCode = ProblemCode.UNAVAILABLE
+) -> Problem:
+    """The problem that answers the request; what happened goes to the log without a traceback."""
+    logger.error(
+        "%s: %s %s, request %s: %s",
+        code,
+        request.method,
+        request.path,
+        request_id_of(request),
+        " ".join(str(error).split()) or type(error).__name__,
+    )
+    return Problem(code, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
+class AnswersUnavailable:
+    """Middleware for views that do not answer database errors and full bulkheads themselves."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, BulkheadFullError):
+            problem = busy_problem(error)
+        elif isinstance(error, DATABASE_ERRORS):
+            problem = unavailable(request, error)
+        else:
+            return None
+        if is_admin_page(request):
+            return _page(problem, request)
+        return problem_response(request, problem)
+
+
+def busy_page(error: BulkheadFullError) -> HttpResponse:
+    """For people, where nothing is known of the request yet: it costs no query."""
+    return _page(busy_problem(error))
+
+
+def _page(problem: Problem, request: HttpRequest | None = None) -> HttpResponse:
+    context = {"is_busy": problem.code == ProblemCode.BUSY}
+    response = render(request, "503.html", context, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    response["Retry-After"] = problem.headers["Retry-After"]
+    return response

@@ -1,0 +1,69 @@
+"""One line a request, made by the shortest way: every webhook call pays for it."""
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from structlog.contextvars import get_contextvars
+
+from core.http.client_address import client_address_of
+from core.logs.events import Event, redact_event, renderer
+
+LOGGER = "moonhook.access"
+_STDERR = 2
+_MAX_PATH_LENGTH = 1000
+_QUOTED = re.compile(r"[\s='\"]")
+_timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+class AccessLog:
+    """Makes the lines that the loggers' own way would make, without its records and locks."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        is_coloured = os.isatty(_STDERR)
+        self._render = (
+            renderer(is_json=is_json, is_coloured=is_coloured)
+            if is_json or is_coloured
+            else _in_columns
+        )
+
+    @staticmethod
+    def is_wanted() -> bool:
+        return logging.getLogger(LOGGER).isEnabledFor(logging.INFO)
+
+    def write(
+        self, environ: Mapping[str, Any], status: str, sent_bytes: int, duration: timedelta
+    ) -> None:
+        event: Event = {
+            **_timestamp(None, "info", {}),
+            "event": "request",
+            "method": environ["REQUEST_METHOD"],
+            # The query may hold secrets of others.
+            "path": environ["RAW_URI"].partition("?")[0][:_MAX_PATH_LENGTH],
+            "status": int(status[:3]),
+            "bytes": sent_bytes,
+            "duration_ms": round(duration.total_seconds() * 1000, 3),
+            "client": client_address_of(environ),
+            **get_contextvars(),
+            "level": "info",
+            "logger": LOGGER,
+        }
+        line = self._render(None, "info", redact_event(None, "info", event))
+        # At once and as a whole: shorter than a pipe's buffer, no other process's line cuts it.
+        os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
+
+
+def _in_columns(logger: object, method: str, event: Event) -> str:
+    """As structlog's renderer does it for people, in a third of the time."""
+    start = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"
+    name = event.pop("logger")
+    return f"{start} [{name}] " + " ".join(f"{key}={_plain(event[key])}" for key in sorted(event))
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    return repr(text) if _QUOTED.search(text) else text

@@ -1,0 +1,47 @@
+"""An event on its way to a line: whose it is, when, and without its secrets."""
+
+import json
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+import structlog
+from structlog.typing import Processor, WrappedLogger
+
+from core.http.redaction import redact
+
+Event = MutableMapping[str, Any]
+Renderer = Callable[[WrappedLogger, str, Event], str]
+
+# What an event is given where it happens. Loggers of the standard library go the same way.
+COLLECT: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+)
+
+_to_json = json.JSONEncoder().encode
+
+
+def redact_event(logger: WrappedLogger, method: str, event: Event) -> Event:
+    """Takes the secrets out of every value, whatever its type and however deep."""
+    for key, value in event.items():
+        event[key] = redact(value) if type(value) is str else _redacted(value)
+    return event
+
+
+def _redacted(value: Any) -> Any:
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, dict):
+        return {redact(str(key)): _redacted(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(inner) for inner in value]
+    return redact(str(value))
+
+
+def renderer(*, is_json: bool, is_coloured: bool = False) -> Renderer:
+    """One JSON object a line for programs, or columns for people."""
+    if is_json:
+        return lambda logger, method, event: _to_json(event)
+    return structlog.dev.ConsoleRenderer(colors=is_coloured, pad_event_to=0)

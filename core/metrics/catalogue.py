@@ -1,0 +1,137 @@
+"""Every number of Moonhook's own. Labels are few and fixed: never an organisation, never an id.
+
+Those of requests are django-prometheus's; those made when somebody asks are in ``core.metrics``.
+"""
+
+from itertools import product
+
+from core.metrics.instruments import Counter, Gauge, GaugeOfEach, Histogram
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25)
+QUEUE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+
+_STATUSES = ("succeeded", "failed", "timed-out", "out-of-memory")
+_TRIGGERS = ("hook", "admin-graphql", "admin")
+RUNS = Counter(
+    "moonhook_runs_total",
+    "Runs by outcome and trigger.",
+    ["status", "trigger"],
+    known=list(product(_STATUSES, _TRIGGERS)),
+)
+RUN_DURATION = Histogram(
+    "moonhook_run_duration_seconds",
+    "How long scripts ran.",
+    ["trigger"],
+    buckets=SECONDS,
+    known=[(trigger,) for trigger in _TRIGGERS],
+)
+RUN_QUEUE = Histogram(
+    "moonhook_run_queue_seconds",
+    "How long runs waited for a slot and a process.",
+    buckets=QUEUE_SECONDS,
+)
+RUN_PAYLOADS_REMOVED = Counter(
+    "moonhook_run_payloads_removed_total",
+    "Runs whose payload was removed because their organisation's quota was used up.",
+)
+
+SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that may run at once.")
+SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that run now.")
+SANDBOX_WAITING = Gauge("moonhook_sandbox_waiting", "Runs that wait for a slot now.")
+SANDBOX_SPAWNS = Counter("moonhook_sandbox_spawns_total", "Sandbox processes started.")
+_KILLS = (
+    "wall-time",
+    "cpu-time",
+    "memory",
+    "crashed",
+    "protocol",
+    "host-calls",
+    "host",
+    "unreachable",
+)
+SANDBOX_KILLS = Counter(
+    "moonhook_sandbox_kills_total",
+    "Sandbox processes killed or found dead.",
+    ["reason"],
+    known=[(reason,) for reason in _KILLS],
+)
+SANDBOX_RECYCLED = Counter(
+    "moonhook_sandbox_recycled_total", "Sandbox processes replaced after their last run."
+)
+SANDBOX_EVICTED = Counter(
+    "moonhook_sandbox_evicted_total", "Sandbox processes given up for another organisation."
+)
+SANDBOX_REFUSALS = Counter(
+    "moonhook_sandbox_refusals_total",
+    "Runs refused because all slots and places in the queue, or the organisation's share of them, "
+    "were taken.",
+    ["reason"],
+    known=[("all-slots",), ("tenant-share",)],
+)
+
+HTTP_LOOK_UPS_IN_USE = Gauge(
+    "moonhook_http_look_ups_in_use",
+    "Look-ups of host names for scripts under way, those that no run waits for any more included.",
+)
+
+HOOK_REFUSALS = Counter(
+    "moonhook_hook_refusals_total", "Hook calls answered with a problem before a run.", ["code"]
+)
+
+RATE_LIMITED = Counter(
+    "moonhook_rate_limited_total", "Attempts refused because a window was full.", ["action"]
+)
+# The limits of concurrency (core.http.bulkhead).
+BULKHEADS = ("graphql", "admin", "admin-logins", "passwords")
+BULKHEAD_REFUSALS = Counter(
+    "moonhook_bulkhead_refusals_total",
+    "Requests refused because too many of their kind, or of their organisation, were being served.",
+    ["bulkhead"],
+    known=[(name,) for name in BULKHEADS],
+)
+CLIENTS_GIVEN_UP = Counter(
+    "moonhook_clients_given_up_total",
+    "Clients given up because they sent or read too slowly, or had to make room for others.",
+    ["reason"],
+    known=[("slow-request",), ("slow-reader",), ("no-room",)],
+)
+ADMIN_DEADLINES = Counter(
+    "moonhook_admin_deadlines_total", "Pages of the admin that ended at ADMIN_DEADLINE."
+)
+SESSIONS_OPENED = Counter(
+    "moonhook_sessions_opened_total",
+    "Sessions opened.",
+    ["credential"],
+    known=[("ApiKey",), ("Token",)],
+)
+SESSIONS_REFUSED = Counter(
+    "moonhook_sessions_refused_total", "Logins refused.", ["credential", "reason"]
+)
+PIN_CHECKS = Counter(
+    "moonhook_pin_checks_total",
+    "PINs checked, by result.",
+    ["result"],
+    known=[("accepted",), ("refused",)],
+)
+
+DELIVERIES = Counter(
+    "moonhook_deliveries_total",
+    "Messages handed to a channel, each attempt.",
+    ["channel", "result"],
+    known=list(product(("email", "sms"), ("sent", "failed"))),
+)
+TASKS_FINISHED = Counter(
+    "moonhook_tasks_finished_total", "Background tasks finished.", ["task", "status"]
+)
+
+DATABASE_POOL_SIZE = Gauge(
+    "moonhook_database_pool_connections", "Connections that the pools hold (PostgreSQL)."
+)
+DATABASE_POOL_WAITS = Gauge(
+    "moonhook_database_pool_waits", "Requests for a connection that had to wait, since the start."
+)
+DATABASE_POOL_ERRORS = Gauge(
+    "moonhook_database_pool_errors", "Requests for a connection that failed, since the start."
+)
+
+PROCESSES = GaugeOfEach("moonhook_processes", "Processes that count.", ["process"])

@@ -1,0 +1,63 @@
+"""The queue of background tasks, and whether the database could be asked at all."""
+
+from collections.abc import Iterable
+
+from django.db import DatabaseError, connection
+from django.db.models import Count, Min, Q
+from django.utils import timezone
+from django_tasks import TaskResultStatus
+from django_tasks_db.models import DBTaskResult
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from core.bounded import Bounded, NoAnswer
+
+_SECONDS = 2.0
+
+
+class TaskCollector(Collector):
+    """Asks the database, which may hang: what was counted in this node is told all the same."""
+
+    def __init__(self) -> None:
+        self._ask = Bounded(_figures, seconds=_SECONDS)
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            counts, oldest_seconds = self._ask()
+        except (DatabaseError, NoAnswer):
+            yield GaugeMetricFamily(_UP, _UP_HELP, 0)
+            return
+        yield GaugeMetricFamily(_UP, _UP_HELP, 1)
+        tasks = GaugeMetricFamily(
+            "moonhook_tasks", "Background tasks in the queue, on all nodes.", labels=["status"]
+        )
+        for status, count in counts.items():
+            tasks.add_metric([status], count)
+        yield tasks
+        yield GaugeMetricFamily(
+            "moonhook_tasks_oldest_waiting_seconds",
+            "For how long the task that waits longest has been due.",
+            oldest_seconds,
+        )
+
+
+_UP = "moonhook_database_up"
+_UP_HELP = "Whether the database answered within 2 seconds."
+
+
+def _figures() -> tuple[dict[str, int], float]:
+    """Tasks by status, and how many seconds the oldest due one has waited."""
+    now = timezone.now()
+    try:
+        waiting = DBTaskResult.objects.ready().aggregate(
+            count=Count("pk"), oldest=Min("enqueued_at")
+        )
+        others = DBTaskResult.objects.aggregate(
+            running=Count("pk", filter=Q(status=TaskResultStatus.RUNNING)),
+            failed=Count("pk", filter=Q(status=TaskResultStatus.FAILED)),
+        )
+    finally:
+        connection.close()
+    oldest = waiting["oldest"] or now
+    return {"waiting": waiting["count"], **others}, max(0.0, (now - oldest).total_seconds())

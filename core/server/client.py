@@ -1,0 +1,227 @@
+"""A client's connection. No thread waits for its client: neither for a request nor for a reader."""
+
+import select
+import socket
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any
+
+from django.conf import settings
+from gunicorn.workers.gthread import TConn
+
+from core.server.framing import Frame
+
+_READ_BYTES = 64 * 1024
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class RequestCutOff(BaseException):
+    """A thread asked for bytes of a request that have not come.
+
+    No ``Exception``: whoever reads a body on the way down takes those for a client that has left,
+    and this one is still there to be told.
+    """
+
+
+class Arrival(Enum):
+    """How much of a request has come."""
+
+    READY = auto()
+    """All of it, or enough to refuse it."""
+    PART = auto()
+    LEFT = auto()
+    """Nothing, and nothing will come."""
+
+
+class ClientSocket(socket.socket):
+    """A client's socket, which reads and sends at once where it can, and never waits.
+
+    gunicorn's parser reads from what ``receive`` has gathered; what the client does not take yet
+    is kept for ``send_rest``. gunicorn switches its sockets between waiting and not waiting five
+    times a request, and at each of these system calls a thread may lose the interpreter; here that
+    has no effect.
+    """
+
+    def __init__(self, accepted: socket.socket) -> None:
+        super().__init__(fileno=accepted.detach())
+        super().setblocking(False)
+        self._received = bytearray()
+        # How much of it the parser has taken.
+        self._taken = 0
+        self._has_ended = False
+        self._frame = Frame(settings.MAX_BODY_BYTES)
+        self._is_told_to_continue = False
+        self._unsent = bytearray()
+        self._held: bytes | None = None
+        self._holds_next = False
+        self._readable = select.poll()
+        self._readable.register(self, select.POLLIN)
+
+    def setblocking(self, flag: bool) -> None:
+        """It stays as it is."""
+
+    def settimeout(self, value: float | None) -> None:
+        """Nothing waits."""
+
+    def gettimeout(self) -> float | None:
+        return None
+
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._received) + len(self._unsent)
+
+    # --- Requests ------------------------------------------------------------------------------
+
+    @property
+    def has_received(self) -> bool:
+        """Whether a part of a request has been read already."""
+        return bool(self._received)
+
+    @property
+    def is_request_whole(self) -> bool:
+        return self._frame.is_whole
+
+    @property
+    def is_request_read(self) -> bool:
+        """Whether the parser has taken all of a whole one: what follows is the next."""
+        return self._frame.is_whole and self._taken == self._frame.end
+
+    @property
+    def is_request_too_large(self) -> bool:
+        return self._frame.is_too_large
+
+    @property
+    def is_told_to_continue(self) -> bool:
+        """Whether the request's client has been asked for its body."""
+        return self._is_told_to_continue
+
+    def is_readable_within(self, seconds: float) -> bool:
+        """Whether the client sends something, or leaves, in that time."""
+        return bool(self._readable.poll(seconds * 1000))
+
+    def receive(self, *, once: bool = False) -> Arrival:
+        """Reads until the request is ready or nothing more has come yet; with ``once`` no more
+        than a piece, so that others get their turn."""
+        is_over = False
+        while not self._frame.look(self._received):
+            if is_over:
+                return self._wait_for_more()
+            try:
+                data = super().recv(_READ_BYTES)
+            except BlockingIOError:
+                return self._wait_for_more()
+            except OSError:
+                return Arrival.LEFT
+            if not data:
+                self._has_ended = True
+                return Arrival.READY if self._received else Arrival.LEFT
+            self._received += data
+            is_over = once
+        return Arrival.READY
+
+    def _wait_for_more(self) -> Arrival:
+        if self._frame.wants_continue and not self._is_told_to_continue:
+            self._is_told_to_continue = True
+            try:
+                self.send(_CONTINUE)
+            except OSError:
+                return Arrival.LEFT
+        return Arrival.PART
+
+    def end_request(self) -> None:
+        """The request has been answered: what follows it is the next one."""
+        del self._received[: self._frame.end]
+        self._taken = 0
+        self._frame = Frame(settings.MAX_BODY_BYTES)
+        self._is_told_to_continue = False
+
+    def drop_received(self) -> None:
+        """Nobody will read it."""
+        self._received.clear()
+        self._taken = 0
+
+    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+        """What has come of the request. Raises RequestCutOff where there is no more."""
+        end = len(self._received) if self._frame.end is None else self._frame.end
+        data = bytes(self._received[self._taken : min(self._taken + bufsize, end)])
+        self._taken += len(data)
+        if not data and not self._has_ended:
+            # A client that goes on sending would keep the thread for as long as it likes.
+            raise RequestCutOff
+        return data
+
+    def recv_now(self, size: int) -> bytes:
+        """Raises BlockingIOError where there is nothing yet."""
+        return super().recv(size)
+
+    # --- Replies -------------------------------------------------------------------------------
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        if self._holds_next:
+            self._held, self._holds_next = bytes(data), False
+            return
+        if self._held is not None:
+            data, self._held = self._held + data, None
+        self.send(data, flags)
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """All of it, past what is held: now, or by ``send_rest``."""
+        rest = memoryview(data)
+        while rest and not self._unsent:
+            try:
+                rest = rest[super().send(rest, flags) :]
+            except BlockingIOError:
+                break
+        self._unsent += rest
+        return len(data)
+
+    def send_rest(self) -> bool:
+        """Sends what the client takes now; whether that was all."""
+        try:
+            while self._unsent:
+                del self._unsent[: super().send(self._unsent)]
+        except BlockingIOError:
+            return False
+        return True
+
+    def drop_unsent(self) -> None:
+        """Nobody will take it."""
+        self._unsent.clear()
+
+    def hold_headers(self) -> None:
+        """What is sent next leaves together with what is sent after it."""
+        self._holds_next = True
+
+    def send_held(self) -> None:
+        """Nothing comes after it."""
+        self._holds_next = False
+        if self._held is not None and self.fileno() != -1:
+            self.sendall(b"")
+
+
+class Connection(TConn):
+    """A client's connection."""
+
+    parser: Any
+    sock: ClientSocket
+
+    def __init__(
+        self, cfg: Any, accepted: Any, *addresses: Any, linger: Callable[["Connection"], None]
+    ) -> None:
+        """``linger`` ends it as soon as its client has, without waiting."""
+        super().__init__(cfg, ClientSocket(accepted), *addresses)
+        self._linger = linger
+
+    def set_client_timeout(self) -> None:
+        self.timeout = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
+
+    def close(self, graceful: bool = False) -> None:
+        if graceful:
+            self._linger(self)
+        else:
+            super().close()

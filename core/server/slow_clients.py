@@ -1,0 +1,153 @@
+"""Clients that a thread would have to wait for."""
+
+import selectors
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from gunicorn import util
+
+from core.metrics.catalogue import CLIENTS_GIVEN_UP
+from core.server.client import Arrival, Connection
+
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+
+
+class SlowClients:
+    """Reads the rest of requests and sends the rest of replies, in the poller's thread.
+
+    Each has ``CLIENT_TIMEOUT`` seconds. All together, and the whole requests that wait for a thread
+    or are with one, hold at most ``max_bytes`` in memory: where that is too little, the client that
+    has been waited for longest is given up.
+    """
+
+    def __init__(
+        self,
+        poller: Any,
+        *,
+        max_bytes: int,
+        on_ready: Callable[[Connection], None],
+        on_end: Callable[[Connection, bool], None],
+    ) -> None:
+        """``on_ready`` gets a connection whose request may be served, ``on_end`` one whose client
+        has its reply or was given up, and whether it may be kept alive."""
+        self._poller = poller
+        self._max_bytes = max_bytes
+        self._on_ready = on_ready
+        self._on_end = on_end
+        # Both in the order in which they are given up, with the bytes that each holds.
+        self._senders: dict[Connection, int] = {}
+        self._readers: dict[Connection, int] = {}
+        self._keeps_alive: dict[Connection, bool] = {}
+        # Those whose request has come in full, until they are answered.
+        self._ready: dict[Connection, int] = {}
+        self._bytes = 0
+
+    def wait_for_request(self, connection: Connection) -> None:
+        """A part of one has come."""
+        connection.set_client_timeout()
+        self._senders[connection] = 0
+        self._poller.register(
+            connection.sock, selectors.EVENT_READ, partial(self._read_more, connection)
+        )
+        self._count(self._senders, connection)
+
+    def wait_for_reader(self, connection: Connection, *, keeps_alive: bool) -> None:
+        """A part of its reply has been sent."""
+        connection.set_client_timeout()
+        self._readers[connection] = 0
+        self._keeps_alive[connection] = keeps_alive
+        self._poller.register(
+            connection.sock, selectors.EVENT_WRITE, partial(self._send_more, connection)
+        )
+        self._count(self._readers, connection)
+
+    def give_up_late(self, now: float) -> None:
+        while self._senders and (first := next(iter(self._senders))).timeout <= now:
+            self._give_up_sender(first, "slow-request")
+        while self._readers and (first := next(iter(self._readers))).timeout <= now:
+            self._give_up_reader(first, "slow-reader")
+
+    def note_answer(self, connection: Connection) -> None:
+        """Its request takes no room any more."""
+        self._bytes -= self._ready.pop(connection, 0)
+
+    def _read_more(self, connection: Connection, _sock: object) -> None:
+        if connection not in self._senders:
+            # Given up for another one that the poller named at the same time.
+            return
+        arrival = connection.sock.receive(once=True)
+        if arrival is Arrival.LEFT:
+            self._forget(self._senders, connection)
+            self._on_end(connection, False)
+            return
+        self._count(self._senders, connection)
+        if arrival is Arrival.READY and connection in self._senders:
+            held = self._senders[connection]
+            self._forget(self._senders, connection)
+            self._ready[connection] = held
+            self._bytes += held
+            self._on_ready(connection)
+
+    def _send_more(self, connection: Connection, _sock: object) -> None:
+        if connection not in self._readers:
+            return
+        try:
+            is_sent = connection.sock.send_rest()
+        except OSError:
+            self._end_reader(connection)
+            return
+        if is_sent:
+            keeps_alive = self._keeps_alive[connection]
+            self._forget(self._readers, connection)
+            self._on_end(connection, keeps_alive)
+        else:
+            self._count(self._readers, connection)
+
+    def _count(self, clients: dict[Connection, int], connection: Connection) -> None:
+        held = connection.sock.buffered_bytes
+        self._bytes += held - clients[connection]
+        clients[connection] = held
+        while self._bytes > self._max_bytes and (self._senders or self._readers):
+            self._give_up_oldest()
+
+    def _give_up_oldest(self) -> None:
+        firsts = [next(iter(each)) for each in (self._senders, self._readers) if each]
+        oldest = min(firsts, key=lambda each: each.timeout)
+        if oldest in self._senders:
+            self._give_up_sender(oldest, "no-room")
+        else:
+            self._give_up_reader(oldest, "no-room")
+
+    def _give_up_sender(self, connection: Connection, reason: str) -> None:
+        self._forget(self._senders, connection)
+        connection.sock.drop_received()
+        CLIENTS_GIVEN_UP.inc(reason)
+        try:
+            if reason == "no-room":
+                connection.sock.send(_BUSY)
+            else:
+                status = HTTPStatus.REQUEST_TIMEOUT
+                util.write_error(connection.sock, status, status.phrase, "")
+        except OSError:
+            # It has left.
+            pass
+        self._on_end(connection, False)
+
+    def _give_up_reader(self, connection: Connection, reason: str) -> None:
+        CLIENTS_GIVEN_UP.inc(reason)
+        self._end_reader(connection)
+
+    def _end_reader(self, connection: Connection) -> None:
+        self._forget(self._readers, connection)
+        connection.sock.drop_unsent()
+        self._on_end(connection, False)
+
+    def _forget(self, clients: dict[Connection, int], connection: Connection) -> None:
+        self._bytes -= clients.pop(connection)
+        self._keeps_alive.pop(connection, None)
+        self._poller.unregister(connection.sock)

@@ -1,0 +1,202 @@
+"""Runs: read-only. Lists stay fast however many there are: newest first by key."""
+
+import uuid
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import connection
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from unfold.views import ChangeList
+
+from accounts.admin.reach import is_superuser, person
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from core.admin.decorators import display
+from core.admin.empty_state import EmptyState
+from core.admin.links import action_of, link, page_of
+from core.admin.moment_filter import MomentFilter
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.http.client_address import client_address
+from core.http.request_place import place_left_to_others
+from scripts_engine.admin.not_run import NOT_RUN, why_not
+from scripts_engine.admin.runs.bodies import body_of
+from scripts_engine.admin.runs.filters import OutcomeFilter, RecentFilter, TriggerFilter
+from scripts_engine.admin.runs.run_page import logs_of, source_around
+from scripts_engine.admin.runs.statuses import COLOURS, status_label
+from scripts_engine.admin.runs.timeline import timeline_of
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.run_again import headers_left_out, run_again
+from scripts_engine.models import Run
+
+_LARGE = (
+    "request_headers",
+    "request_body",
+    "response_headers",
+    "response_body",
+    "unsaved_source",
+    "logs",
+    "host_calls",
+    "error_message",
+    "error_traceback",
+    "error_line",
+    # Small, but behind the payloads, which SQLite would read on its way to them.
+    "request_bytes",
+    "response_bytes",
+    "payload_bytes",
+    "payload_removed_at",
+)
+
+
+class RunChangeList(ChangeList):
+    """Leaves payloads and logs, which the list does not show, in the database."""
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
+        rows: QuerySet[Run] = super().get_queryset(request, exclude_parameters)
+        return rows.defer(*_LARGE)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyTenantModelAdmin):
+    empty_state = EmptyState(
+        "A run appears when a hook is called, or a script is tried. Issue a hook, and call it "
+        "with the curl line that it comes with.",
+        "Issue hook",
+        "admin:scripts_engine_hook_add",
+    )
+    change_form_template = "admin/run.html"
+    fields = readonly_fields = ("id",)
+    list_display = (
+        "shown_start",
+        "script",
+        "status_label",
+        "response_status",
+        "duration",
+        "hook",
+        "shown_trigger",
+    )
+    list_filter = (
+        ("status", OutcomeFilter),
+        ("script", ScopedAutocompleteFilter),
+        ("hook", ScopedAutocompleteFilter),
+        ("trigger", TriggerFilter),
+        RecentFilter,
+        ("started_at", MomentFilter),
+    )
+    list_filter_submit = True
+    list_select_related = ("script", "hook")
+    search_fields = ("id",)
+    search_help_text = "Run id, as in the reply's Moonhook-Run-Id"
+    ordering = ("-id",)
+    actions = None
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return RunChangeList
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        """With the organisation, for who sees them all."""
+        started, *others = self.list_display
+        return (started, "organisation", *others) if is_superuser(request) else self.list_display
+
+    def get_list_filter(self, request: HttpRequest) -> tuple[Any, ...]:
+        of_organisation = ("organisation", ScopedAutocompleteFilter)
+        return (of_organisation, *self.list_filter) if is_superuser(request) else self.list_filter
+
+    def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
+        of_organisation = ("organisation",) if is_superuser(request) else ()
+        return (*self.list_select_related, *of_organisation)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """The run with that id: nothing else of a run has an index to be searched by."""
+        if not search_term:
+            return queryset, False
+        try:
+            run_id = uuid.UUID(search_term.strip())
+        except ValueError:
+            return queryset.none(), False
+        return queryset.filter(pk=run_id), False
+
+    @display(description="Started (UTC)")
+    def shown_start(self, run: Run) -> str:
+        return f"{run.started_at:%Y-%m-%d %H:%M:%S}"
+
+    @display(description="Outcome", label=COLOURS)
+    def status_label(self, run: Run) -> tuple[str, str]:
+        return run.status, run.get_status_display()
+
+    @display(description="Ran")
+    def duration(self, run: Run) -> str:
+        return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms"
+
+    @display(description="Trigger")
+    def shown_trigger(self, run: Run) -> str:
+        return run.get_trigger_display()
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        run: Run = self.get_or_404(request, object_id)
+        newer, older = Run.objects.newer_than(run), Run.objects.older_than(run)
+        context = {
+            **(extra_context or {}),
+            "title": f"Run of {run.script}",
+            "run": run,
+            "status": status_label(run.status),
+            "timeline": timeline_of(run),
+            "request_body": body_of(run.request_body),
+            "response_body": body_of(run.response_body),
+            "logs": logs_of(run),
+            "source_lines": source_around(run),
+            "newer": newer and page_of(newer),
+            "older": older and page_of(older),
+            "show_history": False,
+        }
+        is_callable = run.script.deleted_at is None and run.script.organisation.is_active
+        if is_callable and run.payload_removed_at is None:
+            context["run_again"] = action_of(run, "again")
+            context["try_it"] = action_of(run.script, "change", payload=run.pk)
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
+
+    def get_urls(self) -> list[URLPattern]:
+        again = path(
+            "<path:object_id>/again/",
+            self.admin_site.admin_view(self.again),
+            name="scripts_engine_run_again",
+        )
+        return [again, *super().get_urls()]
+
+    def again(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Runs the script with this run's payload, and shows the new run. Acts on POST only."""
+        run: Run = self.get_or_404(request, object_id)
+        if run.script.deleted_at is not None:
+            raise Http404
+        if request.method != "POST":
+            return redirect(page_of(run))
+        if run.payload_removed_at is not None:
+            self.message_user(request, "This run's payload was removed.", messages.ERROR)
+            return redirect(page_of(run))
+        connection.lift_deadline()  # type: ignore[attr-defined]
+        try:
+            # A script has a slot of the sandbox instead.
+            with place_left_to_others(request):
+                new = run_again(
+                    run, author=Author(user=person(request)), client_address=client_address(request)
+                )
+        except NOT_RUN as error:
+            self.message_user(request, why_not(error), messages.ERROR)
+            return redirect(page_of(run))
+        payload = link(page_of(run), f"the run of {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
+        told = format_html("This is a new run, with the payload of {}.", payload)
+        if names := headers_left_out(run):
+            told = format_html("{} Left out, because not kept: {}.", told, ", ".join(names))
+        self.message_user(request, told, messages.SUCCESS)
+        return redirect(page_of(new))

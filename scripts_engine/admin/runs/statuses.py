@@ -1,0 +1,17 @@
+"""How a run's outcome looks."""
+
+from django.utils.safestring import SafeString
+
+from core.admin.labels import DANGER, SUCCESS, WARNING, label
+from scripts_engine.models import RunStatus
+
+COLOURS: dict[str, str] = {
+    RunStatus.SUCCEEDED: SUCCESS,
+    RunStatus.FAILED: DANGER,
+    RunStatus.TIMED_OUT: WARNING,
+    RunStatus.OUT_OF_MEMORY: WARNING,
+}
+
+
+def status_label(status: str) -> SafeString:
+    return label(RunStatus(status).label, COLOURS[status])

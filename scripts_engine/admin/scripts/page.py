@@ -1,0 +1,138 @@
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.contrib.filters.admin import BooleanRadioFilter
+
+from accounts.admin.reach import person
+from core.admin.confirmation import Question
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import list_of
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.runs.statuses import status_label
+from scripts_engine.admin.scripts.lua_reference import completions
+from scripts_engine.admin.scripts.script_form import ScriptForm
+from scripts_engine.admin.scripts.try_form import METHODS
+from scripts_engine.admin.scripts.try_it import TryItPages
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.delete_script import delete_script
+from scripts_engine.models import Hook, Run, Script
+
+_DELETE = Question(
+    title="Delete script",
+    consequences=(
+        "It and its hooks stop at once: whoever calls them gets 404. "
+        "Its runs stay readable. This cannot be undone."
+    ),
+    button="Delete",
+)
+
+
+@admin.register(Script)
+class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
+    empty_state = EmptyState(
+        "A script is a Lua program that runs whenever one of its hooks is called. Write the first.",
+        "Write script",
+        "admin:scripts_engine_script_add",
+    )
+    labels = {"timeout_seconds": "Time limit (seconds)"}
+    help_texts = {
+        "organisation": "Whose script it is: it runs with that organisation's secrets and store.",
+        "name": "What lists and runs call it, like “shop orders”. No URL holds it.",
+        "timeout_seconds": (
+            "How long a run may take, http included: 10, at most 25. A longer one is ended; "
+            "its caller gets 504."
+        ),
+        "is_enabled": (
+            "Switched off, its hooks answer as if they did not exist; it can still be tried here."
+        ),
+    }
+    form = ScriptForm
+    change_form_template = "admin/script.html"
+    change_form_outer_after_template = "admin/script_below.html"
+    compressed_fields = False
+    list_display = ("name", "organisation", "is_enabled", "hook_count", "last_run", "updated_at")
+    list_filter = (
+        ("organisation", ScopedAutocompleteFilter),
+        ("is_enabled", BooleanRadioFilter),
+    )
+    list_select_related = ("organisation",)
+    sortable_by = ("name", "organisation", "is_enabled", "updated_at")
+    ordering = ("-created_at", "-id")
+    search_fields = ("name",)
+    search_help_text = "Name"
+    autocomplete_fields = ("organisation",)
+    warn_unsaved_form = True
+    actions_detail = ("issue_hook",)
+    delete_question = _DELETE
+
+    def delete_by_flow(self, obj: Script) -> None:
+        delete_script(obj)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        scripts: Any = super().get_queryset(request)
+        last_run = Run.objects.filter(script=OuterRef("pk")).order_by("-id").values("status")
+        hooks = Hook.objects.filter(script=OuterRef("pk"), deleted_at__isnull=True).order_by()
+        hook_count = hooks.values("script").annotate(count=Count("pk")).values("count")
+        rows: QuerySet[Any] = (
+            scripts.existing()
+            .select_related("organisation", "current_version")
+            .annotate(
+                hooks_in_use=Coalesce(Subquery(hook_count), 0),
+                last_status=Subquery(last_run[:1]),
+            )
+        )
+        return rows
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.author = Author(user=person(request))
+        return form
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        fields = (("name", "timeout_seconds", "is_enabled"), "source")
+        return ((None, {"fields": ("organisation", *fields) if obj is None else fields}),)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Model | None = None,
+    ) -> HttpResponse:
+        context |= {
+            "completions": completions(),
+            "methods": METHODS,
+            "max_body_bytes": settings.HOOK_MAX_BODY_BYTES,
+        }
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    @display(description="Hooks")
+    def hook_count(self, script: Any) -> int:
+        count: int = script.hooks_in_use
+        return count
+
+    @display(description="Last run")
+    def last_run(self, script: Any) -> str:
+        return status_label(script.last_status) if script.last_status else "Never ran"
+
+    def save_model(
+        self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool
+    ) -> None:
+        """Saved already, by the form."""
+
+    @action(description="Issue hook", icon="webhook")
+    def issue_hook(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        script = self.get_or_404(request, object_id)
+        return redirect(list_of(Hook, "add", script=script.pk))

@@ -1,0 +1,100 @@
+"""The form of a script: what the flows refuse, it says at the field, and nothing is lost."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from scripts_engine.admin.scripts.lua_editor import LuaEditor
+from scripts_engine.errors import SourceError
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.check_source import with_lua_line_ends
+from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.update_script import update_script
+from scripts_engine.models import Script
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+
+_FIRST_SOURCE = """\
+-- The reply is what the script returns; the payload is params.get("body").
+local order = FromJson(params.get("body"))
+log.info("order", order.id)
+return {received = order.id}
+"""
+
+
+class ScriptForm(forms.ModelForm[Script]):
+    """The fields of a script and its source, which makes a new version when it was changed."""
+
+    author: Author
+
+    source = forms.CharField(
+        required=False,
+        strip=False,
+        widget=LuaEditor(
+            attrs={
+                "class": "source-code",
+                "rows": 20,
+                "spellcheck": "false",
+                "autocapitalize": "off",
+                "autocomplete": "off",
+            }
+        ),
+        help_text=(
+            'Lua 5.4. params.get("body") is the payload; what the script returns is the reply: '
+            "nothing, a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
+            "Ctrl-Space completes, Ctrl-S saves. Saving compiles it and keeps the version before."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "source" in self.fields:
+            is_new = self.instance._state.adding
+            self.initial["source"] = _FIRST_SOURCE if is_new else self.instance.source
+
+    def clean_source(self) -> str:
+        return with_lua_line_ends(self.cleaned_data["source"])
+
+    def _post_clean(self) -> None:
+        """The flows have the last word, as the last step of cleaning: they compile the source."""
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            self._save_by_flow()
+        except SourceError as error:
+            self.add_error("source", ValidationError(_with_line(error), code="syntax"))
+            self.fields["source"].widget.attrs |= {
+                "data-error-line": error.line,
+                "data-error": error.flaw,
+            }
+        except ValidationError as error:
+            self.add_error(None, error)
+        except (SandboxBusy, SandboxUnavailable):
+            self.add_error(
+                "source",
+                ValidationError(
+                    "No sandbox came free to compile this. Nothing was saved; save again.",
+                    code="busy",
+                ),
+            )
+
+    def _save_by_flow(self) -> None:
+        data = self.cleaned_data
+        settings = {name: data[name] for name in ("timeout_seconds", "is_enabled")}
+        script: Script = self.instance
+        if not script._state.adding:
+            source = data["source"] if data["source"] != script.source else None
+            update_script(script, author=self.author, source=source, name=data["name"], **settings)
+            return
+        with transaction.atomic():
+            created = create_script(
+                script.organisation, name=data["name"], source=data["source"], author=self.author
+            )
+            self.instance = update_script(created, author=self.author, **settings)
+
+
+def _with_line(error: SourceError) -> str:
+    where = "" if error.line is None else f"Line {error.line}: "
+    return where + error.flaw

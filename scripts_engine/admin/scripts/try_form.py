@@ -1,0 +1,98 @@
+"""What *Try it* is given: a source and a call, both as they were typed."""
+
+import re
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from core.plain_text import is_encodable
+from scripts_engine.event import Event
+from scripts_engine.flows.check_source import validate_source_text, with_lua_line_ends
+from scripts_engine.models import Run, Script
+
+METHODS = ("POST", "GET")
+# RFC 9110, sections 5.1 and 5.5: a token, and what a field value may hold.
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_QUERY = re.compile(r"[\x21-\x7e]*")
+
+
+class TryForm(forms.Form):
+    """``body_of`` is a run of the script whose payload is sent in the place of ``body``: bytes
+    that no text area could hold.
+    """
+
+    source = forms.CharField(required=False, strip=False, validators=[validate_source_text])
+    method = forms.ChoiceField(choices=[(method, method) for method in METHODS])
+    query = forms.CharField(required=False)
+    headers = forms.CharField(required=False)
+    body = forms.CharField(required=False, strip=False)
+    body_of = forms.UUIDField(required=False)
+
+    def __init__(self, data: dict[str, Any], script: Script) -> None:
+        super().__init__(data)
+        self._script = script
+
+    def event(self, client_address: str) -> Event:
+        """The call that was typed."""
+        data = self.cleaned_data
+        return Event(data["method"], data["query"], data["headers"], data["body"], client_address)
+
+    def clean_source(self) -> str:
+        return with_lua_line_ends(self.cleaned_data["source"])
+
+    def clean_query(self) -> str:
+        query: str = self.cleaned_data["query"].removeprefix("?")
+        if not _QUERY.fullmatch(query):
+            raise ValidationError("Write it as it stands in a URL: page=2&q=tea%20pot.")
+        return query
+
+    def clean_headers(self) -> tuple[tuple[str, str], ...]:
+        # Not splitlines(), which also ends lines at bytes that a value may hold.
+        lines = self.cleaned_data["headers"].replace("\r\n", "\n").split("\n")
+        return tuple(_header(line) for line in lines if line.strip())
+
+    def clean(self) -> dict[str, Any]:
+        """Makes the body the bytes that are sent."""
+        data = super().clean() or self.cleaned_data
+        if data.get("body_of"):
+            run = (
+                self._script.runs.filter(pk=data["body_of"])
+                .only("request_body", "payload_removed_at")
+                .first()
+            )
+            if run is None or run.payload_removed_at is not None:
+                raise ValidationError({"body_of": "This run's payload is not there any more."})
+            data["body"] = bytes(run.request_body)
+        elif "body" in data:
+            data["body"] = self._encoded(data["body"])
+        return data
+
+    @staticmethod
+    def _encoded(body: str) -> bytes:
+        if not is_encodable(body):
+            raise ValidationError({"body": "Remove the characters that are not text."})
+        encoded = body.encode()
+        if len(encoded) > settings.HOOK_MAX_BODY_BYTES:
+            raise ValidationError(
+                {
+                    "body": f"A payload may have at most {settings.HOOK_MAX_BODY_BYTES} bytes; "
+                    f"this one has {len(encoded)}."
+                }
+            )
+        return encoded
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    value = value.strip(" \t")
+    if not colon or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        raise ValidationError(f"“{line[:60]}” is no header. Write one a line: X-Shop: tea")
+    return name, value
+
+
+def headers_as_text(run: Run, *, without: str) -> str:
+    """The recorded headers, one a line, but those whose value is ``without``."""
+    return "\n".join(f"{name}: {value}" for name, value in run.request_headers if value != without)

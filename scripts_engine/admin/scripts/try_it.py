@@ -1,0 +1,149 @@
+"""What the page of a script asks for while somebody works on it: answers in JSON."""
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection
+from django.http import Http404, HttpRequest, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.admin.reach import administered_organisations, is_administrator, person
+from accounts.admin.tenancy import TenantModelAdmin
+from core.admin.links import page_of
+from core.database.ids import parse_uuid
+from core.http.client_address import client_address
+from core.http.request_place import place_left_to_others
+from scripts_engine.admin.not_run import NOT_RUN, why_not
+from scripts_engine.admin.runs.bodies import body_of
+from scripts_engine.admin.runs.run_page import logs_of
+from scripts_engine.admin.runs.statuses import status_label
+from scripts_engine.admin.runs.timeline import timeline_of
+from scripts_engine.admin.scripts.payloads import LOOKED_AT, payload_of, recent_calls
+from scripts_engine.admin.scripts.try_form import TryForm
+from scripts_engine.errors import OrganisationInactiveError, SourceError
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.check_source import check_source, with_lua_line_ends
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+
+
+class TryItPages(TenantModelAdmin):
+    """The addresses behind the editor and *Try it*. All of them stand behind the tenants' wall."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path(
+                "check/",
+                wrap(require_POST(self.check_source_view)),
+                name="scripts_engine_script_check",
+            ),
+            path("alive/", wrap(require_POST(alive_view)), name="scripts_engine_script_alive"),
+            path(
+                "<path:object_id>/try/",
+                wrap(require_POST(self.try_view)),
+                name="scripts_engine_script_try",
+            ),
+            path(
+                "<path:object_id>/payloads/",
+                wrap(require_GET(self.payloads_view)),
+                name="scripts_engine_script_payloads",
+            ),
+            *super().get_urls(),
+        ]
+
+    def check_source_view(self, request: HttpRequest) -> JsonResponse:
+        """``{organisation, source}`` → ``{line, message}`` of what does not compile, or nulls."""
+        asked = _json_object(request)
+        organisation_id = parse_uuid(str(asked.get("organisation", "")))
+        if organisation_id is None:
+            raise Http404
+        organisation = get_object_or_404(administered_organisations(request), pk=organisation_id)
+        source = with_lua_line_ends(str(asked.get("source", "")))
+        flaw: dict[str, Any] = {"line": None, "message": None}
+        try:
+            check_source(organisation, source, "script")
+        except SourceError as error:
+            flaw = {"line": error.line, "message": error.flaw}
+        except ValidationError as error:
+            flaw = {"line": None, "message": " ".join(error.messages)}
+        except (SandboxBusy, SandboxUnavailable) as error:
+            return _refused({"source": [why_not(error)]}, HTTPStatus.SERVICE_UNAVAILABLE)
+        return JsonResponse(flaw)
+
+    def try_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
+        """Runs the call that was typed; 400 with ``errors`` by field where it is none."""
+        script: Script = self.get_or_404(request, object_id)
+        form = TryForm(_json_object(request), script)
+        if not form.is_valid():
+            return _refused(form.errors, HTTPStatus.BAD_REQUEST)
+        connection.lift_deadline()  # type: ignore[attr-defined]
+        try:
+            # A script has a slot of the sandbox instead.
+            with place_left_to_others(request):
+                run = try_script(
+                    script,
+                    event=form.event(client_address(request)),
+                    author=Author(user=person(request)),
+                    trigger=Trigger.ADMIN,
+                    source=form.cleaned_data["source"],
+                )
+        except NOT_RUN as error:
+            is_busy = not isinstance(error, OrganisationInactiveError)
+            status = HTTPStatus.SERVICE_UNAVAILABLE if is_busy else HTTPStatus.CONFLICT
+            return _refused({"__all__": [why_not(error)]}, status)
+        return JsonResponse(
+            {
+                "line": run.error_line,
+                "message": run.error_message,
+                "html": render_to_string("admin/parts/try_result.html", _result(run), request),
+            }
+        )
+
+    def payloads_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
+        """Recent calls; with ``?run=`` the call of that run."""
+        script: Script = self.get_or_404(request, object_id)
+        if "run" not in request.GET:
+            return JsonResponse({"calls": recent_calls(script), "lookedAt": LOOKED_AT})
+        run_id = parse_uuid(request.GET["run"])
+        if run_id is None:
+            raise Http404
+        kept = script.runs.filter(payload_removed_at=None)
+        return JsonResponse(payload_of(get_object_or_404(kept, pk=run_id)))
+
+
+def alive_view(request: HttpRequest) -> JsonResponse:
+    """Whether the login still holds: asked before a form is sent that would be lost with it."""
+    if not is_administrator(request):
+        raise PermissionDenied
+    return JsonResponse({})
+
+
+def _result(run: Run) -> dict[str, Any]:
+    return {
+        "run": run,
+        "run_page": page_of(run),
+        "status": status_label(run.status),
+        "response_body": body_of(run.response_body),
+        "logs": logs_of(run),
+        "timeline": timeline_of(run),
+    }
+
+
+def _json_object(request: HttpRequest) -> dict[str, Any]:
+    """The request's body; an empty object where it is none, which no form takes."""
+    try:
+        value = json.loads(request.body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _refused(errors: Any, status: HTTPStatus) -> JsonResponse:
+    return JsonResponse({"errors": errors}, status=status)

@@ -1,0 +1,108 @@
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts.admin.reach import person
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.decorators import action, display
+from core.admin.empty_state import EmptyState
+from core.admin.links import page_of
+from core.admin.scoped_filter import ScopedAutocompleteFilter
+from scripts_engine.admin.scripts.version_page import diff_of
+from scripts_engine.errors import SourceError
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.restore_script_version import restore_script_version
+from scripts_engine.models import ScriptVersion
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+
+_RESTORE = Question(
+    title="Restore version",
+    consequences=(
+        "Its source becomes the script's newest version, and runs from then on. "
+        "The versions between stay."
+    ),
+    button="Restore",
+)
+
+
+@admin.register(ScriptVersion)
+class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
+    """A source as it was, and what it changed; reached from its script and from runs."""
+
+    empty_state = EmptyState(
+        "Each change of a script's source makes a version. Write a script to make the first.",
+        "Write script",
+        "admin:scripts_engine_script_add",
+    )
+    organisation_path = "script__organisation"
+    change_form_template = "admin/script_version.html"
+    list_display = ("__str__", "created_at", "shown_author")
+    list_filter = (("script", ScopedAutocompleteFilter),)
+    list_select_related = ("script", "created_by", "created_with")
+    ordering = ("-id",)
+    actions_detail = ("restore",)
+    fields = readonly_fields = ("number",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.prefetch_related("created_by__memberships")
+
+    @display(description="By")
+    def shown_author(self, version: ScriptVersion) -> str:
+        return version.author or ""
+
+    def get_model_perms(self, request: HttpRequest) -> dict[str, Any]:
+        """In no menu."""
+        return {}
+
+    def has_restore_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether it is an earlier version of a script that still exists."""
+        version = self.get_object(request, object_id) if object_id else None
+        return (
+            version is not None
+            and version.script.deleted_at is None
+            and version.script.current_version_id != version.pk
+        )
+
+    @action(description="Restore this version", permissions=["restore"], icon="history")
+    def restore(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        version = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _RESTORE, [version])
+        try:
+            script = restore_script_version(version, author=Author(user=person(request)))
+        except (SandboxBusy, SandboxUnavailable):
+            why = "No sandbox came free to compile it. Nothing was changed; try again."
+            self.message_user(request, why, messages.ERROR)
+            return redirect(page_of(version))
+        except (SourceError, ValidationError):
+            why = "It does not compile any more. Nothing was changed."
+            self.message_user(request, why, messages.ERROR)
+            return redirect(page_of(version))
+        self.log_change(request, version, "Restored.")
+        self.message_user(request, f"{version} is the newest again.", messages.SUCCESS)
+        return redirect(page_of(script))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        version: ScriptVersion = self.get_or_404(request, object_id)
+        context = {
+            **(extra_context or {}),
+            "title": str(version),
+            "version": version,
+            "is_current": version.script.current_version_id == version.pk,
+            "diff": diff_of(version),
+            "show_history": False,
+        }
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response

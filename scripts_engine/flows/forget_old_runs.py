@@ -1,0 +1,49 @@
+"""Runs leave by age and by number, oldest first, as their organisation or the settings say."""
+
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.models import Organisation
+from core.database.batches import delete_in_batches
+from core.database.ids import first_id_at
+from scripts_engine.models import Run
+from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
+
+RUNS_A_BATCH = 1_000
+
+
+def forget_old_runs() -> int:
+    """What is beyond an organisation's days or number of runs; how many runs that were."""
+    organisations = Organisation.objects.only("runs_kept_days", "runs_kept").order_by("pk")
+    return sum(_forget_runs_of(organisation) for organisation in organisations)
+
+
+def _forget_runs_of(organisation: Organisation) -> int:
+    ends = [_end_by_age(organisation), _end_by_number(organisation)]
+    end = max((end for end in ends if end is not None), default=None)
+    if end is None:
+        return 0
+    beyond = Run.objects.in_range_of(organisation.pk).filter(pk__lt=end)
+    return delete_in_batches(beyond, size=RUNS_A_BATCH, order=OLDEST_FIRST)
+
+
+def _end_by_age(organisation: Organisation) -> uuid.UUID | None:
+    """The id that the oldest run to keep may have. Ids begin with the time."""
+    days = _or_default(organisation.runs_kept_days, settings.RUNS_KEPT_DAYS)
+    return first_id_at(timezone.now() - timedelta(days=days)) if days else None
+
+
+def _end_by_number(organisation: Organisation) -> uuid.UUID | None:
+    """The id of the last run to keep, newest first, read off the index without counting."""
+    number = _or_default(organisation.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
+    if not number:
+        return None
+    newest_first = Run.objects.in_range_of(organisation.pk).order_by(*NEWEST_FIRST)
+    return newest_first.values_list("pk", flat=True)[number - 1 : number].first()
+
+
+def _or_default(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -1,0 +1,178 @@
+"""The process that forks the children of one worker.
+
+It is single-threaded, has imported everything once, and holds nothing of the worker but the
+control socket: no environment, no files, no settings. It ends with the worker, at the end of
+the control socket, and its children end with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import NoReturn
+
+from scripts_engine.sandbox.child.child import Child, ParentGone
+from scripts_engine.sandbox.child.lockdown import LayerMissing, lock_down, seccomp_filter
+from scripts_engine.sandbox.child.operations import Operations
+from scripts_engine.sandbox.child.runtime import (
+    LuaState,
+    Prelude,
+    UnexpectedGlobals,
+    compile_prelude,
+)
+from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY, FORK, NUMBER
+from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.log_area import LogArea, create_area_file
+from scripts_engine.sandbox.protocol import Tag
+
+_CHANNEL_DESCRIPTOR = 3
+# Wait statuses are asked for after a death only; this many unasked ones are remembered.
+_MAX_STATUSES = 1000
+
+
+class ForkServer:
+    def __init__(self, control: socket.socket, prelude: Prelude, unexpected: str | None) -> None:
+        """`unexpected` is why no child may serve, if so."""
+        self._control = control
+        self._prelude = prelude
+        self._unexpected = unexpected
+        self._statuses: dict[int, int] = {}
+        signal.signal(signal.SIGCHLD, self._reap)
+
+    def serve_forever(self) -> None:
+        """Return when the worker has closed the control socket."""
+        while request := self._control.recv(64):
+            if request == FORK:
+                self._fork()
+            else:
+                (pid,) = NUMBER.unpack(request[1:])
+                self._control.send(NUMBER.pack(self._take_status(pid)))
+
+    def _fork(self) -> None:
+        ours, theirs = socket.socketpair()
+        log_file = create_area_file()
+        # Until the pidfd is there the child must stay waitable, or its pid could be another's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(theirs, log_file, os.getppid())
+        pidfd = os.pidfd_open(pid)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        descriptors = [ours.fileno(), pidfd, log_file]
+        socket.send_fds(self._control, [NUMBER.pack(pid)], descriptors)
+        ours.close()
+        theirs.close()
+        os.close(pidfd)
+        os.close(log_file)
+
+    def _become_child(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
+        status = 1
+        try:
+            self._serve(channel, log_file, server_pid)
+        except (ParentGone, ConnectionError):
+            status = 0
+        except MemoryError:
+            status = EXIT_OUT_OF_MEMORY
+        finally:
+            # Never back into the loop of the fork server, whatever happened, and no traceback: it
+            # would open source files.
+            os._exit(status)
+
+    def _serve(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        log_area = LogArea(log_file)
+        channel = _keep_only(channel)
+        lock_down(server_pid)
+        child = Child(channel, log_area, self._prelude)
+        if self._unexpected is not None:
+            child.send(Tag.REFUSED, self._unexpected)
+            raise ParentGone
+        child.send(Tag.READY)
+        child.serve_forever()
+
+    def _reap(self, _signal: int, _frame: object) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._statuses[pid] = status
+            while len(self._statuses) > _MAX_STATUSES:
+                del self._statuses[next(iter(self._statuses))]
+
+    def _take_status(self, pid: int) -> int:
+        """The worker asks only for a child that has ended, so there is next to nothing to wait."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            if pid not in self._statuses:
+                try:
+                    self._statuses[pid] = os.waitpid(pid, 0)[1]
+                except ChildProcessError:
+                    return 0
+            return self._statuses.pop(pid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+
+def _keep_only(channel: socket.socket) -> socket.socket:
+    """Close every descriptor but the channel, which becomes number 3; 0 to 2 are /dev/null."""
+    # The null device first: it may itself be number 3.
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    descriptor = channel.detach()
+    if descriptor != _CHANNEL_DESCRIPTOR:
+        os.dup2(descriptor, _CHANNEL_DESCRIPTOR)
+    os.closerange(_CHANNEL_DESCRIPTOR + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL_DESCRIPTOR)
+
+
+def _warm_up(prelude: Prelude) -> None:
+    """Does once what every child will do, so that its pages are shared and its imports done."""
+    state = _new_state(prelude)
+    source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
+    state.run(source, b"warm-up", False, *Limits().as_run_arguments())
+    # Where there is none, children go on without it, as without any other layer.
+    with suppress(LayerMissing, OSError):
+        seccomp_filter()
+
+
+def _unexpected_names(prelude: Prelude) -> str | None:
+    """What a script could reach more or less than it should, in every state of this prelude."""
+    try:
+        _new_state(prelude).check_names()
+    except UnexpectedGlobals as error:
+        return str(error)
+    return None
+
+
+def _new_state(prelude: Prelude) -> LuaState:
+    log_file = create_area_file()
+    operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
+    os.close(log_file)
+    return LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
+
+
+def main(control_descriptor: int) -> None:
+    # A child could not read zone files; scripts live in UTC.
+    os.environ["TZ"] = "UTC0"
+    time.tzset()
+    time.localtime()
+    # Ctrl-C in a terminal is for the worker, whose end is ours.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=control_descriptor)
+    prelude = compile_prelude()
+    _warm_up(prelude)
+    unexpected = _unexpected_names(prelude)
+    gc.collect()
+    gc.freeze()
+    ForkServer(control, prelude, unexpected).serve_forever()

@@ -1,0 +1,131 @@
+"""Tries every layer of the lockdown for real, each in a process of its own.
+
+Runs as a fresh, single-threaded interpreter; prints one JSON object: by layer null when it
+holds, else why not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from scripts_engine.sandbox.child import lockdown
+from scripts_engine.sandbox.child.lockdown import LayerMissing
+from scripts_engine.sandbox.layer_name import LayerName
+
+_WAIT_MILLISECONDS = 5000
+
+
+def _probe_rlimits() -> str | None:
+    lockdown.set_rlimits()
+    try:
+        os.open("/", os.O_RDONLY)
+    except OSError as error:
+        if error.errno == errno.EMFILE and resource.getrlimit(resource.RLIMIT_AS)[0] > 0:
+            return None
+    return "a file could be opened"
+
+
+def _probe_no_new_privs() -> str | None:
+    lockdown.set_no_new_privs()
+    value = lockdown.get_prctl(lockdown.PR_GET_NO_NEW_PRIVS)
+    return None if value == 1 else "the flag is not set"
+
+
+def _probe_landlock() -> str | None:
+    lockdown.set_no_new_privs()
+    lockdown.restrict_with_landlock()
+    try:
+        os.open("/", os.O_RDONLY)
+    except PermissionError:
+        return None
+    return "a file could be opened"
+
+
+def _probe_seccomp() -> str | None:
+    lockdown.require_seccomp()
+    lockdown.set_no_new_privs()
+    allowed = [name for name, call in FORBIDDEN_CALLS.items() if not _is_stopped(call)]
+    return f"not stopped: {', '.join(allowed)}" if allowed else None
+
+
+def _is_stopped(call: Callable[[], object]) -> bool:
+    """Whether seccomp ends a process at this call."""
+    pid = os.fork()
+    if pid == 0:
+        # Kept open, because closing is forbidden too; ending is allowed.
+        kept = []
+        with contextlib.suppress(OSError, LayerMissing):
+            lockdown.restrict_with_seccomp()
+            kept.append(call())
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSYS
+
+
+def _probe_pdeathsig() -> str | None:
+    """A process that waits for ever must end with the one that forked it."""
+    alive, held_by_grandchild = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        parent = os.getpid()
+        ready, tell = os.pipe()
+        if os.fork() == 0:
+            lockdown.set_pdeathsig(parent)
+            os.write(tell, b"!")
+            signal.pause()
+        os.read(ready, 1)
+        os._exit(0)
+    os.close(held_by_grandchild)
+    os.waitpid(pid, 0)
+    ended = select.poll()
+    ended.register(alive, select.POLLIN | select.POLLHUP)
+    return None if ended.poll(_WAIT_MILLISECONDS) else "a child outlived its parent"
+
+
+FORBIDDEN_CALLS: dict[str, Callable[[], object]] = {
+    "open": lambda: os.open("/", os.O_RDONLY),
+    "socket": socket.socket,
+    "fork": os.fork,
+    "exec": lambda: os.execv("/", ["/"]),  # noqa: S606
+    "kill": lambda: os.kill(0, 0),
+    "prctl": lambda: lockdown.get_prctl(lockdown.PR_GET_NO_NEW_PRIVS),
+}
+
+PROBES: dict[LayerName, Callable[[], str | None]] = {
+    LayerName.SECCOMP: _probe_seccomp,
+    LayerName.LANDLOCK: _probe_landlock,
+    LayerName.RLIMITS: _probe_rlimits,
+    LayerName.NO_NEW_PRIVS: _probe_no_new_privs,
+    LayerName.PDEATHSIG: _probe_pdeathsig,
+}
+
+
+def _try_in_child(name: LayerName) -> str | None:
+    """What is wrong with the layer, or None."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            problem = PROBES[name]()
+        except (LayerMissing, OSError) as error:
+            problem = str(error)
+        os.write(theirs, (problem or "").encode())
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as pipe:
+        said = pipe.read().decode()
+    status = os.waitpid(pid, 0)[1]
+    return said or (None if status == 0 else f"the probe ended with status {status}")
+
+
+def main() -> None:
+    sys.stdout.write(json.dumps({name: _try_in_child(name) for name in PROBES}))

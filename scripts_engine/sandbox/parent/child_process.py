@@ -1,0 +1,136 @@
+"""One child as the worker sees it: sends it a run, answers its host calls, ends it."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+
+from scripts_engine.sandbox.log_area import LogArea
+from scripts_engine.sandbox.parent import child_frames
+from scripts_engine.sandbox.parent.child_frames import Frame
+from scripts_engine.sandbox.protocol import FROM_CHILD, FrameReader
+
+# CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds.
+_PROCESS_CPU_CLOCK = 2
+# The longest that Linux is built with: 100 a second.
+_TICK_SECONDS = 0.01
+LOWEST_PRIORITY = 19
+
+
+class ChildDied(Exception):
+    """The process ended before it answered."""
+
+
+class DeadlinePassed(Exception):
+    """The process did not answer in time."""
+
+
+class ChildProcess:
+    """Used by one thread at a time. Nothing that it sends is trusted."""
+
+    def __init__(self, pid: int, channel: socket.socket, pidfd: int, log_file: int) -> None:
+        self.pid = pid
+        self.tenant = ""
+        self.runs = 0
+        self.cpu_seconds = 0.0
+        self.has_lowest_priority = False
+        self._armed_cpu_seconds: int | None = None
+        self.log_area = LogArea(log_file)
+        os.close(log_file)
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._pidfd = pidfd
+        self._reader = FrameReader(FROM_CHILD, child_frames.read)
+        self._events = select.poll()
+        self._events.register(channel.fileno(), select.POLLIN)
+        self._events.register(pidfd, select.POLLIN)
+
+    def arm_cpu(self, seconds: int) -> None:
+        """Let the process use so much more CPU time; then the kernel ends it with SIGXCPU.
+
+        The kernel counts whole seconds: the run gets up to one more. They are those of the whole
+        process, which cannot change its limits: while the sum is the same, it stands already.
+        """
+        soft = math.ceil(self.cpu_seconds + seconds)
+        if soft != self._armed_cpu_seconds:
+            resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+            self._armed_cpu_seconds = soft
+
+    def take_lowest_priority(self) -> None:
+        """For good: only root may raise it again."""
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, LOWEST_PRIORITY)
+        self.has_lowest_priority = True
+
+    def most_cpu_seconds(self) -> float:
+        """What the process may have used by now; infinite where that is not to be had."""
+        try:
+            # The clock of another process, as clock_getcpuclockid makes it. While that one runs,
+            # the kernel brings it up to date with each tick only.
+            return time.clock_gettime((~self.pid << 3) | _PROCESS_CPU_CLOCK) + _TICK_SECONDS
+        except OSError:
+            return math.inf
+
+    def has_more_to_say(self) -> bool:
+        """Whether more has come than the messages that were received."""
+        return self._reader.has_rest
+
+    def send(self, frame: bytes, deadline: float) -> None:
+        """Raises ChildDied, DeadlinePassed."""
+        sent = 0
+        while sent < len(frame):
+            try:
+                sent += self._channel.send(memoryview(frame)[sent:] if sent else frame)
+            except BlockingIOError:
+                self._wait_until_writable(deadline)
+            except OSError as error:
+                raise ChildDied from error
+
+    def receive(self, deadline: float) -> Frame:
+        """The next message, checked. Raises ChildDied, DeadlinePassed, ProtocolError."""
+        while (message := self._reader.next_frame()) is None:
+            remaining = deadline - time.monotonic()
+            # Rounded up, or the last part of a millisecond would be spent in a busy loop.
+            if remaining <= 0 or not self._events.poll(int(remaining * 1000) + 1):
+                raise DeadlinePassed
+            try:
+                count = self._reader.receive_from(self._channel)
+            except BlockingIOError:
+                # Only the pidfd can have woken us.
+                raise ChildDied from None
+            except OSError as error:
+                raise ChildDied from error
+            if not count:
+                raise ChildDied
+        return message
+
+    def kill(self) -> None:
+        """Whatever the process is doing."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def forget(self) -> None:
+        """Close what belongs to this process; the child itself is left alone."""
+        self._channel.close()
+        os.close(self._pidfd)
+        self.log_area.close()
+
+    def end(self) -> None:
+        self.kill()
+        self.forget()
+
+    def _wait_until_writable(self, deadline: float) -> None:
+        events = select.poll()
+        events.register(self._channel.fileno(), select.POLLOUT)
+        events.register(self._pidfd, select.POLLIN)
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not events.poll(int(remaining * 1000) + 1):
+            raise DeadlinePassed

@@ -1,0 +1,193 @@
+"""Who may run now: a fixed number of slots, shared between tenants, behind a bounded queue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from math import inf
+from typing import Self
+
+from scripts_engine.sandbox.parent.observer import BusyReason, PoolObserver
+
+
+class NoSlot(Exception):
+    """No slot came free in time, or too many wait for one already."""
+
+    def __init__(self, reason: BusyReason, ahead: float) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.ahead = ahead
+        """How many runs each slot has before it would serve this one."""
+
+
+class _Waiter:
+    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.is_granted = False
+        self.is_preparing = False
+        # Taken until it is granted: an event would make three locks.
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def grant(self, is_preparing: bool) -> None:
+        self.is_granted = True
+        self.is_preparing = is_preparing
+        self.turn.release()
+
+
+class _Hold:
+    """A context manager of its own: one made of a generator costs three times as much."""
+
+    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
+
+    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
+        self._slots = slots
+        self._tenant = tenant
+        self._wait_seconds = wait_seconds
+
+    def __enter__(self) -> Self:
+        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._slots.release(self._tenant, self._is_preparing)
+
+    def is_prepared(self) -> None:
+        """The next tenant may prepare what it needs."""
+        if self._is_preparing:
+            self._is_preparing = False
+            self._slots.end_preparation()
+
+
+class FairSlots:
+    """At most `size` holders, at most `tenant_share` of one tenant.
+
+    A free slot goes to the waiting tenant that holds the fewest, and among those to whoever came
+    first; a waiter whose tenant is at its share does not hold up those behind it. At most
+    `queue_size` wait, at most `tenant_queue_share` of one tenant: any number, unless given.
+
+    A holder whose tenant `must_prepare` first does so beside at most `preparing_at_once` others;
+    those behind it that need not do not wait for that.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        tenant_share: int,
+        observer: PoolObserver | None = None,
+        *,
+        queue_size: int | None = None,
+        tenant_queue_share: int | None = None,
+        must_prepare: Callable[[str], bool] = lambda _tenant: False,
+        preparing_at_once: int = 1,
+    ) -> None:
+        """`must_prepare` is called with the lock held."""
+        self.size = size
+        self.tenant_share = tenant_share
+        self._queue_size = inf if queue_size is None else queue_size
+        self._tenant_queue_share = inf if tenant_queue_share is None else tenant_queue_share
+        self._observer = observer or PoolObserver()
+        self._lock = threading.Lock()
+        self._held: dict[str, int] = {}
+        self._busy = 0
+        self._must_prepare = must_prepare
+        self._preparing_at_once = preparing_at_once
+        self._preparing = 0
+        self._waiters: list[_Waiter] = []
+
+    @property
+    def busy(self) -> int:
+        return self._busy
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiters)
+
+    def hold(self, tenant: str, wait_seconds: float) -> _Hold:
+        """Hold a slot, `with` this. Raises NoSlot."""
+        return _Hold(self, tenant, wait_seconds)
+
+    def acquire(self, tenant: str, wait_seconds: float) -> bool:
+        """Whether the tenant must prepare, and counts as preparing.
+
+        Raises NoSlot: at once where the queue, or the tenant's share of it, is full.
+        """
+        with self._lock:
+            if self._may_enter(tenant):
+                return self._enter(tenant)
+            if not self._may_wait(tenant):
+                raise self._no_slot(tenant)
+            waiter = _Waiter(tenant)
+            self._waiters.append(waiter)
+            self._observer.waiting(len(self._waiters))
+        self._observer.about_to_wait()
+        if waiter.turn.acquire(timeout=wait_seconds):
+            return waiter.is_preparing
+        with self._lock:
+            # It may have been granted in the meantime.
+            if waiter.is_granted:
+                return waiter.is_preparing
+            self._leave_queue(waiter)
+            raise self._no_slot(tenant)
+
+    def release(self, tenant: str, was_preparing: bool = False) -> None:
+        with self._lock:
+            self._count(-1)
+            self._preparing -= was_preparing
+            held = self._held.pop(tenant) - 1
+            if held:
+                self._held[tenant] = held
+            self._grant_what_may_be()
+
+    def end_preparation(self) -> None:
+        with self._lock:
+            self._preparing -= 1
+            self._grant_what_may_be()
+
+    def _grant_what_may_be(self) -> None:
+        while waiter := self._next_waiter():
+            self._leave_queue(waiter)
+            waiter.grant(self._enter(waiter.tenant))
+
+    def _next_waiter(self) -> _Waiter | None:
+        if not self._waiters or self._busy >= self.size:
+            return None
+        allowed = [each for each in self._waiters if self._may_enter(each.tenant)]
+        return min(allowed, key=lambda each: self._held.get(each.tenant, 0), default=None)
+
+    def _leave_queue(self, waiter: _Waiter) -> None:
+        self._waiters.remove(waiter)
+        self._observer.waiting(len(self._waiters))
+
+    def _may_wait(self, tenant: str) -> bool:
+        return (
+            len(self._waiters) < self._queue_size
+            and self._waiters_of(tenant) < self._tenant_queue_share
+        )
+
+    def _waiters_of(self, tenant: str) -> int:
+        return sum(waiter.tenant == tenant for waiter in self._waiters)
+
+    def _no_slot(self, tenant: str) -> NoSlot:
+        of_tenant = self._waiters_of(tenant)
+        if self._held.get(tenant, 0) >= self.tenant_share or of_tenant >= self._tenant_queue_share:
+            return NoSlot(BusyReason.TENANT_SHARE, (of_tenant + 1) / self.tenant_share)
+        return NoSlot(BusyReason.ALL_SLOTS, (len(self._waiters) + 1) / self.size)
+
+    def _may_enter(self, tenant: str) -> bool:
+        if self._busy >= self.size or self._held.get(tenant, 0) >= self.tenant_share:
+            return False
+        return self._preparing < self._preparing_at_once or not self._must_prepare(tenant)
+
+    def _enter(self, tenant: str) -> bool:
+        self._count(1)
+        self._held[tenant] = self._held.get(tenant, 0) + 1
+        is_preparing = self._must_prepare(tenant)
+        self._preparing += is_preparing
+        return is_preparing
+
+    def _count(self, change: int) -> None:
+        self._busy += change
+        self._observer.slots_in_use(self._busy)

@@ -1,0 +1,66 @@
+import pytest
+from django.db import DatabaseError
+from django.test import Client
+
+from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
+
+
+def test_a_living_process_says_so_without_asking_anybody(client: Client) -> None:
+    response = client.get("/healthz")
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_a_ready_process_has_a_database_and_a_sandbox(client: Client, db: None) -> None:
+    response = client.get("/readyz")
+
+    assert response.status_code == 200
+    assert response.json() == {"status": "ok", "checks": {"database": "ok", "sandbox": "ok"}}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json"])
+@pytest.mark.parametrize("method", ["post", "put", "delete", "options"])
+def test_other_methods_are_a_problem(path: str, method: str) -> None:
+    response = getattr(Client(enforce_csrf_checks=True), method)(path)
+
+    assert response.status_code == 405
+    assert response["Allow"] == "GET, HEAD"
+    assert response.json()["code"] == "method-not-allowed"
+
+
+def test_without_a_database_it_is_not_ready(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object) -> None:
+        raise DatabaseError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("django.db.backends.base.base.BaseDatabaseWrapper.cursor", refuse)
+        response = client.get("/readyz")
+
+    assert response.status_code == 503
+    assert response.json()["checks"] == {"database": "failed", "sandbox": "ok"}
+    assert response.json()["reasons"] == {"database": "failed"}
+    assert "gone" not in response.content.decode()
+
+
+def test_without_a_sandbox_it_is_not_ready(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise SandboxUnavailable("gone")
+
+    monkeypatch.setattr(SandboxPool, "check_syntax", refuse)
+    response = client.get("/readyz")
+
+    assert response.status_code == 503
+    assert response.json()["checks"] == {"database": "ok", "sandbox": "failed"}
+    assert response.json()["reasons"] == {"sandbox": "cannot-start"}
+
+
+def test_an_address_that_nobody_serves_is_a_problem(client: Client) -> None:
+    response = client.get("/nowhere")
+
+    assert response.status_code == 404
+    assert response["Content-Type"] == "application/problem+json"
+    assert response.json()["code"] == "not-found"

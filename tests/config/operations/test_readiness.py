@@ -1,0 +1,122 @@
+"""What /readyz says of a database that is gone, and when it says it."""
+
+import json
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from config.operations.checks import Readiness
+from core.database.not_ready import NotReady
+from core.server import draining
+from tests.eventually import eventually
+from tests.moonhook_server import WebServer
+from tests.servers import free_port
+from tests.sessions import call
+
+
+def readyz(server: WebServer) -> tuple[int, dict[str, Any]]:
+    status, content, _ = call("GET", f"{server.url}/readyz")
+    return status, json.loads(content)
+
+
+def postgres_at(port: int) -> str:
+    return f"postgres://moonhook:a-password@127.0.0.1:{port}/moonhook"
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Accepts connections, and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_database_that_refuses_is_named_so(tmp_path: Path) -> None:
+    server = WebServer(
+        tmp_path, DATABASE_URL=postgres_at(free_port()), LOG_FORMAT="json", WEB_CONCURRENCY="1"
+    )
+    with server.running():
+        first, second = readyz(server), readyz(server)
+
+    assert (first[0], second[0]) == (503, 503)
+    assert first[1]["checks"]["database"] == "failed"
+    assert first[1]["reasons"]["database"] == second[1]["reasons"]["database"] == "refused"
+    assert server.output.count('"check": "database", "reason": "refused"') == 1
+    assert "a-password" not in server.output
+
+
+def test_a_database_that_never_answers_holds_up_nobody(tmp_path: Path, silent_port: int) -> None:
+    server = WebServer(tmp_path, DATABASE_URL=postgres_at(silent_port))
+    with server.running():
+        started = time.monotonic()
+        status, document = readyz(server)
+        took_seconds = time.monotonic() - started
+        living, _, _ = call("GET", f"{server.url}/healthz")
+
+    assert (status, document["reasons"]["database"]) == (503, "timeout")
+    assert took_seconds < 4
+    assert living == 200
+
+
+def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
+    server = WebServer(tmp_path, WEB_CONCURRENCY="1")
+    with server.running():
+        before = readyz(server)
+        server.manage("migrate")
+        eventually(lambda: readyz(server)[0] == 200)
+        after = readyz(server)
+
+    assert (before[0], before[1]["reasons"]["database"]) == (503, "migrations-missing")
+    assert after == (200, {"status": "ok", "checks": {"database": "ok", "sandbox": "ok"}})
+
+
+def test_a_process_that_is_about_to_stop_is_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "_flag", bytearray(1))
+    draining.start_draining()
+    response = client.get("/readyz")
+
+    assert (response.status_code, response.json()) == (503, {"status": "draining"})
+    assert client.get("/healthz").status_code == 200
+
+
+def test_checks_are_asked_at_once_and_a_hanging_one_only_once() -> None:
+    asked = []
+    may_end = Event()
+
+    def hang() -> None:
+        asked.append("hang")
+        may_end.wait(60)
+
+    readiness = Readiness({"one": hang, "other": hang}, seconds=0.2)
+    reasons = readiness.reasons()
+    again = readiness.reasons()
+    # None has ended yet.
+    asked_at_once = len(asked)
+    may_end.set()
+
+    assert reasons == again == {"one": "timeout", "other": "timeout"}
+    assert asked_at_once == 2
+
+
+def test_only_changes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    failures = iter([NotReady("refused"), NotReady("refused"), None, None, NotReady("locked")])
+
+    def check() -> None:
+        if failure := next(failures):
+            raise failure
+
+    readiness = Readiness({"database": check}, seconds=5)
+    with caplog.at_level(logging.INFO):
+        reasons = [readiness.reasons()["database"] for _ in range(5)]
+
+    assert reasons == ["refused", "refused", None, None, "locked"]
+    logged = [(record.msg["event"], record.msg.get("reason")) for record in caplog.records]
+    assert logged == [("Not ready", "refused"), ("Ready again", None), ("Not ready", "locked")]

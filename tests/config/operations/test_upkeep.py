@@ -1,0 +1,119 @@
+"""What is forgotten, and what is kept."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.request_pin import request_pin
+from accounts.messages.channels import SendVia
+from accounts.models import AuthEvent, PinChallenge, PinCode, PinFailures, RateWindow, User
+from config.operations import upkeep
+from core.database import batches
+from core.database.ids import first_id_at
+from core.http.origin import NOWHERE
+from scripts_engine.models import StoredValue
+from sessions_api.models import Session
+from tests.factories import api_key_login, make_pin, open_session
+
+NOW = timezone.now
+
+
+def test_what_has_expired_is_forgotten_and_the_rest_kept(
+    acme_key: IssuedApiKey, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH", 1)
+    organisation = acme_key.api_key.organisation
+    kept_session = Session.objects.find_live(open_session(api_key_login(acme_key)))
+    expired = [Session.objects.find_live(open_session(api_key_login(acme_key))) for _ in range(3)]
+    Session.objects.filter(pk__in=[s.pk for s in expired if s]).update(expires_at=NOW())
+    StoredValue.objects.create(organisation=organisation, key=b"a", value="1", expires_at=NOW())
+    StoredValue.objects.create(organisation=organisation, key=b"b", value="1")
+    RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
+    RateWindow.objects.create(key="open", hits=1, ends_at=NOW() + timedelta(hours=1))
+    make_pin(alice)
+    PinChallenge.objects.update(expires_at=NOW() - timedelta(days=1))
+    long_ago = first_id_at(NOW() - settings.AUTH_EVENTS_KEPT - timedelta(minutes=1))
+    AuthEvent.objects.filter(kind="api-key.issued").update(id=long_ago)
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once")
+
+    assert ended.value.code == 0
+    assert kept_session is not None
+    assert list(Session.objects.values_list("pk", flat=True)) == [kept_session.pk]
+    assert [bytes(value.key) for value in StoredValue.objects.all()] == [b"b"]
+    assert list(RateWindow.objects.values_list("key", flat=True)) == ["open"]
+    assert (PinChallenge.objects.count(), PinCode.objects.count()) == (0, 0)
+    assert not AuthEvent.objects.filter(kind="api-key.issued").exists()
+    assert AuthEvent.objects.filter(kind="session.opened").count() == 4
+
+
+def test_finished_tasks_are_forgotten_after_a_day(alice: User) -> None:
+    request_pin(alice.email, SendVia.EMAIL, NOWHERE)
+    DBTaskResult.objects.update(status="SUCCESSFUL", finished_at=NOW() - timedelta(days=2))
+
+    assert upkeep.do_upkeep().failed == []
+    assert DBTaskResult.objects.count() == 0
+
+
+def test_counts_of_failed_pins_are_forgotten_unless_they_stop_somebody(alice: User) -> None:
+    long_ago = NOW() - timedelta(days=2)
+    counts = {"nobody@example.com": 3, alice.email: 100, "bob@example.com": 0}
+    for email, failures in counts.items():
+        PinFailures.objects.create(
+            bucket=email, email=email, consecutive_failures=failures, day_started_at=long_ago
+        )
+    PinFailures.objects.create(bucket="new@example.com", email="new@example.com")
+    upkeep.forget_old_failures()
+
+    kept = set(PinFailures.objects.values_list("bucket", flat=True))
+    assert kept == {alice.email, "new@example.com"}
+
+
+def test_one_failing_duty_does_not_keep_the_others_from_theirs(
+    db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+
+    def fail() -> int:
+        raise RuntimeError("broken")
+
+    def succeed() -> int:
+        done.append("x")
+        return 1
+
+    monkeypatch.setattr(upkeep, "DUTIES", (fail, succeed))
+    assert upkeep.do_upkeep() == upkeep.Upkeep({"succeed": 1}, ["fail"])
+    assert done == ["x"]
+    assert "Upkeep: fail failed" in caplog.text
+
+
+def test_a_round_is_told_as_json(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once", "--json")
+
+    told = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    assert told["done"]["forget_closed_windows"] == 1
+    assert set(told["done"]) == {duty.__name__ for duty in upkeep.DUTIES}
+    assert told["failed"] == []
+
+
+def test_a_round_with_a_failing_duty_ends_with_a_failure(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr(upkeep, "DUTIES", (broken,))
+    with pytest.raises(SystemExit) as ended:
+        call_command("upkeep", "--once")
+
+    assert ended.value.code == 1
+    assert "broken: failed, see the log" in capsys.readouterr().out

@@ -1,0 +1,67 @@
+"""Two endpoints on the test schema, set up like the project's own: alice's session opens both."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import path
+
+from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.view import GraphQLOverHTTPView
+from core.http.bulkhead import Bulkhead
+from tests.core.graphql.schema import schema
+
+ALICE = "Bearer alice"
+MAX_BODY_BYTES = 16 * 1024
+
+bulkhead = Bulkhead("graphql", limit=3, limit_per_key=2)
+
+
+def door(request: HttpRequest) -> Any:
+    match request.headers.get("Authorization"):
+        case "Bearer alice":
+            return "alice's session"
+        case "Bearer machine":
+            raise GraphQLProblem("FORBIDDEN", "This session is for another endpoint.")
+        case "Bearer broken":
+            raise RuntimeError("The database is gone.")
+        case None:
+            raise GraphQLProblem("UNAUTHENTICATED", "No session was presented.")
+        case _:
+            raise GraphQLProblem("UNAUTHENTICATED", "No such session.", error="invalid_token")
+
+
+def guard(request: HttpRequest) -> GraphQLProblem | None:
+    if request.headers.get("Sec-Fetch-Site") == "cross-site":
+        return GraphQLProblem("FORBIDDEN", "Another site's page may not do this.")
+    return None
+
+
+def holder(request: HttpRequest, session: Any) -> str:
+    return session or "nobody"
+
+
+user_endpoint = GraphQLOverHTTPView.as_view(
+    schema=schema,
+    max_body_bytes=MAX_BODY_BYTES,
+    door=door,
+    guard=guard,
+    bulkhead=bulkhead,
+    holder=holder,
+    anonymous_fields=frozenset({"sendPinCode", "checkPinCode", "__schema", "__type", "__typename"}),
+    max_root_mutation_fields=1,
+)
+admin_endpoint = GraphQLOverHTTPView.as_view(
+    schema=schema,
+    max_body_bytes=MAX_BODY_BYTES,
+    door=door,
+    guard=guard,
+    bulkhead=bulkhead,
+    holder=holder,
+    anonymous_fields=None,
+    max_root_mutation_fields=None,
+)
+
+urlpatterns = [
+    path("user/graphql", user_endpoint),
+    path("admin/graphql", admin_endpoint),
+]

@@ -1,0 +1,77 @@
+"""What an event knows of its request."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from structlog.contextvars import get_contextvars
+
+from accounts.models import User
+from core.logs.setup import event_formatter
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> str:
+    """An address whose view raises, and tells a secret with it."""
+
+    def fail() -> bool:
+        raise RuntimeError("mhs_abcdef")
+
+    monkeypatch.setattr("config.operations.health.is_draining", fail)
+    return "/readyz"
+
+
+@pytest.fixture(autouse=True)
+def _formatted_as_it_happens(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.setFormatter(event_formatter(is_json=True))
+
+
+def only_event(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    [event] = [json.loads(line) for line in caplog.text.splitlines()]
+    assert event["level"] == "error"
+    return dict(event)
+
+
+def test_an_exception_nobody_caught_is_one_event(
+    failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = Client(raise_request_exception=False).get(f"{failing}?token=of-others")
+    event = only_event(caplog)
+
+    assert response.status_code == 500
+    assert (event["event"], event["request"]) == ("request_failed", "GET /readyz")
+    assert event["request_id"] == response.json()["requestId"]
+    assert "RuntimeError: mhs_[redacted]" in event["exception"]
+    assert "of-others" not in json.dumps(event)
+
+
+def test_nobody_is_looked_up_for_the_log(
+    failing: str,
+    bob: User,
+    caplog: pytest.LogCaptureFixture,
+    django_assert_num_queries: Any,
+) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
+    with django_assert_num_queries(0):
+        client.get(failing)
+
+    assert "user_id" not in only_event(caplog)
+
+
+def test_who_is_logged_in_is_known_where_the_page_asked(bob: User) -> None:
+    client = Client()
+    client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
+    client.get("/admin/")
+
+    assert get_contextvars()["user_id"] == bob.pk
+
+
+def test_the_next_request_knows_nothing_of_the_last(bob: User) -> None:
+    client = Client()
+    client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
+    client.get("/admin/")
+    response = client.get("/healthz")
+
+    assert get_contextvars() == {"request_id": response["X-Request-Id"]}

@@ -1,0 +1,265 @@
+"""Services that die, seen with processes that do nothing but that."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core.server.supervisor import prepare
+from tests.eventually import eventually
+from tests.process_tree import children_of, family_of, is_alive
+from tests.supervisor_process import SupervisorProcess
+
+LIVES = 'echo "{name} $$"; exec sleep 600'
+STEADY = {"name": "steady", "shell": LIVES.format(name="steady")}
+VICTIM = {"name": "victim", "shell": LIVES.format(name="victim")}
+DIES = {"name": "victim", "shell": 'echo "victim $$"; exit 3'}
+SERVES = """
+import os
+from core.server.services import note_that_this_service_serves
+note_that_this_service_serves(os.getpid())
+print("serves", os.getpid(), flush=True)
+"""
+
+
+def test_a_dead_service_is_started_again_and_the_others_run_on() -> None:
+    with SupervisorProcess([STEADY, VICTIM]).running() as supervisor:
+        [steady], [first] = supervisor.wait_for("steady"), supervisor.wait_for("victim")
+        os.kill(first, signal.SIGKILL)
+        second = supervisor.wait_for("victim", 2)[1]
+        children = set(children_of(supervisor.process.pid))
+        status = supervisor.stop()
+
+    assert children == {steady, second}
+    assert status == 0
+    [ended] = supervisor.events("Service ended")
+    assert ended.pop("ran_seconds") >= 0
+    assert ended == {
+        "event": "Service ended",
+        "level": "error",
+        "service": "victim",
+        "pid": first,
+        "ended": "killed-by-sigkill",
+        "next_start_in_seconds": 0,
+    }
+    [started] = supervisor.events("Service started again")
+    assert (started["service"], started["pid"]) == ("victim", second)
+
+
+def test_pauses_grow_to_the_longest_one() -> None:
+    with SupervisorProcess([STEADY, DIES], pauses_seconds=[0, 0.1, 0.3]).running() as supervisor:
+        supervisor.wait_for("victim", 6)
+        [steady] = supervisor.printed("steady")
+        was_alive = is_alive(steady)
+
+    ended = supervisor.events("Service ended")
+    assert [each["next_start_in_seconds"] for each in ended[:5]] == [0, 0.1, 0.3, 0.3, 0.3]
+    assert {each["ended"] for each in ended} == {"exit-status-3"}
+    assert was_alive
+
+
+def test_a_service_that_has_run_well_begins_with_the_first_pause_again() -> None:
+    lives_long_enough = {"name": "victim", "shell": 'echo "victim $$"; sleep 1'}
+    policy = {"pauses_seconds": [0, 600], "well_after_seconds": 0.2}
+    with SupervisorProcess([lives_long_enough], **policy).running() as supervisor:
+        supervisor.wait_for("victim", 4)
+
+    ended = supervisor.events("Service ended")
+    assert [each["next_start_in_seconds"] for each in ended[:3]] == [0, 0, 0]
+
+
+def test_a_service_that_never_comes_to_serve_is_given_up_and_all_is_stopped() -> None:
+    policy = {"pauses_seconds": [0]}
+    dies = DIES | {"attempts_to_serve": 3}
+    with SupervisorProcess([STEADY, dies], **policy).running() as supervisor:
+        status = supervisor.process.wait(timeout=60)
+
+    assert status == 1
+    assert len(supervisor.printed("victim")) == 3
+    [given_up] = supervisor.events("Service cannot start; stopping")
+    assert given_up["level"] == "critical"
+    assert (given_up["service"], given_up["ended"]) == ("victim", "exit-status-3")
+    [steady] = supervisor.printed("steady")
+    assert not is_alive(steady)
+
+
+def test_a_service_that_has_served_is_not_given_up() -> None:
+    serves = {
+        "name": "victim",
+        "program": [sys.executable, "-c", SERVES],
+        "attempts_to_serve": 2,
+    }
+    with SupervisorProcess([serves], pauses_seconds=[0]).running() as supervisor:
+        supervisor.wait_for("serves", 4)
+        status = supervisor.stop()
+
+    assert status == 0
+    assert supervisor.events("Service cannot start; stopping") == []
+
+
+def test_a_service_that_cannot_be_executed_leaves_the_others_alone() -> None:
+    missing = {"name": "missing", "program": ["/nowhere/program"]}
+    with SupervisorProcess([STEADY, missing], pauses_seconds=[0]).running() as supervisor:
+        eventually(lambda: len(supervisor.events("Service cannot be started")) > 2)
+        [steady] = supervisor.wait_for("steady")
+        was_alive = is_alive(steady)
+        status = supervisor.stop()
+
+    assert was_alive
+    assert status == 0
+    assert not is_alive(steady)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_pause_does_not_hold_up_the_end(signal_number: int) -> None:
+    with SupervisorProcess([STEADY, DIES], pauses_seconds=[600]).running() as supervisor:
+        eventually(lambda: supervisor.events("Service ended"))
+        [steady] = supervisor.wait_for("steady")
+        status = supervisor.stop(signal_number)
+
+    assert status == 0
+    assert len(supervisor.printed("victim")) == 1
+    assert not is_alive(steady)
+
+
+def test_a_request_to_reload_reaches_who_lives_and_harms_nobody_in_a_pause() -> None:
+    reloads = {
+        "name": "reloading",
+        "shell": 'trap "echo reloaded 1" USR1; echo "reloading $$"; while :; do sleep 0.1; done',
+        "reload_signal": signal.SIGUSR1,
+    }
+    dies = DIES | {"reload_signal": signal.SIGUSR1}
+    services = [reloads, dies, STEADY]
+    with SupervisorProcess(services, pauses_seconds=[600]).running() as supervisor:
+        eventually(lambda: supervisor.events("Service ended"))
+        supervisor.wait_for("reloading")
+        supervisor.process.send_signal(signal.SIGHUP)
+        supervisor.wait_for("reloaded")
+        [steady] = supervisor.wait_for("steady")
+        # One that does not listen to it runs on, too.
+        os.kill(steady, signal.SIGHUP)
+        time.sleep(0.5)
+        were_alive = is_alive(steady)
+        status = supervisor.stop()
+
+    assert were_alive
+    assert status == 0
+    assert len(supervisor.printed("victim")) == 1
+    assert len(supervisor.printed("reloading")) == 1
+
+
+def test_who_ends_because_all_is_stopped_is_not_started_again() -> None:
+    dies_slowly = {
+        "name": "victim",
+        "shell": 'trap "sleep 1; exit 5" TERM; echo "victim $$"; while :; do sleep 0.1; done',
+    }
+    with SupervisorProcess([dies_slowly, STEADY]).running() as supervisor:
+        supervisor.wait_for("victim")
+        supervisor.wait_for("steady")
+        status = supervisor.stop()
+
+    assert status == 0
+    assert len(supervisor.printed("victim")) == 1
+    assert supervisor.events("Service ended") == []
+
+
+LEAVES_A_CHILD = "sh -c '{trap} echo \"child $$\"; while :; do sleep 0.1; done' & "
+
+
+def test_what_a_dead_service_left_running_is_ended() -> None:
+    shell = LEAVES_A_CHILD.format(trap="") + VICTIM["shell"]
+    policy = {"handover_seconds": 0.5, "leftovers_seconds": 600}
+    with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
+        [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
+        os.kill(first, signal.SIGKILL)
+        [_, second] = supervisor.wait_for("victim", 2)
+        # Not among the zombies either, which the list has too.
+        eventually(lambda: left not in children_of(supervisor.process.pid))
+        children = children_of(supervisor.process.pid)
+
+    assert second in children
+    assert first not in children
+    assert not is_alive(left)
+
+
+def test_what_does_not_want_to_end_is_killed() -> None:
+    shell = LEAVES_A_CHILD.format(trap='trap "" TERM;') + VICTIM["shell"]
+    policy = {"handover_seconds": 0.2, "leftovers_seconds": 0.2}
+    with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
+        [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: not is_alive(left))
+
+
+def test_what_a_dead_service_left_goes_on_until_the_next_one_serves(tmp_path: Path) -> None:
+    may_serve = tmp_path / "may-serve"
+    serve = shlex.join([sys.executable, "-c", SERVES + "import time; time.sleep(600)"])
+    shell = f"""
+        sh -c 'echo "child $$"; exec sleep 600' &
+        echo "victim $$"
+        while [ ! -e {may_serve} ]; do sleep 0.1; done
+        exec {serve}
+    """
+    service = VICTIM | {"shell": shell}
+    with SupervisorProcess([service], handover_seconds=600).running() as supervisor:
+        [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
+        os.kill(first, signal.SIGKILL)
+        supervisor.wait_for("child", 2)
+        time.sleep(1)
+        was_alive = is_alive(left)
+        may_serve.touch()
+        eventually(lambda: not is_alive(left))
+        [_, second] = supervisor.printed("child")
+        successor_was_alive = is_alive(second)
+        status = supervisor.stop()
+
+    assert was_alive
+    assert successor_was_alive
+    assert status == 0
+    assert not is_alive(second)
+
+
+def test_an_orphan_in_a_session_of_its_own_does_not_become_a_zombie() -> None:
+    shell = "setsid sh -c 'echo \"child $$\"; sleep 5' & " + VICTIM["shell"]
+    with SupervisorProcess([VICTIM | {"shell": shell}]).running() as supervisor:
+        [first], [orphan] = supervisor.wait_for("victim"), supervisor.wait_for("child")
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: orphan in children_of(supervisor.process.pid))
+        eventually(lambda: orphan not in children_of(supervisor.process.pid))
+        was_alive = is_alive(orphan)
+
+    assert not was_alive
+
+
+def test_the_services_end_with_a_supervisor_that_is_killed() -> None:
+    with SupervisorProcess([STEADY, VICTIM]).running() as supervisor:
+        supervisor.wait_for("steady")
+        supervisor.wait_for("victim")
+        family = family_of(supervisor.process.pid)
+        supervisor.process.kill()
+        eventually(lambda: [pid for pid in family[1:] if is_alive(pid)] == [])
+
+    assert len(family) == 3
+
+
+def test_a_signal_to_end_between_fork_and_exec_is_not_lost() -> None:
+    def prepare_and_be_told(parent_id: int) -> None:
+        prepare(parent_id)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, lambda signal_number, frame: None)
+    try:
+        service = subprocess.Popen(
+            ["true"],
+            preexec_fn=partial(prepare_and_be_told, os.getpid()),  # noqa: PLW1509
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert service.wait(timeout=30) == -signal.SIGTERM

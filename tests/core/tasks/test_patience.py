@@ -1,0 +1,40 @@
+import logging
+from collections.abc import Callable
+
+import pytest
+from django.db import OperationalError
+
+from core.tasks import patience
+from core.tasks.patience import outlast
+
+
+def failing(times: int, done: list[str]) -> Callable[[], None]:
+    left = [OperationalError("gone")] * times
+
+    def work() -> None:
+        if left:
+            raise left.pop()
+        done.append("done")
+
+    return work
+
+
+def test_work_is_taken_up_again_when_the_database_is_back(
+    db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "PAUSE_SECONDS", 0)
+    done: list[str] = []
+    with caplog.at_level(logging.ERROR):
+        outlast(failing(5, done))
+
+    assert done == ["done"]
+    assert caplog.messages == ["Waiting for the database: gone"]
+    assert caplog.records[0].exc_info is None
+
+
+def test_other_errors_end_it() -> None:
+    def work() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        outlast(work)
