@@ -19,11 +19,10 @@ from accounts.admin.reach import administered_organisation_ids, is_superuser, ow
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
 from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_sessions
 from sessions_api.models import Session

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from accounts.models import ApiKey
-from core.admin.curl import curl, json_body
+from core.admin.issuing import curl, json_body
 
 SECRET_PLACE = "<secret>"  # noqa: S105  (what stands in its place)
 _QUERY = "{ organisation { name } scripts { totalCount } }"

@@ -28,14 +28,11 @@ from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from accounts.networks import canonical_networks
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
-from core.admin.labels import INFO, WARNING, label
+from core.admin.display import INFO, WARNING, EmptyState, action, display, label
+from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.issuing import IssuedOnAdd, OverlapForm, show_once
 from core.admin.links import action_of, link_to, list_of, page_of
-from core.admin.once import IssuedOnAdd, show_once
-from core.admin.overlap import OverlapForm
 from core.admin.panels import Link, Panel, panel_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.http.origin import origin_of
 
 _EXPIRES_SOON = timedelta(days=30)

@@ -9,11 +9,8 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import AuthEvent, AuthEventKind, User
-from core.admin.decorators import display
-from core.admin.empty_state import EmptyState
-from core.admin.labels import DANGER, INFO, SUCCESS, WARNING
-from core.admin.moment_filter import MomentFilter
-from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.admin.display import DANGER, INFO, SUCCESS, WARNING, EmptyState, display
+from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
 
 _COLOURS = {
     AuthEventKind.SESSION_OPENED: SUCCESS,

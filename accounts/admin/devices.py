@@ -17,11 +17,10 @@ from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_devices
 from accounts.models import DeviceToken, User
 from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, link, page_of
 from core.admin.panels import Link, Panel, panel_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.http.origin import origin_of
 
 REVOKE_ALL = "accounts_devicetoken_revoke_all"

@@ -14,8 +14,7 @@ from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.remove_member import remove_member
 from accounts.models import Invitation, Organisation, User
 from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
 from core.admin.links import action_of, button, link, list_of, page_of
 from core.admin.panels import Panel, panel_of
 from core.http.origin import origin_of

@@ -14,8 +14,7 @@ from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.create_organisation import create_organisation
 from accounts.models import Membership, Organisation
-from core.admin.decorators import display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, display
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # What costs the installation, or cuts a tenant off, is not the tenant's to say.

@@ -10,8 +10,7 @@ from accounts.admin.reach import own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlock_address import unlock_address
 from accounts.models import PinChallenge, PinFailures
-from core.admin.decorators import display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, display
 from core.http.origin import origin_of
 
 

@@ -22,7 +22,7 @@ from accounts.admin.reach import (
     is_superuser,
 )
 from accounts.models import User
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
 

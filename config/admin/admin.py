@@ -21,8 +21,7 @@ from accounts.admin.superusers_only import SuperusersOnly
 from config.admin.names import NAMES, name_of
 from config.admin.queue_again import queue_again
 from core.admin.confirmation import Question, ask, is_confirmed
-from core.admin.decorators import action, display
-from core.admin.labels import DANGER, INFO, PLAIN, SUCCESS, WARNING
+from core.admin.display import DANGER, INFO, PLAIN, SUCCESS, WARNING, action, display
 from core.admin.links import page_of
 from core.errors import RateLimitedError
 from core.http.redaction import redact

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.admin.curl import curl, json_body
+from core.admin.issuing import curl, json_body
 from scripts_engine.models import Hook
 
 TOKEN_PLACE = "<call-token>"  # noqa: S105  (what stands in its place)

@@ -13,12 +13,10 @@ from unfold.enums import ActionVariant
 
 from accounts.admin.reach import person
 from core.admin.confirmation import Question, ask, is_confirmed
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.issuing import IssuedOnAdd, OverlapForm, show_once
 from core.admin.links import action_of, link, page_of
-from core.admin.once import IssuedOnAdd, show_once
-from core.admin.overlap import OverlapForm
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.hook_calls import calls_of

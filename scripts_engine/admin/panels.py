@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from accounts.models import Organisation
 from core.admin.confirmation import NEXT
-from core.admin.labels import DANGER, SUCCESS, label
+from core.admin.display import DANGER, SUCCESS, label
 from core.admin.links import action_of, button, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
 from scripts_engine.admin.runs.statuses import status_label

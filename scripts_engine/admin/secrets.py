@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from core.admin.confirmation import Question
-from core.admin.empty_state import EmptyState
-from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.admin.display import EmptyState
+from core.admin.filters import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.delete_secret import delete_secret
 from scripts_engine.flows.set_secret import set_secret

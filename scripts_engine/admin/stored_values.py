@@ -8,9 +8,8 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from core.admin.decorators import display
-from core.admin.empty_state import EmptyState
-from core.admin.scoped_filter import ScopedAutocompleteFilter
+from core.admin.display import EmptyState, display
+from core.admin.filters import ScopedAutocompleteFilter
 from scripts_engine.models import StoredValue
 
 _LISTED_CHARACTERS = 80

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import ApiKey, Organisation
-from core.admin.curl import curl, json_body
+from core.admin.issuing import curl, json_body
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
 from tests.admin.pages import list_of, text_of

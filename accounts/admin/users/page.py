@@ -42,10 +42,9 @@ from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from core.admin.confirmation import Question, ask, is_confirmed
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import page_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.admin.too_many_attempts import too_many_attempts
 from core.database.ids import parse_uuid
 from core.errors import RateLimitedError

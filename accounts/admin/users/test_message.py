@@ -11,7 +11,7 @@ from accounts.admin.test_messages import try_to_send
 from accounts.flows.send_test_message import MessageOutcome
 from accounts.messages.channels import Channel
 from accounts.models import User
-from core.admin.decorators import action
+from core.admin.display import action
 from core.admin.links import page_of
 
 

@@ -16,8 +16,7 @@ from accounts.flows.reopen_admin_login import reopen_admin_login
 from accounts.flows.unlock_address import unlock_address
 from accounts.models import User
 from core.admin.confirmation import Question, ask, is_confirmed
-from core.admin.decorators import action, display
-from core.admin.labels import DANGER, SUCCESS, label
+from core.admin.display import DANGER, SUCCESS, action, display, label
 from core.admin.links import page_of
 from core.http.origin import origin_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from core.admin.labels import DANGER, SUCCESS, WARNING
+from core.admin.display import DANGER, SUCCESS, WARNING
 from core.bounded import Bounded, NoAnswer
 from scripts_engine.sandbox.parent.layers import Layer, ProbeFailed, active_layers
 from scripts_engine.sandbox.parent.pool import PoolStats, SandboxUnavailable

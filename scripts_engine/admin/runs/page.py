@@ -14,11 +14,9 @@ from unfold.views import ChangeList
 
 from accounts.admin.reach import is_superuser, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from core.admin.decorators import display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, display
+from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
-from core.admin.moment_filter import MomentFilter
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from core.http.client_address import client_address
 from core.http.request_place import place_left_to_others
 from scripts_engine.admin.not_run import NOT_RUN, why_not

@@ -2,7 +2,7 @@
 
 from django.utils.safestring import SafeString
 
-from core.admin.labels import DANGER, SUCCESS, WARNING, label
+from core.admin.display import DANGER, SUCCESS, WARNING, label
 from scripts_engine.models import RunStatus
 
 COLOURS: dict[str, str] = {

@@ -11,10 +11,9 @@ from unfold.contrib.filters.admin import BooleanRadioFilter
 
 from accounts.admin.reach import person
 from core.admin.confirmation import Question
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import list_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.scripts.lua_reference import completions

@@ -9,10 +9,9 @@ from django.shortcuts import redirect
 from accounts.admin.reach import person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from core.admin.confirmation import Question, ask, is_confirmed
-from core.admin.decorators import action, display
-from core.admin.empty_state import EmptyState
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import page_of
-from core.admin.scoped_filter import ScopedAutocompleteFilter
 from scripts_engine.admin.scripts.version_page import diff_of
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author

@@ -1,11 +1,16 @@
-"""Pages that show a secret once."""
+"""Pages that show a secret once: the page, how long the old one stays good, commands to paste."""
 
+import json
+import shlex
+from datetime import timedelta
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib.admin import ModelAdmin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from unfold.widgets import UnfoldAdminSelectWidget
 
 
 def show_once(
@@ -45,3 +50,35 @@ class IssuedOnAdd:
             request, context, add, change, form_url, obj
         )
         return response
+
+
+_CHOICES = {
+    "Not at all": timedelta(),
+    "1 hour": timedelta(hours=1),
+    "1 day": timedelta(days=1),
+    "7 days": timedelta(days=7),
+}
+
+
+class OverlapForm(forms.Form):
+    overlap_seconds = forms.TypedChoiceField(
+        label="The old one stays good for",
+        coerce=int,
+        choices=[(int(time.total_seconds()), name) for name, time in _CHOICES.items()],
+        widget=UnfoldAdminSelectWidget,
+        help_text=(
+            "Time to bring the new one to wherever the old one is used: both work meanwhile. "
+            "“Not at all”, if the old one leaked."
+        ),
+    )
+
+
+def curl(address: str, *options: tuple[str, ...]) -> str:
+    """A call of curl, each group of options on a line of its own."""
+    words = [("curl", "-sS", address), *options]
+    return " \\\n  ".join(shlex.join(group) for group in words)
+
+
+def json_body(value: object) -> tuple[tuple[str, ...], ...]:
+    """The options that send it."""
+    return ("-H", "Content-Type: application/json"), ("-d", json.dumps(value, ensure_ascii=False))

@@ -1,8 +1,10 @@
-"""Unfold's decorators, typed."""
+"""How the admin shows things: Unfold's decorators typed, coloured words, empty lists."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
 from unfold import decorators
 from unfold.enums import ActionVariant
 
@@ -34,3 +36,23 @@ def action(
         description=description, icon=icon, permissions=permissions, variant=variant
     )
     return decorator
+
+
+SUCCESS, INFO, WARNING, DANGER, PLAIN = "success", "info", "warning", "danger", ""
+
+
+def label(text: str, colour: str) -> SafeString:
+    return mark_safe(  # noqa: S308  (rendered by an escaping template)
+        render_to_string("unfold/helpers/label.html", {"text": text, "type": colour}).strip()
+    )
+
+
+class EmptyState(NamedTuple):
+    """What an empty list says: why it is, and what to do next.
+
+    ``page`` is the name of the admin page that the button leads to; without one, no button.
+    """
+
+    text: str
+    button: str = ""
+    page: str = ""
