@@ -8,8 +8,7 @@ from django.conf import settings
 
 from config.operations.sandbox import check_sandbox
 from core.bounded import Attempt, Bounded, NoAnswer
-from core.database.database import DatabaseCheck
-from core.database.not_ready import NotReady
+from core.database.check import DatabaseCheck, NotReady
 
 logger = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """Can a script be run?"""
 
-from core.database.not_ready import NotReady
+from core.database.check import NotReady
 from scripts_engine.sandbox.parent.pool import SandboxUnavailable
 from scripts_engine.sandbox_health import sandbox_health
 

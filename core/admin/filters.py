@@ -8,8 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
 
-from core.database.ids import parse_uuid
-from core.database.time_ordered import before, since
+from core.database.ids import before, parse_uuid, since
 
 
 class ScopedAutocompleteFilter(AutocompleteSelectFilter):

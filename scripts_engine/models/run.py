@@ -7,7 +7,7 @@ from django.db.models import Q
 from uuid_utils.compat import uuid7
 
 from accounts.models import ApiKey, Organisation
-from core.database import time_ordered
+from core.database import ids
 from core.database.ids import first_id_at
 from scripts_engine.models.hook import Hook
 from scripts_engine.models.script import Script
@@ -51,9 +51,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Started at ``since`` or later and before ``until``; ``None`` is no bound."""
         rows = self
         if since is not None:
-            rows = rows.filter(time_ordered.since("started_at", since))
+            rows = rows.filter(ids.since("started_at", since))
         if until is not None:
-            rows = rows.filter(time_ordered.before("started_at", until))
+            rows = rows.filter(ids.before("started_at", until))
         return rows
 
     def called_between(self, since: datetime, until: datetime) -> "RunQuerySet":

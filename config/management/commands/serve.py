@@ -17,9 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from config.operations.demo import PAYLOAD, Demo, create_demo_once
-from core.database.patience import WaitedTooLong
-from core.database.schema import migrate, wait_for_schema
-from core.database.startup_database import wait_for_database
+from core.database.startup import WaitedTooLong, migrate, wait_for_database, wait_for_schema
 from core.metrics.process_files import forget, start_empty
 from core.server.listeners import reserve
 from core.server.supervisor import RestartPolicy, Service, Supervisor

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from config.operations.checks import Readiness
-from core.database.not_ready import NotReady
+from core.database.check import NotReady
 from core.server import draining
 from tests.eventually import eventually
 from tests.moonhook_server import WebServer

@@ -8,7 +8,14 @@ from django.db import DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
-from core.database.not_ready import NotReady
+
+class NotReady(Exception):
+    """``reason`` is a short code for everybody; the cause is for the log."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
 
 # What drivers say, in any case of letters: a part of their text -> the reason. Their own words
 # are for the log, because they name hosts and users.
