@@ -12,7 +12,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.members import known_users
 from accounts.models import ApiKey, Organisation, User
-from core.graphql.one import one
+from core.graphql.resolving import one
 
 Row = TypeVar("Row", bound=Model)
 

@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.problems import Problem, ProblemCode
 from sessions_api.authentication import authenticate_session, refuse_cross_origin_cookie
 from sessions_api.models import Credential, Session

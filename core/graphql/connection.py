@@ -14,8 +14,8 @@ from django.db.models import Field, Model, Q, QuerySet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import get_argument_values
 
-from core.graphql.graphql_problem import GraphQLProblem
-from core.graphql.moments import as_utc
+from core.graphql.problem import GraphQLProblem
+from core.graphql.resolving import as_utc
 
 DEFAULT_PAGE = 50
 LARGEST_PAGE = 200

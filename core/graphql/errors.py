@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from graphql import GraphQLError, GraphQLFormattedError, GraphQLSyntaxError, ValueNode
 from graphql.validation.validate import ValidationAbortedError
 
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.problems import meaning
 from core.http.request_id import request_id_of
 from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS, unavailable

@@ -32,7 +32,7 @@ from graphql import (
 )
 from graphql.pyutils import Path
 
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.unavailable import DATABASE_ERRORS
 
 # What JSON adds to a field's name and its value, to an object, and to a collected error.

@@ -15,8 +15,8 @@ from django.http import HttpRequest, HttpResponse
 from graphql import ExecutionResult, GraphQLFormattedError
 
 from core.graphql.errors import execution_error, problem_error
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
 from core.graphql.media_type import GRAPHQL_RESPONSE
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.bulkhead import BulkheadFullError
 
 REALM = 'Bearer realm="moonhook"'

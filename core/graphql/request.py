@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from graphql import GraphQLFormattedError
 
 from core.graphql.errors import bad_input, problem_error
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
 from core.graphql.media_type import JSON
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.reply import Refused, transport_reply
 from core.http.body import BodyIncomplete, BodyTooLarge, read_body
 

@@ -18,9 +18,8 @@ from core.graphql.document_cost import cost_error, cost_of
 from core.graphql.document_limits import DocumentLimits
 from core.graphql.errors import bad_input, internal_error, unavailable_problem
 from core.graphql.execution import BoundedExecution, execute_within_limits
-from core.graphql.graphql_context import GraphQLContext
-from core.graphql.graphql_problem import GraphQLCode, GraphQLProblem
 from core.graphql.media_type import JSON, negotiate
+from core.graphql.problem import GraphQLCode, GraphQLContext, GraphQLProblem
 from core.graphql.reply import (
     Refused,
     Reply,

@@ -8,7 +8,7 @@ from graphql import GraphQLResolveInfo
 from accounts.graphql.enums import enum_value
 from accounts.graphql.scope import find, find_even_deleted, scoped
 from core.graphql.connection import Page, connection_field, page_of
-from core.graphql.moments import as_utc
+from core.graphql.resolving import as_utc
 from core.plain_text import storable
 from scripts_engine.graphql.types import (
     HookConnection,

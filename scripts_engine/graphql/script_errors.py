@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 
-from core.graphql.domain_errors import domain_errors
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
+from core.graphql.resolving import domain_errors
 from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 

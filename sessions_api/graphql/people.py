@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.people.me import caller
-from core.graphql.one import one
+from core.graphql.resolving import one
 from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionType

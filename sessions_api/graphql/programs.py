@@ -7,7 +7,7 @@ from accounts.flows.own_user import require_home
 from accounts.graphql.scope import caller_organisation, find, scoped
 from accounts.models import User
 from core.graphql.connection import Page, connection_field, page_of
-from core.graphql.domain_errors import domain_errors
+from core.graphql.resolving import domain_errors
 from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_session
 from sessions_api.graphql.types import SessionConnection

@@ -3,8 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.answer_invitation import accept_invitation, decline_invitation
 from accounts.graphql.people.me import caller, invitations_of_caller
-from core.graphql.domain_errors import domain_errors
-from core.graphql.one import one
+from core.graphql.resolving import domain_errors, one
 from core.http.origin import origin_of
 
 

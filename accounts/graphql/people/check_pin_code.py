@@ -4,8 +4,8 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.check_pin import check_pin
 from accounts.graphql.people.types import CheckPinCode
 from core.database.ids import parse_uuid
-from core.graphql.domain_errors import domain_errors, required
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
+from core.graphql.resolving import domain_errors, required
 from core.http.origin import origin_of
 
 MAX_HOST_LENGTH = 64

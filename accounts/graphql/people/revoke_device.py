@@ -3,7 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.flows.revoke_device import revoke_device
 from accounts.graphql.people.me import devices_of_caller
-from core.graphql.one import one
+from core.graphql.resolving import one
 from core.http.origin import origin_of
 
 

@@ -6,7 +6,7 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.request_pin import request_pin
 from accounts.graphql.enums import enum_value
 from accounts.messages.channels import SendVia
-from core.graphql.domain_errors import domain_errors, required
+from core.graphql.resolving import domain_errors, required
 from core.http.origin import origin_of
 
 

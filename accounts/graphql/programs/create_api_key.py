@@ -6,8 +6,7 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.issue_api_key import issue_api_key
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import caller_organisation
-from core.graphql.domain_errors import domain_errors
-from core.graphql.moments import as_utc
+from core.graphql.resolving import as_utc, domain_errors
 from core.http.origin import origin_of
 
 

@@ -4,7 +4,7 @@ from graphql import GraphQLResolveInfo
 from accounts.flows.remove_member import remove_member
 from accounts.graphql.scope import caller_organisation, find_known_user
 from accounts.models import User
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 from core.http.origin import origin_of
 
 

@@ -5,7 +5,7 @@ from accounts.flows.own_user import require_home
 from accounts.flows.revoke_device import revoke_device
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import DeviceToken
-from core.graphql.domain_errors import domain_errors
+from core.graphql.resolving import domain_errors
 from core.http.origin import origin_of
 
 

@@ -5,7 +5,7 @@ from accounts.flows.rotate_api_key import rotate_api_key
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import find
 from accounts.models import ApiKey
-from core.graphql.domain_errors import domain_errors
+from core.graphql.resolving import domain_errors
 from core.http.origin import origin_of
 
 

@@ -21,7 +21,7 @@ from accounts.models import (
     User,
 )
 from core.graphql.connection import Page, connection_of
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 
 
 class OrganisationType(DjangoObjectType):

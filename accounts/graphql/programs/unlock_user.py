@@ -5,7 +5,7 @@ from accounts.flows.unlock_user import unlock_user
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User
-from core.graphql.domain_errors import domain_errors
+from core.graphql.resolving import domain_errors
 from core.http.origin import origin_of
 
 

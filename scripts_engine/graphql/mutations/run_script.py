@@ -2,7 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, find
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 from core.http.client_address import client_address
 from core.plain_text import is_encodable
 from scripts_engine.event import Event

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import path
 
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 from core.graphql.view import GraphQLOverHTTPView
 from core.http.bulkhead import Bulkhead
 from tests.core.graphql.schema import schema

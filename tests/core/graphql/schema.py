@@ -5,7 +5,7 @@ from typing import Any
 import graphene
 from graphql import GraphQLError
 
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 
 calls: list[str] = []
 

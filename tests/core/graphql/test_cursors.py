@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accounts.models import ApiKey, AuthEvent, User
 from core.graphql.connection import page_of
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 from tests.factories import admin_graphql
 
 # By name: to print a list of rows is to ask the database.

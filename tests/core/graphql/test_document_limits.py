@@ -7,10 +7,9 @@ from django.http import HttpResponse
 from graphql import get_introspection_query, parse, specified_rules
 from graphql.validation import ValuesOfCorrectTypeRule
 
-from core.graphql.document import LIMIT_RULES, SPECIFIED_RULES
+from core.graphql.document import LIMIT_RULES, SPECIFIED_RULES, ValuesOfCorrectTypeWithoutValuesRule
 from core.graphql.document_limits import DocumentLimits, limit_violations
 from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
-from core.graphql.values_of_correct_type import ValuesOfCorrectTypeWithoutValuesRule
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.work import counted_calls
 

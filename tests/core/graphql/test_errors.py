@@ -6,8 +6,8 @@ import pytest
 from graphql import GraphQLSyntaxError, parse
 
 from core.graphql.errors import syntax_error
-from core.graphql.graphql_problem import GraphQLProblem
 from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
+from core.graphql.problem import GraphQLProblem
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.core.graphql.schema import REFUSED_SECRET
 

@@ -12,7 +12,7 @@ from graphql import ExecutionResult, get_introspection_query, parse
 
 from core.graphql.errors import execution_error
 from core.graphql.execution import AnswerLimits, BoundedExecution, execute_within_limits
-from core.graphql.graphql_problem import GraphQLProblem
+from core.graphql.problem import GraphQLProblem
 from tests.postgresql import needs_postgresql
 
 # A statement that counts up for hours, in both databases.

@@ -1,7 +1,14 @@
-"""What a resolver raises when the client is to be told something."""
+"""What a resolver knows of its request, and what it raises for the client to be told."""
 
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from django.http import HttpRequest
+
+from core.http.bulkhead import Place
 
 
 class GraphQLCode(StrEnum):
@@ -50,3 +57,21 @@ class GraphQLProblem(Exception):
         self.message = message
         self.error = error
         self.extensions = extensions
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLContext:
+    """``info.context``. ``session`` is what the door returned, ``None`` where it was not asked.
+
+    The document holds the ``place``, if it is not a small one. ``counts`` of lists are shared by
+    all its fields.
+    """
+
+    request: HttpRequest
+    session: Any
+    place: Place | None
+    counts: dict[Hashable, Any] = field(default_factory=dict)
+
+    def place_left_to_others(self) -> AbstractContextManager[None]:
+        """Without the document's place, ``with`` this: for a wait that another limit bounds."""
+        return nullcontext() if self.place is None else self.place.left_to_others()
