@@ -128,7 +128,7 @@ MIDDLEWARE = [
     "core.http.unavailable.AnswersUnavailable",
 ]
 DESK_MIDDLEWARE = [
-    "core.http.admin_policy.ContentSecurityPolicy",
+    "core.http.admin_pages.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -203,7 +203,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 REST_FRAMEWORK = {
-    "EXCEPTION_HANDLER": "core.http.rest_errors.problem_exception_handler",
+    "EXCEPTION_HANDLER": "core.http.problem_handlers.problem_exception_handler",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],

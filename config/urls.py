@@ -27,7 +27,7 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
 ]
 
-handler400 = "core.http.fallbacks.bad_request"
-handler403 = "core.http.fallbacks.permission_denied"
-handler404 = "core.http.fallbacks.not_found"
-handler500 = "core.http.fallbacks.server_error"
+handler400 = "core.http.problem_handlers.bad_request"
+handler403 = "core.http.problem_handlers.permission_denied"
+handler404 = "core.http.problem_handlers.not_found"
+handler500 = "core.http.problem_handlers.server_error"

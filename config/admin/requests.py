@@ -16,9 +16,8 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from core.http.bulkhead import Bulkhead
+from core.http.bulkhead import Bulkhead, has_place, remember_place
 from core.http.request_id import request_id_of
-from core.http.request_place import has_place, remember_place
 from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS
 from core.metrics.catalogue import ADMIN_DEADLINES
 

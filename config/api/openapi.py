@@ -11,8 +11,8 @@ from django.views.decorators.http import condition
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import patched_settings
 
-from core.http.methods import safe_methods_only
 from core.http.openapi import COMPONENTS
+from core.http.problem_handlers import safe_methods_only
 from hooks.openapi import PATHS, SECURITY_SCHEMES
 
 CONTENT_TYPE = "application/vnd.oai.openapi+json;version=3.1"

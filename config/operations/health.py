@@ -6,7 +6,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
 from config.operations.checks import readiness
-from core.http.methods import safe_methods_only
+from core.http.problem_handlers import safe_methods_only
 from core.server import readiness_services
 from core.server.draining import is_draining
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
+from django.http import HttpRequest
 
 from core.http.problems import Problem, ProblemCode
 from core.metrics.catalogue import BULKHEAD_REFUSALS
@@ -149,3 +150,22 @@ def busy_problem(error: BulkheadFullError) -> Problem:
         "Too many requests of this kind are being served. Nothing was done; try again.",
         headers={"Retry-After": str(error.retry_after_seconds)},
     )
+
+
+_PLACE = "_place_in_bulkhead"
+
+
+def has_place(request: HttpRequest) -> bool:
+    return hasattr(request, _PLACE)
+
+
+def remember_place(request: HttpRequest, place: Place) -> None:
+    setattr(request, _PLACE, place)
+
+
+@contextmanager
+def place_left_to_others(request: HttpRequest) -> Iterator[None]:
+    """Without the request's place, ``with`` this: for a wait that another limit bounds."""
+    place: Place = getattr(request, _PLACE)
+    with place.left_to_others():
+        yield

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from core.built_once import built_once
 from core.http.client_address import client_address
-from core.http.methods import safe_methods_only
+from core.http.problem_handlers import safe_methods_only
 from core.http.problems import Problem, ProblemCode, problem_response
 from core.metrics.processes import ProcessCollector
 from core.metrics.services import ServiceCollector

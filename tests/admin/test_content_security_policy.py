@@ -7,8 +7,8 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from accounts.models import Organisation, User
-from core.http.admin_policy import ADMIN_POLICY
-from core.http.fallbacks import server_error
+from core.http.admin_pages import ADMIN_POLICY
+from core.http.problem_handlers import server_error
 from scripts_engine.models import Hook, Script
 from tests import factories
 from tests.admin.addresses import (

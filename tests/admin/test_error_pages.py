@@ -4,7 +4,7 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 
-from core.http.fallbacks import server_error
+from core.http.problem_handlers import server_error
 from tests.admin.pages import text_of
 
 

@@ -17,8 +17,8 @@ from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from core.admin.display import EmptyState, display
 from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
+from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
-from core.http.request_place import place_left_to_others
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import OutcomeFilter, RecentFilter, TriggerFilter

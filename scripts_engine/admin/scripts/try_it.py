@@ -16,8 +16,8 @@ from accounts.admin.reach import administered_organisations, is_administrator, p
 from accounts.admin.tenancy import TenantModelAdmin
 from core.admin.links import page_of
 from core.database.ids import parse_uuid
+from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
-from core.http.request_place import place_left_to_others
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.run_page import logs_of
