@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from core.logs.gunicorn_logger import GunicornLogger
+from core.logs.access import GunicornLogger
 from core.metrics.catalogue import SANDBOX_SLOTS
 from core.metrics.process_files import announce, forget, forget_the_dead, show_all
 from core.server.arbiter import MoonhookArbiter

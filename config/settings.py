@@ -119,7 +119,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "core.http.request_id.RequestIdMiddleware",
-    "core.logs.request_context.RequestContext",
+    "core.logs.context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -433,7 +433,7 @@ LOGGING = {
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
         # A status of 4xx or 5xx stands in the access log; exceptions are written down by
-        # core.logs.request_context.
+        # core.logs.context.
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # Every attempt to reconnect; requests that find no connection say so themselves.

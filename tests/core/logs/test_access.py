@@ -1,4 +1,4 @@
-from core.logs.access_line import _in_columns
+from core.logs.access import _in_columns
 from core.logs.events import Event, renderer
 
 

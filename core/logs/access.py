@@ -1,4 +1,4 @@
-"""One line a request, made by the shortest way: every webhook call pays for it."""
+"""The access log, one line a request by the shortest way, and gunicorn's words as events."""
 
 import logging
 import os
@@ -8,7 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from structlog.contextvars import get_contextvars
+from django.conf import settings
+from django.utils.log import configure_logging
+from gunicorn.glogging import Logger
+from structlog.contextvars import clear_contextvars, get_contextvars
 
 from core.http.client_address import client_address_of
 from core.logs.events import Event, redact_event, renderer
@@ -67,3 +70,21 @@ def _in_columns(logger: object, method: str, event: Event) -> str:
 def _plain(value: object) -> str:
     text = str(value)
     return repr(text) if _QUOTED.search(text) else text
+
+
+class GunicornLogger(Logger):
+    """What gunicorn says goes to the root logger's handler; each request makes one line."""
+
+    def setup(self, cfg: Any) -> None:
+        self.cfg = cfg
+        # The parent of the web workers loads no application that would have done it.
+        configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
+        self.error_log.propagate = True
+        self._access_log = AccessLog(is_json=settings.IS_LOG_JSON)
+        self._access_log_enabled = settings.IS_ACCESS_LOGGED and AccessLog.is_wanted()
+
+    def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: timedelta) -> None:
+        """Called when the reply has been sent, in the thread that answered."""
+        if self._access_log_enabled:
+            self._access_log.write(environ, str(resp.status), resp.sent, request_time)
+        clear_contextvars()
