@@ -17,7 +17,7 @@ class MoonhookConfig(AppConfig):
         from config import checks, deploy_checks  # noqa: F401, PLC0415
         from config.admin import admin  # noqa: F401, PLC0415
         from core.logs.context import follow_tasks  # noqa: PLC0415
-        from core.metrics.task_metrics import count_tasks  # noqa: PLC0415
+        from core.metrics.tasks import count_tasks  # noqa: PLC0415
 
         follow_tasks()
         count_tasks()

@@ -470,7 +470,7 @@ if ARE_METRICS_ON:
         METRICS_NETWORKS = [ip_network("127.0.0.0/8"), ip_network("::1/128")]
     # Where prometheus_client looks for it.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
-    MIDDLEWARE.insert(0, "core.metrics.request_metrics.RequestMetrics")
+    MIDDLEWARE.insert(0, "core.metrics.requests.RequestMetrics")
 
 UNFOLD = {
     "SITE_TITLE": "Moonhook",

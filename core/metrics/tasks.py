@@ -1,17 +1,21 @@
-"""The queue of background tasks, and whether the database could be asked at all."""
+"""Background tasks: how many wait, and how those that ended did."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.db import DatabaseError, connection
 from django.db.models import Count, Min, Q
 from django.utils import timezone
-from django_tasks import TaskResultStatus
+from django_tasks import TaskResult, TaskResultStatus
+from django_tasks.signals import task_finished, task_started
 from django_tasks_db.models import DBTaskResult
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from core.bounded import Bounded, NoAnswer
+from core.metrics.catalogue import TASKS_FINISHED
+from core.metrics.process_files import announce
 
 _SECONDS = 2.0
 
@@ -61,3 +65,16 @@ def _figures() -> tuple[dict[str, int], float]:
         connection.close()
     oldest = waiting["oldest"] or now
     return {"waiting": waiting["count"], **others}, max(0.0, (now - oldest).total_seconds())
+
+
+def count_tasks() -> None:
+    task_started.connect(_announce)
+    task_finished.connect(_count)
+
+
+def _announce(sender: Any, **kwargs: Any) -> None:
+    announce("background worker")
+
+
+def _count(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
+    TASKS_FINISHED.inc(task_result.task.name, task_result.status.lower())

@@ -208,7 +208,7 @@ def declared() -> set[str]:
     """Counters with labels that nothing has been counted under yet."""
     sources = [
         ROOT / "core/metrics/catalogue.py",
-        ROOT / "core/metrics/request_metrics.py",
+        ROOT / "core/metrics/requests.py",
     ]
     names = {
         name

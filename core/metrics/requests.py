@@ -1,14 +1,20 @@
-"""Requests by address, method and status, under django-prometheus's names."""
+"""Requests by address, method and status, and the pool of connections that they use."""
 
+import time
 from typing import Any
 
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django_prometheus.middleware import Metrics, PrometheusAfterMiddleware
 from django_prometheus.utils import Time, TimeSince
 from prometheus_client import Counter, Histogram
 
-from core.metrics.catalogue import SECONDS
-from core.metrics.pool_usage import note_pool_usage
+from core.metrics.catalogue import (
+    DATABASE_POOL_ERRORS,
+    DATABASE_POOL_SIZE,
+    DATABASE_POOL_WAITS,
+    SECONDS,
+)
 
 
 class RequestCounts(Metrics):
@@ -62,3 +68,23 @@ class RequestMetrics(PrometheusAfterMiddleware):
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
         self.metrics.exceptions_by_type.labels(type(exception).__name__).inc()
+
+
+_EVERY_SECONDS = 1.0
+_next_at = 0.0
+
+
+def note_pool_usage() -> None:
+    """Looks at most once a second: it is called with every request."""
+    global _next_at  # noqa: PLW0603
+    now = time.monotonic()
+    if now < _next_at:
+        return
+    _next_at = now + _EVERY_SECONDS
+    pool = getattr(connection, "pool", None)
+    if pool is None:
+        return
+    figures = pool.get_stats()
+    DATABASE_POOL_SIZE.set(figures.get("pool_size", 0))
+    DATABASE_POOL_WAITS.set(figures.get("requests_queued", 0))
+    DATABASE_POOL_ERRORS.set(figures.get("requests_errors", 0))
