@@ -7,8 +7,8 @@ from django.views.decorators.cache import never_cache
 
 from config.operations.checks import readiness
 from core.http.problem_handlers import safe_methods_only
-from core.server import readiness_services
-from core.server.draining import is_draining
+from core.server import services
+from core.server.lifecycle import is_draining
 
 
 @safe_methods_only
@@ -30,12 +30,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
     reasons = readiness.reasons()
     failed = {name: reason for name, reason in reasons.items() if reason is not None}
-    degraded = readiness_services.reasons()
+    degraded = services.reasons()
     document: dict[str, object] = {
         "status": "unavailable" if failed else "degraded" if degraded else "ok",
         "checks": {name: "failed" if name in failed else "ok" for name in reasons},
     }
-    if conditions := readiness_services.conditions():
+    if conditions := services.conditions():
         document["services"] = conditions
     if failed or degraded:
         document["reasons"] = failed | degraded

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from gunicorn.arbiter import Arbiter
 
-from core.server.draining import start_draining
+from core.server.lifecycle import start_draining
 from core.server.listeners import ignore_newcomers, listen
 from core.server.services import services_of_this_node
 from core.server.worker import MoonhookWorker

@@ -1,4 +1,8 @@
-"""What a worker and its parent tell each other."""
+"""What a worker and its parent tell each other, and whether this node is about to stop.
+
+One byte that processes share with those that they fork: the server's parent says it, every worker
+knows it.
+"""
 
 import mmap
 
@@ -25,3 +29,15 @@ class Lifecycle:
     @property
     def is_retiring(self) -> bool:
         return self._flags[_RETIRING] == 1
+
+
+_flag = mmap.mmap(-1, 1)
+
+
+def start_draining() -> None:
+    """From now on /readyz says 503."""
+    _flag[0] = 1
+
+
+def is_draining() -> bool:
+    return _flag[0] == 1

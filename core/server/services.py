@@ -2,6 +2,9 @@
 
 Memory and not a file: a full disk must not stop the one process that keeps the others running.
 The parent writes; the web workers read it for /readyz and /metrics, and note that they serve.
+
+None of them is needed to answer a request, so none of them makes a web server unready: it would
+take every node out of a balancer when a background worker has died everywhere.
 """
 
 import ctypes
@@ -112,3 +115,17 @@ def note_that_this_service_serves(process_id: int) -> None:
     table = services_of_this_node()
     if table is not None:
         table[os.environ[_NAME]].served_by = process_id
+
+
+def conditions() -> dict[str, str]:
+    """By service: running, down, or unstable. Empty in a server that was started by itself."""
+    return {name: state.condition for name, state in services_of_this_node() or ()}
+
+
+def reasons() -> dict[str, str]:
+    """By service that does not run as it should: how it ended last."""
+    return {
+        name: state.last_end
+        for name, state in services_of_this_node() or ()
+        if state.condition != RUNNING
+    }

@@ -17,8 +17,7 @@ from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
 from core.server.client import Arrival, ClientSocket, Connection, RequestCutOff
-from core.server.draining import is_draining
-from core.server.lifecycle import Lifecycle
+from core.server.lifecycle import Lifecycle, is_draining
 from core.server.services import note_that_this_service_serves, services_of_this_node
 from core.server.slow_clients import SlowClients
 

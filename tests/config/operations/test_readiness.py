@@ -14,7 +14,7 @@ from django.test import Client
 
 from config.operations.checks import Readiness
 from core.database.check import NotReady
-from core.server import draining
+from core.server import lifecycle
 from tests.eventually import eventually
 from tests.moonhook_server import WebServer
 from tests.servers import free_port
@@ -79,8 +79,8 @@ def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
 def test_a_process_that_is_about_to_stop_is_not_ready(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draining, "_flag", bytearray(1))
-    draining.start_draining()
+    monkeypatch.setattr(lifecycle, "_flag", bytearray(1))
+    lifecycle.start_draining()
     response = client.get("/readyz")
 
     assert (response.status_code, response.json()) == (503, {"status": "draining"})
