@@ -1,8 +1,12 @@
-"""The worker: the library's, with ends of its own to a task's attempts."""
+"""The worker: the library's, with a time limit, with ends of its own to a task's attempts."""
 
 import logging
+import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -16,13 +20,46 @@ from django_tasks_db.models import DBTaskResult
 
 from core.errors import TryAgainError
 from core.http.unavailable import DATABASE_ERRORS
-from core.tasks import endings
-from core.tasks.lost_tasks import take_up_lost_tasks
-from core.tasks.patience import outlast
-from core.tasks.retries import next_try
-from core.tasks.time_limit import OutOfTimeError, time_limit
+from core.tasks import attempts
+from core.tasks.attempts import next_try, take_up_lost_tasks
 
 logger = logging.getLogger(__name__)
+
+
+# Again and again, should whatever is interrupted swallow the error.
+_REPEAT_SECONDS = 5
+
+
+class OutOfTimeError(TimeoutError):
+    """A task took longer than it may."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises ``OutOfTimeError`` inside when the time is up.
+
+    By SIGALRM, which reaches the main thread, where workers run their tasks; elsewhere without
+    effect.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
+        raise OutOfTimeError(f"took longer than {seconds:g} s")
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT_SECONDS)
+    try:
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        # Once more: an alarm may have come just as it was switched off.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
 
 LOOKS_FOR_LOST_TASKS_EVERY_SECONDS = 10
 
@@ -48,14 +85,14 @@ class Worker(db_worker.Worker):
             with time_limit(settings.TASK_TIMEOUT_SECONDS):
                 return_value = _perform(row)
         except (KeyboardInterrupt, SystemExit):
-            endings.give_back(row)
+            attempts.give_back(row)
             raise
         except (TryAgainError, OutOfTimeError) as error:
             _put_off(row, error)
         except Exception as error:  # noqa: BLE001  (whatever a task raises is its failure)
             _fail(row, error)
         else:
-            if endings.succeed(row, return_value):
+            if attempts.succeed(row, return_value):
                 task_finished.send(sender=DatabaseBackend, task_result=row.task_result)
         finally:
             self.running_task = False
@@ -75,13 +112,13 @@ def _put_off(row: DBTaskResult, error: TryAgainError | OutOfTimeError) -> None:
     until = next_try(len(row.worker_ids), getattr(error, "give_up_at", None))
     if until is None:
         _fail(row, error)
-    elif endings.put_off(row, error, until):
+    elif attempts.put_off(row, error, until):
         again = until.isoformat(" ", "seconds")
         logger.warning("Task id=%s path=%s: %s; again at %s", row.pk, row.task_path, error, again)
 
 
 def _fail(row: DBTaskResult, error: Exception) -> None:
-    if not endings.fail(row, error):
+    if not attempts.fail(row, error):
         return
     try:
         task_result = row.task_result
@@ -103,3 +140,22 @@ def _keep_looking() -> None:
         except Exception:
             logger.exception("Looking for lost tasks failed; it will be done again")
         close_old_connections()
+
+
+PAUSE_SECONDS = 2
+SAID_AGAIN_EVERY_SECONDS = 60
+
+
+def outlast(work: Callable[[], None]) -> None:
+    """Does the work, anew when the database goes away under it, until it ends by itself."""
+    said_at: float | None = None
+    while True:
+        try:
+            return work()
+        except DATABASE_ERRORS as error:
+            now = time.monotonic()
+            if said_at is None or now - said_at > SAID_AGAIN_EVERY_SECONDS:
+                said_at = now
+                logger.error("Waiting for the database: %s", " ".join(str(error).split()))  # noqa: TRY400
+        close_old_connections()
+        time.sleep(PAUSE_SECONDS)

@@ -8,8 +8,8 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from accounts import tasks
-from core.tasks import endings
-from core.tasks.lost_tasks import take_up_lost_tasks
+from core.tasks import attempts
+from core.tasks.attempts import take_up_lost_tasks
 from tests.concurrency import at_once
 from tests.factories import work
 
@@ -71,7 +71,7 @@ def test_a_worker_that_comes_back_late_changes_nothing_any_more(db: None) -> Non
     take_up_lost_tasks()
     DBTaskResult.objects.get().claim("other")
 
-    assert not endings.succeed(late, None)
+    assert not attempts.succeed(late, None)
     row = DBTaskResult.objects.get()
     assert (row.status, row.worker_ids) == ("RUNNING", ["gone", "other"])
 

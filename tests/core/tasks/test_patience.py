@@ -4,8 +4,8 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
-from core.tasks import patience
-from core.tasks.patience import outlast
+from core.tasks import worker
+from core.tasks.worker import outlast
 
 
 def failing(times: int, done: list[str]) -> Callable[[], None]:
@@ -22,7 +22,7 @@ def failing(times: int, done: list[str]) -> Callable[[], None]:
 def test_work_is_taken_up_again_when_the_database_is_back(
     db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(worker, "PAUSE_SECONDS", 0)
     done: list[str] = []
     with caplog.at_level(logging.ERROR):
         outlast(failing(5, done))

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.tasks.time_limit import OutOfTimeError, time_limit
+from core.tasks.worker import OutOfTimeError, time_limit
 
 
 def test_what_takes_too_long_is_interrupted() -> None:

@@ -1,13 +1,19 @@
-"""How an attempt at a task ends. Each is one UPDATE, which only the attempt's own worker makes.
+"""Attempts at a task: when the next one is, how one ends, and those whose worker is gone.
 
 A worker that was slow, so that another has taken its task up, changes nothing any more.
+
+An attempt may run for ``TASK_TIMEOUT`` seconds, and its worker sees to that. What still counts as
+running after ``TASK_LEASE`` has no worker any more.
 """
 
 import logging
-from datetime import datetime
+import random
+from datetime import datetime, timedelta
 from traceback import format_exception
 from typing import Any
 
+from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks.utils import normalize_json
@@ -17,6 +23,25 @@ from django_tasks_db.utils import retry
 from core.http.redaction import redact
 
 logger = logging.getLogger(__name__)
+
+
+# Spread, so that what failed together does not come back together.
+_JITTER = 0.2
+
+
+def next_try(attempts: int, give_up_at: datetime | None = None) -> datetime | None:
+    """The time of the next attempt after so many; ``None`` when none is left."""
+    if not may_be_tried_again(attempts):
+        return None
+    spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (nothing to guess)
+    wait = timedelta(seconds=settings.TASK_RETRY_SECONDS[attempts - 1] * spread)
+    moment = timezone.now() + wait
+    return moment if give_up_at is None or moment < give_up_at else None
+
+
+def may_be_tried_again(attempts: int) -> bool:
+    return attempts <= len(settings.TASK_RETRY_SECONDS)
+
 
 _NO_ERROR = {"exception_class_path": "", "traceback": ""}
 
@@ -67,3 +92,28 @@ def _described(error: BaseException) -> dict[str, str]:
         "exception_class_path": f"{kind.__module__}.{kind.__qualname__}",
         "traceback": redact("".join(format_exception(error))),
     }
+
+
+class WorkerLostError(Exception):
+    """A task's worker did not come back from it."""
+
+
+def take_up_lost_tasks() -> int:
+    """Queues them again, those that have an attempt left; how many were lost.
+
+    Any number of workers may do this at once: each attempt is ended by one of them.
+    """
+    now, lease = timezone.now(), timedelta(seconds=settings.TASK_LEASE_SECONDS)
+    # Tasks that began in the future began before the clock was set back.
+    is_lost = Q(started_at__lte=now - lease) | Q(started_at__gt=now + lease)
+    lost = DBTaskResult.objects.running().filter(is_lost)
+    return sum(_take_up(row) for row in lost.order_by("started_at"))
+
+
+def _take_up(row: DBTaskResult) -> bool:
+    worker, attempts = (row.worker_ids or ["?"])[-1], len(row.worker_ids)
+    error = WorkerLostError(f"worker {worker} did not come back from attempt {attempts}")
+    logger.warning("Task id=%s: %s", row.pk, error)
+    if may_be_tried_again(attempts):
+        return put_off(row, error, until=timezone.now())
+    return fail(row, error)
