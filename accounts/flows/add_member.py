@@ -5,7 +5,7 @@ from django.utils import timezone
 from accounts.audit import record
 from accounts.email_address import canonical_email
 from accounts.flows.change_profile import held
-from accounts.messages.message_quota import count_mail_of
+from accounts.messages.quotas import count_mail_of
 from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit

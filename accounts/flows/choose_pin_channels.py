@@ -5,8 +5,7 @@ from datetime import datetime
 from accounts.audit import record_about
 from accounts.flows.send_pin import refuse_what_is_late
 from accounts.messages.channels import Channel, SendVia, channels_for
-from accounts.messages.message_quota import may_send_mail, organisation_that_pays
-from accounts.messages.sms_quota import claim_sms
+from accounts.messages.quotas import claim_sms, may_send_mail, organisation_that_pays
 from accounts.models import AuthEventKind, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import is_first

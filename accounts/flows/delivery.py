@@ -6,7 +6,7 @@ from django.conf import settings
 from accounts.messages.channels import Channel
 from accounts.messages.delivering import delivering
 from accounts.messages.email import send_pin_email
-from accounts.messages.sms_channel import send_pin_sms
+from accounts.messages.sms import send_pin_sms
 from accounts.models import User
 
 _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {

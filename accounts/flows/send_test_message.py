@@ -12,9 +12,8 @@ from accounts.audit import record, record_about
 from accounts.messages.channels import SMS_OFF, Channel
 from accounts.messages.email import send_email
 from accounts.messages.failures import Failure, failure_of_email
-from accounts.messages.message_quota import may_send_mail, organisation_that_pays
-from accounts.messages.sms_channel import SmsRefusedError, send_sms
-from accounts.messages.sms_quota import SmsRefusal, claim_sms
+from accounts.messages.quotas import SmsRefusal, claim_sms, may_send_mail, organisation_that_pays
+from accounts.messages.sms import SmsRefusedError, send_sms
 from accounts.models import AuthEventKind, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.messages.message_quota import count_mail_of
+from accounts.messages.quotas import count_mail_of
 from accounts.models import ApiKey, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit

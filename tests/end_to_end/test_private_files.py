@@ -15,7 +15,7 @@ import json
 from django.conf import settings
 from django.core.mail import send_mail
 from accounts.models import Organisation
-from accounts.messages.sms_channel import send_sms
+from accounts.messages.sms import send_sms
 Organisation.objects.create(name="Acme")
 send_mail("subject", "text", None, ["alice@example.com"])
 send_sms("+491701234567", "text")
