@@ -12,11 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 from django_tasks import TaskContext, task
 
-from accounts.flows.choose_pin_channels import choose_pin_channels
-from accounts.flows.notify_invitation import notify_invitation
-from accounts.flows.notify_new_device import notify_new_device
-from accounts.flows.send_expiry_warning import send_expiry_warning
-from accounts.flows.send_pin import send_pin
+from accounts.flows.notices import notify_invitation, notify_new_device, send_expiry_warning
+from accounts.flows.send_pin import choose_pin_channels, send_pin
 from accounts.messages.channels import Channel, SendVia
 
 

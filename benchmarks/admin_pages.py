@@ -118,8 +118,8 @@ def insert(runs: Iterator[dict[str, Any]], count: int) -> None:
 
 
 def fill(count: int) -> None:
-    from accounts.flows.create_organisation import create_organisation
-    from accounts.flows.create_user import create_user
+    from accounts.flows.organisations import create_organisation
+    from accounts.flows.users import create_user
     from accounts.models import Role, User
     from scripts_engine.flows.author import NOBODY
     from scripts_engine.flows.create_script import create_script

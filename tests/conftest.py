@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import Organisation, Role, User
 from scripts_engine.sandbox_pool import sandbox_pool
 from tests import factories

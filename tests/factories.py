@@ -12,14 +12,12 @@ from django_tasks_db.models import DBTaskResult
 
 from accounts.admin_login_limits import counts_of_try
 from accounts.audit import record_about_address
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
-from accounts.flows.choose_pin_channels import choose_pin_channels
-from accounts.flows.create_organisation import create_organisation
-from accounts.flows.create_user import create_user
-from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.make_code import make_code
-from accounts.flows.send_pin import send_pin
+from accounts.flows.organisations import create_organisation
+from accounts.flows.send_pin import choose_pin_channels, make_code, send_pin
+from accounts.flows.users import create_user
 from accounts.messages.channels import SendVia
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from accounts.rate_limits.limiter import claim

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accounts.flows.add_member import add_member
+from accounts.flows.organisations import add_member
 from accounts.models import (
     ApiKey,
     AuthEvent,

@@ -22,9 +22,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.admin.api_key_commands import first_query_of
 from accounts.admin.reach import person
 from accounts.admin.tenancy import TenantModelAdmin
-from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.revoke_api_key import revoke_api_keys
-from accounts.flows.rotate_api_key import rotate_api_key
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_keys, rotate_api_key
 from accounts.models import ApiKey, Organisation
 from accounts.networks import canonical_networks
 from core.admin.confirmation import Question, ask, is_confirmed, next_address

@@ -11,7 +11,7 @@ from unfold.enums import ActionVariant
 
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.flows.remove_member import remove_member
+from accounts.flows.organisations import remove_member
 from accounts.models import Invitation, Organisation, User
 from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
 from core.admin.display import EmptyState, action, display

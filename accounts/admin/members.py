@@ -13,9 +13,8 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from accounts.admin.reach import administered_organisations
 from accounts.admin.tenancy import TenantInline
 from accounts.admin.users.user_form import ROLE_HELP
-from accounts.flows.add_member import add_member
-from accounts.flows.remove_member import remove_member
-from accounts.flows.update_user import update_user
+from accounts.flows.organisations import add_member, remove_member
+from accounts.flows.users import update_user
 from accounts.models import Invitation, Membership, User
 from core.http.origin import Origin, origin_of
 

@@ -12,7 +12,7 @@ from accounts.admin.reach import is_superuser
 from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
-from accounts.flows.create_organisation import create_organisation
+from accounts.flows.organisations import create_organisation
 from accounts.models import Membership, Organisation
 from core.admin.display import EmptyState, display
 

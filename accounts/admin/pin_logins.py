@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from accounts.admin.reach import own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.flows.unlock_address import unlock_address
+from accounts.flows.unlocking import unlock_address
 from accounts.models import PinChallenge, PinFailures
 from core.admin.display import EmptyState, display
 from core.http.origin import origin_of

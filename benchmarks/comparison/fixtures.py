@@ -15,11 +15,11 @@ django.setup()
 from django.conf import settings  # noqa: E402
 
 from accounts import credentials  # noqa: E402
+from accounts.flows.api_keys import issue_api_key  # noqa: E402
 from accounts.flows.check_pin import check_pin  # noqa: E402
-from accounts.flows.create_organisation import create_organisation  # noqa: E402
-from accounts.flows.create_user import create_user  # noqa: E402
-from accounts.flows.issue_api_key import issue_api_key  # noqa: E402
-from accounts.flows.make_code import make_code  # noqa: E402
+from accounts.flows.organisations import create_organisation  # noqa: E402
+from accounts.flows.send_pin import make_code  # noqa: E402
+from accounts.flows.users import create_user  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
 from core.http.origin import NOWHERE  # noqa: E402

@@ -17,9 +17,9 @@ from django.test import Client  # noqa: E402
 
 from accounts import credentials  # noqa: E402
 from accounts.credentials import SecretKind  # noqa: E402
-from accounts.flows.create_organisation import create_organisation  # noqa: E402
-from accounts.flows.create_user import create_user  # noqa: E402
-from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key  # noqa: E402
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key  # noqa: E402
+from accounts.flows.organisations import create_organisation  # noqa: E402
+from accounts.flows.users import create_user  # noqa: E402
 from accounts.models import Organisation, Role  # noqa: E402
 from benchmarks.admin_pages import DAYS, insert, keep_house, made_up_runs  # noqa: E402
 from benchmarks.comparison.order import SOURCE as ORDER  # noqa: E402

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django_otp import login as remember_verification
 
-from accounts.flows.verification import verify
+from accounts.flows.second_factor import verify_code
 from accounts.models import User
 from config.admin.admin_code_form import CodeForm
 from config.admin.admin_entry import (
@@ -36,7 +36,7 @@ def code_page(request: HttpRequest) -> HttpResponse:
 def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
     user = cast("User", request.user)
     try:
-        device = verify(user, form.cleaned_data["code"])
+        device = verify_code(user, form.cleaned_data["code"])
     except RateLimitedError as limited:
         note_too_many_codes(request, user.email)
         form.ask_to_wait(limited.retry_after_seconds)

@@ -21,7 +21,7 @@ from accounts.admin_login_limits import (
 )
 from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email, validate_typed_email
-from accounts.flows.enrolment import has_second_factor
+from accounts.flows.second_factor import has_second_factor
 from accounts.models import AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows

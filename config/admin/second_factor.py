@@ -15,9 +15,15 @@ from django_otp import login as remember_verification
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts.audit import record_about
-from accounts.flows.enrolment import begin, confirm, find_pending, remove
-from accounts.flows.recovery_codes import count_recovery_codes, replace_recovery_codes
-from accounts.flows.verification import verify
+from accounts.flows.second_factor import (
+    begin_enrolment,
+    confirm_enrolment,
+    count_recovery_codes,
+    find_pending_enrolment,
+    remove_second_factor,
+    replace_recovery_codes,
+    verify_code,
+)
 from accounts.models import AuthEventKind, User
 from config.admin.admin_code_form import CodeForm
 from config.admin.admin_entry import (
@@ -40,7 +46,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _page(request, CodeForm())
     if "begin" in request.POST and not has_own_second_factor(request):
-        begin(cast("User", request.user))
+        begin_enrolment(cast("User", request.user))
         return redirect(request.get_full_path())
     form = CodeForm(request.POST)
     return _check(request, form) if form.is_valid() else _page(request, form)
@@ -66,10 +72,10 @@ def _act(request: HttpRequest, code: str) -> HttpResponse | None:
     user = cast("User", request.user)
     if not has_own_second_factor(request):
         return _confirm(request, user, code)
-    if verify(user, code) is None:
+    if verify_code(user, code) is None:
         return None
     if "turn_off" in request.POST:
-        remove(user)
+        remove_second_factor(user)
         _write_down(request, user, "Turned off the second factor.", "turned-off")
         messages.success(request, "The second factor is off.")
         return redirect("admin:second_factor")
@@ -80,7 +86,7 @@ def _act(request: HttpRequest, code: str) -> HttpResponse | None:
 
 def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None:
     was_outside = not site.has_permission(request)
-    confirmed = confirm(user, code)
+    confirmed = confirm_enrolment(user, code)
     if confirmed is None:
         return None
     device, codes = confirmed
@@ -124,7 +130,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:
     user = cast("User", request.user)
     is_on = has_own_second_factor(request)
-    pending = None if is_on else find_pending(user)
+    pending = None if is_on else find_pending_enrolment(user)
     return TemplateResponse(
         request,
         "admin/second_factor.html",

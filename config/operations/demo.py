@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from accounts.flows.create_organisation import create_organisation
-from accounts.flows.create_user import create_user
+from accounts.flows.organisations import create_organisation
+from accounts.flows.users import create_user
 from accounts.models import Organisation, Role, User
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.create_script import create_script

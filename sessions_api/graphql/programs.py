@@ -3,7 +3,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.own_user import require_home
+from accounts.flows.users import require_home
 from accounts.graphql.scope import caller_organisation, find, scoped
 from accounts.models import User
 from core.graphql.connection import Page, connection_field, page_of

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts.flows.add_member import add_member
+from accounts.flows.organisations import add_member
 from accounts.models import AuthEvent, AuthEventKind, Invitation, Organisation, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.addresses import claim_answers, counted_answer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey, Membership, Organisation, Role, User
 from sessions_api.models import Session
 from tests.factories import (

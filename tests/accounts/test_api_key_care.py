@@ -8,8 +8,7 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from accounts.flows.issue_api_key import IssuedApiKey, issue_api_key
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_key
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.models import ApiKey, Organisation, User
 from scripts_engine.models import Hook

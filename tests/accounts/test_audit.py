@@ -7,8 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.audit import record
-from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.api_keys import IssuedApiKey, revoke_api_key
 from accounts.messages.channels import SendVia
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from accounts.models.auth_event import AppendOnlyError

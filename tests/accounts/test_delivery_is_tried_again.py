@@ -12,10 +12,10 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from accounts import tasks
+from accounts.flows.api_keys import issue_api_key
 from accounts.flows.check_pin import check_pin
-from accounts.flows.issue_api_key import issue_api_key
 from accounts.flows.request_pin import request_pin
-from accounts.flows.update_user import update_user
+from accounts.flows.users import update_user
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.messages.channels import SendVia
 from accounts.models import (

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.flows.deactivate_user import deactivate_user
-from accounts.flows.remove_member import remove_member
+from accounts.flows.organisations import remove_member
+from accounts.flows.users import deactivate_user
 from accounts.messages.channels import SendVia
 from accounts.models import AuthEvent, Organisation, Role, User
 from sessions_api.models import Session

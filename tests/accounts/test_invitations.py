@@ -10,8 +10,8 @@ from django.core import mail
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from accounts.flows.add_member import add_member
-from accounts.flows.change_profile import change_profile
+from accounts.flows.organisations import add_member
+from accounts.flows.users import change_profile
 from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
 from config.operations.upkeep import do_upkeep
 from core.plain_text import name_for_mail

@@ -8,7 +8,7 @@ from django.conf import settings as django_settings
 from django.core import mail
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.notify_new_device import notify_new_device
+from accounts.flows.notices import notify_new_device
 from accounts.flows.revoke_device import revoke_device
 from accounts.messages.channels import SendVia
 from accounts.models import PinFailures, User

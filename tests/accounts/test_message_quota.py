@@ -7,10 +7,9 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from accounts.flows.add_member import add_member
-from accounts.flows.choose_pin_channels import choose_pin_channels
-from accounts.flows.issue_api_key import issue_api_key
-from accounts.flows.remove_member import remove_member
+from accounts.flows.api_keys import issue_api_key
+from accounts.flows.organisations import add_member, remove_member
+from accounts.flows.send_pin import choose_pin_channels
 from accounts.flows.send_test_message import send_test_message
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.messages.channels import Channel, SendVia

@@ -6,10 +6,10 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from accounts.flows.add_member import add_member
-from accounts.flows.issue_api_key import issue_api_key
-from accounts.flows.notify_new_device import notify_new_device
-from accounts.flows.update_user import update_user
+from accounts.flows.api_keys import issue_api_key
+from accounts.flows.notices import notify_new_device
+from accounts.flows.organisations import add_member
+from accounts.flows.users import update_user
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.messages.channels import SendVia
 from accounts.models import Organisation, User

@@ -7,7 +7,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from sessions_api.models import Session
 from tests.factories import (

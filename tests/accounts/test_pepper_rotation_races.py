@@ -9,9 +9,7 @@ from django.test import Client
 
 from accounts import credentials
 from accounts.flows import authenticate
-from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.flows.revoke_api_key import revoke_api_key
-from accounts.flows.rotate_api_key import rotate_api_key
+from accounts.flows.api_keys import IssuedApiKey, revoke_api_key, rotate_api_key
 from accounts.models import (
     ApiKey,
     AuthEvent,

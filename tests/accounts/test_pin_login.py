@@ -7,8 +7,8 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.make_code import make_code
-from accounts.flows.update_user import update_user
+from accounts.flows.send_pin import make_code
+from accounts.flows.users import update_user
 from accounts.messages.channels import SendVia
 from accounts.models import DeviceToken, Organisation, PinChallenge, PinCode, PinFailures, User
 from core.http.origin import NOWHERE

@@ -9,15 +9,11 @@ from django.conf import settings
 from django.db import connection, transaction
 from django_tasks_db.models import DBTaskResult
 
-from accounts.flows.add_member import add_member
-from accounts.flows.answer_invitation import accept_invitation
+from accounts.flows.api_keys import IssuedApiKey, rotate_api_key
 from accounts.flows.check_pin import check_pin
-from accounts.flows.deactivate_user import deactivate_user
-from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.flows.make_code import make_code
-from accounts.flows.remove_member import remove_member
-from accounts.flows.rotate_api_key import rotate_api_key
-from accounts.flows.update_user import update_user
+from accounts.flows.organisations import accept_invitation, add_member, remove_member
+from accounts.flows.send_pin import make_code
+from accounts.flows.users import deactivate_user, update_user
 from accounts.models import (
     ApiKey,
     DeviceToken,

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
 from accounts.rate_limits import limiter, windows
 from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of

@@ -8,8 +8,8 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.flows import enrolment
-from accounts.flows.verification import verify
+from accounts.flows import second_factor
+from accounts.flows.second_factor import verify_code
 from accounts.models import User
 from core.errors import RateLimitedError
 from tests.concurrency import at_once
@@ -27,8 +27,8 @@ def _waits_are_long(settings: Any) -> None:
 
 @pytest.fixture
 def recovery_codes(bob: User) -> list[str]:
-    app = enrolment.begin(bob)
-    confirmed = enrolment.confirm(bob, f"{totp(app.bin_key):06d}")
+    app = second_factor.begin_enrolment(bob)
+    confirmed = second_factor.confirm_enrolment(bob, f"{totp(app.bin_key):06d}")
     assert confirmed is not None
     TOTPDevice.objects.update(last_t=-1)
     return confirmed[1]
@@ -36,7 +36,7 @@ def recovery_codes(bob: User) -> list[str]:
 
 def outcome(user: User, code: str) -> str:
     try:
-        return "wrong" if verify(user, code) is None else "right"
+        return "wrong" if verify_code(user, code) is None else "right"
     except RateLimitedError:
         return "refused"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.flows.update_user import update_user
+from accounts.flows.users import update_user
 from accounts.models import Organisation, Role, User
 from scripts_engine.models import Hook, Script
 from tests import factories

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 from django.utils import timezone
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from sessions_api.models import Session
 from tests import factories

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from tests.admin.pages import list_of, page_of, text_of
 

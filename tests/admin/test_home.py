@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from accounts.audit import record
-from accounts.flows.issue_api_key import issue_api_key
+from accounts.flows.api_keys import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from core.http.origin import NOWHERE
 from scripts_engine.models import Hook, Run, Script

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from accounts.flows.enrolment import reset
+from accounts.flows.second_factor import reset_second_factor
 from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateWindow, User
 from accounts.password_hasher import PASSWORD_HASHES
 from config.admin.known_browser import cookie_name
@@ -359,7 +359,7 @@ def test_a_spelling_that_only_folds_to_the_address_is_the_same_login(
 def test_a_browser_is_known_until_all_logins_of_the_user_are_ended(
     bob: User, bobs_browser: Client
 ) -> None:
-    reset(bob)
+    reset_second_factor(bob)
     guess_from_everywhere(bob.email, 20)
 
     assert post(bobs_browser, bob.email, PASSWORD).status_code == 429

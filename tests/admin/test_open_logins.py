@@ -8,9 +8,8 @@ from django.contrib.auth.forms import SetPasswordMixin
 from django.test import Client
 from django.urls import reverse
 
-from accounts.flows.deactivate_user import deactivate_user
-from accounts.flows.remove_member import remove_member
-from accounts.flows.update_user import update_user
+from accounts.flows.organisations import remove_member
+from accounts.flows.users import deactivate_user, update_user
 from accounts.models import ApiKey, Organisation, Role, User
 from scripts_engine.models import Hook, Script
 from tests import factories

@@ -1,6 +1,6 @@
 from django.test import Client
 
-from accounts.flows.add_member import add_member
+from accounts.flows.organisations import add_member
 from accounts.models import Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit

@@ -17,7 +17,7 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.flows import enrolment
+from accounts.flows import second_factor
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
 from tests.concurrency import at_once
@@ -49,8 +49,8 @@ def wrong_code(user: User) -> str:
 @pytest.fixture
 def recovery_codes(bob: User) -> list[str]:
     """bob has a second factor; its codes of now are unused."""
-    enrolment.begin(bob)
-    confirmed = enrolment.confirm(bob, code_of(bob))
+    second_factor.begin_enrolment(bob)
+    confirmed = second_factor.confirm_enrolment(bob, code_of(bob))
     assert confirmed is not None
     TOTPDevice.objects.update(last_t=-1)
     return confirmed[1]
@@ -111,7 +111,7 @@ def test_the_first_code_turns_it_on_and_shows_ten_recovery_codes_once(
     codes = re.findall(r"\b[2-9a-z]{5}-[2-9a-z]{5}\b", text_of(response))
     assert len(set(codes)) == 10
     assert "no-store" in response["Cache-Control"]
-    assert enrolment.has_second_factor(bob)
+    assert second_factor.has_second_factor(bob)
     assert is_in(as_bob)
     assert not is_in(after_password())
     assert codes[0] not in text_of(as_bob.get(OWN))
@@ -125,7 +125,7 @@ def test_a_wrong_first_code_turns_nothing_on(bob: User, as_bob: Client) -> None:
 
     assert response.status_code == 200
     assert "This code is wrong" in text_of(response)
-    assert not enrolment.has_second_factor(bob)
+    assert not second_factor.has_second_factor(bob)
     assert not StaticToken.objects.exists()
 
 
@@ -159,7 +159,7 @@ def test_turning_it_off_needs_more_than_the_password(bob: User, recovery_codes: 
     turned_off = client.post(OWN, {"code": code_of(bob), "turn_off": ""})
 
     assert (begun["Location"], turned_off["Location"]) == (LOGIN, LOGIN)
-    assert enrolment.has_second_factor(bob)
+    assert second_factor.has_second_factor(bob)
     assert TOTPDevice.objects.count() == 1
 
 
@@ -241,7 +241,7 @@ def test_recovery_codes_are_kept_as_digests(bob: User, recovery_codes: list[str]
 
 
 def test_anothers_code_is_worth_nothing(bob: User, recovery_codes: list[str], root: User) -> None:
-    enrolment.begin(root)
+    second_factor.begin_enrolment(root)
     client = after_password()
 
     enter(client, code_of(root))
@@ -268,12 +268,12 @@ def test_turning_it_off_needs_a_code(bob: User, recovery_codes: list[str]) -> No
     enter(client, code_of(bob))
 
     refused = client.post(OWN, {"code": wrong_code(bob), "turn_off": ""})
-    still_on = enrolment.has_second_factor(bob)
+    still_on = second_factor.has_second_factor(bob)
     done = client.post(OWN, {"code": recovery_codes[0], "turn_off": ""})
 
     assert (refused.status_code, still_on) == (200, True)
     assert done.status_code == 302
-    assert not enrolment.has_second_factor(bob)
+    assert not second_factor.has_second_factor(bob)
     assert not StaticToken.objects.exists()
     assert is_in(after_password())
 
@@ -339,12 +339,12 @@ def test_who_is_not_staff_cannot_set_one_up(alice: User) -> None:
 
 def test_root_resets_bobs(as_root: Client, bob: User, recovery_codes: list[str]) -> None:
     asked = as_root.get(page_of(bob, "reset_second_factor"))
-    still_on = enrolment.has_second_factor(bob)
+    still_on = second_factor.has_second_factor(bob)
 
     done = as_root.post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert (asked.status_code, still_on, done.status_code) == (200, True, 302)
-    assert not enrolment.has_second_factor(bob)
+    assert not second_factor.has_second_factor(bob)
     assert is_in(after_password())
     assert LogEntry.objects.latest("pk").change_message == "Reset the second factor."
 
@@ -467,7 +467,7 @@ def test_an_administrator_resets_that_of_a_user_of_their_organisation(
     response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 302
-    assert not enrolment.has_second_factor(bob)
+    assert not second_factor.has_second_factor(bob)
 
 
 def test_no_administrator_resets_that_of_a_shared_user(
@@ -479,14 +479,14 @@ def test_no_administrator_resets_that_of_a_shared_user(
     response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 403
-    assert enrolment.has_second_factor(bob)
+    assert second_factor.has_second_factor(bob)
 
 
 def test_a_member_resets_nobodys(bob: User, recovery_codes: list[str], erin: User) -> None:
     response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 403
-    assert enrolment.has_second_factor(bob)
+    assert second_factor.has_second_factor(bob)
 
 
 def test_root_does_not_reset_the_own_one(as_root: Client, root: User) -> None:
@@ -496,7 +496,7 @@ def test_root_does_not_reset_the_own_one(as_root: Client, root: User) -> None:
     response = as_root.post(page_of(root, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 403
-    assert enrolment.has_second_factor(root)
+    assert second_factor.has_second_factor(root)
 
 
 def test_no_page_shows_the_secrets_of_second_factors(as_root: Client, bob: User) -> None:

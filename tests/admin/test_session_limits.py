@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.flows.update_user import update_user
+from accounts.flows.users import update_user
 from accounts.models import Organisation, User
 from tests.admin.pages import list_of, text_of
 

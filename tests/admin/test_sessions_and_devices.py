@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.admin.devices import REVOKE_ALL
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.flows.check_pin import IssuedDeviceToken
-from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import AuthEvent, AuthEventKind, DeviceToken, Organisation, User
 from sessions_api.admin import END_ALL
 from sessions_api.models import Session

@@ -7,10 +7,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from accounts.flows.add_member import add_member
-from accounts.flows.issue_api_key import issue_api_key
-from accounts.flows.remove_member import remove_member
-from accounts.flows.update_user import update_user
+from accounts.flows.api_keys import issue_api_key
+from accounts.flows.organisations import add_member, remove_member
+from accounts.flows.users import update_user
 from accounts.models import AuthEvent, Invitation, Organisation, Role, User
 from scripts_engine.models import Script, ScriptVersion
 from tests import factories

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from accounts.flows.create_organisation import create_organisation
-from accounts.flows.create_user import create_user
+from accounts.flows.organisations import create_organisation
+from accounts.flows.users import create_user
 from accounts.models import Role, User
 
 CHROMIUM = "/usr/bin/chromium"

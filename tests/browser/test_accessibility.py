@@ -10,7 +10,7 @@ from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, reverse
 from playwright.sync_api import Page, expect
 
-from accounts.flows import enrolment
+from accounts.flows import second_factor
 from accounts.models import ApiKey, DeviceToken, Organisation, PinFailures, User
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
@@ -98,8 +98,8 @@ def test_the_login(desk: Desk, bob: User) -> None:
 
 
 def test_the_page_for_the_code(desk: Desk, bob: User) -> None:
-    enrolment.begin(bob)
-    pending = enrolment.find_pending(bob)
+    second_factor.begin_enrolment(bob)
+    pending = second_factor.find_pending_enrolment(bob)
     assert pending is not None
     pending.confirmed = True
     pending.save()

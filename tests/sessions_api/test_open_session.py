@@ -12,8 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from accounts import credentials
 from accounts.credentials import SecretKind
-from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.api_keys import IssuedApiKey, revoke_api_key
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import ApiKey, Organisation, User
 from sessions_api.models import Session

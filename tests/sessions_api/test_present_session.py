@@ -11,9 +11,8 @@ from django.utils import timezone
 
 from accounts import credentials
 from accounts.credentials import SecretKind
-from accounts.flows.issue_api_key import IssuedApiKey
-from accounts.flows.remove_member import remove_member
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.api_keys import IssuedApiKey, revoke_api_key
+from accounts.flows.organisations import remove_member
 from accounts.flows.revoke_device import revoke_device
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from sessions_api.models import Session

@@ -5,8 +5,8 @@ import uuid
 import pytest
 from django.test import Client, override_settings
 
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
-from accounts.flows.issue_api_key import IssuedApiKey
 from accounts.models import DeviceToken, User
 from core.http.origin import NOWHERE
 from sessions_api.models import Session

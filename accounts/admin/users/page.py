@@ -33,10 +33,8 @@ from accounts.admin.users.user_form import PROFILE_HELP, NewUserForm
 from accounts.admin.users.user_locks import UserLocks
 from accounts.audit import record_about
 from accounts.email_address import canonical_email
-from accounts.flows.change_profile import change_profile, held
-from accounts.flows.create_user import create_user
-from accounts.flows.enrolment import has_second_factor, reset
-from accounts.flows.update_user import update_user
+from accounts.flows.second_factor import has_second_factor, reset_second_factor
+from accounts.flows.users import change_profile, create_user, held, update_user
 from accounts.models import AuthEventKind, Organisation, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
@@ -285,7 +283,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
             return ask(self, request, _RESET, [user])
         with transaction.atomic():
             self._hold_unshared(request, user)
-            reset(user)
+            reset_second_factor(user)
         record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
             origin_of(request),

@@ -12,8 +12,7 @@ from unfold.enums import ActionVariant
 
 from accounts.admin.reach import person
 from accounts.admin.users.locks import Lock, admin_login_locks, pin_locks
-from accounts.flows.reopen_admin_login import reopen_admin_login
-from accounts.flows.unlock_address import unlock_address
+from accounts.flows.unlocking import reopen_admin_login, unlock_address
 from accounts.models import User
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import DANGER, SUCCESS, action, display, label

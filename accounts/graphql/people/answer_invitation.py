@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.answer_invitation import accept_invitation, decline_invitation
+from accounts.flows.organisations import accept_invitation, decline_invitation
 from accounts.graphql.people.me import caller, invitations_of_caller
 from core.graphql.resolving import domain_errors, one
 from core.http.origin import origin_of

@@ -3,7 +3,7 @@ from datetime import datetime
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.issue_api_key import issue_api_key
+from accounts.flows.api_keys import issue_api_key
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import caller_organisation
 from core.graphql.resolving import as_utc, domain_errors

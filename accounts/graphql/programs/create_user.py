@@ -3,7 +3,7 @@ from enum import Enum
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.create_user import create_user
+from accounts.flows.users import create_user
 from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation

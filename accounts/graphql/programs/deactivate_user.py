@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.deactivate_user import deactivate_user
+from accounts.flows.users import deactivate_user
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User

@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.remove_member import remove_member
+from accounts.flows.organisations import remove_member
 from accounts.graphql.scope import caller_organisation, find_known_user
 from accounts.models import User
 from core.graphql.problem import GraphQLProblem

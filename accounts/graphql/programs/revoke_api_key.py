@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.revoke_api_key import revoke_api_key
+from accounts.flows.api_keys import revoke_api_key
 from accounts.graphql.programs.types import ApiKeyType
 from accounts.graphql.scope import find
 from accounts.models import ApiKey

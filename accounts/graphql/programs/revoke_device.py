@@ -1,8 +1,8 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.own_user import require_home
 from accounts.flows.revoke_device import revoke_device
+from accounts.flows.users import require_home
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import DeviceToken
 from core.graphql.resolving import domain_errors

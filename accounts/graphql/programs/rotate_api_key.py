@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.rotate_api_key import rotate_api_key
+from accounts.flows.api_keys import rotate_api_key
 from accounts.graphql.programs.types import IssuedApiKey
 from accounts.graphql.scope import find
 from accounts.models import ApiKey

@@ -1,7 +1,7 @@
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.unlock_user import unlock_user
+from accounts.flows.unlocking import unlock_user
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find
 from accounts.models import User

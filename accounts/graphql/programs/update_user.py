@@ -4,7 +4,7 @@ from enum import Enum
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.flows.update_user import update_user
+from accounts.flows.users import update_user
 from accounts.graphql.enums import RoleEnum, enum_value
 from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find

@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from accounts.flows.issue_api_key import issue_api_key
+from accounts.flows.api_keys import issue_api_key
 from accounts.management.json_output import JsonCommand, organisation_option
 
 

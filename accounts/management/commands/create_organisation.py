@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from accounts.flows.create_organisation import create_organisation
+from accounts.flows.organisations import create_organisation
 from accounts.management.json_output import JsonCommand
 
 

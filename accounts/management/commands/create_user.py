@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from accounts.flows.create_user import create_user
+from accounts.flows.users import create_user
 from accounts.management.json_output import JsonCommand, organisation_option
 from accounts.models import Role
 

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.flows.rotate_api_key import rotate_api_key
+from accounts.flows.api_keys import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from core.http.origin import NOWHERE
 from scripts_engine.encryption import decrypt

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from accounts.flows.issue_api_key import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey
 from accounts.flows.request_pin import request_pin
 from accounts.messages.channels import SendVia
 from accounts.models import AuthEvent, PinChallenge, PinCode, PinFailures, RateWindow, User

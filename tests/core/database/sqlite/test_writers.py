@@ -20,7 +20,7 @@ from django.db import (
 from django.db.models import F
 from limits import RateLimitItemPerMinute
 
-from accounts.flows.create_organisation import create_organisation
+from accounts.flows.organisations import create_organisation
 from accounts.models import Organisation
 from accounts.rate_limits.limiter import hit
 from core.database.sqlite.writers import Writers, writers_of

@@ -1,0 +1,148 @@
+"""API keys are issued, rotated and revoked."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import credentials
+from accounts.audit import Ended, record, record_ends
+from accounts.flows.overlap import checked_overlap
+from accounts.models import ApiKey, AuthEventKind, Organisation, User
+from accounts.networks import canonical_networks
+from core.errors import ForbiddenError
+from core.http.origin import NOWHERE, Origin
+
+
+class IssuedApiKey(NamedTuple):
+    api_key: ApiKey
+    secret: str
+
+
+def issue_api_key(
+    organisation: Organisation,
+    *,
+    name: str,
+    expires_at: datetime | None = None,
+    allowed_networks: Sequence[str] = (),
+    created_by: User | None = None,
+    origin: Origin = NOWHERE,
+) -> IssuedApiKey:
+    """A new key and its secret, which exists nowhere else and is shown once.
+
+    Raises ``ValidationError`` by field.
+    """
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ValidationError(
+            {"expires_at": ValidationError("This time has passed already.", code="invalid")}
+        )
+    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
+    digest = credentials.digest(secret)
+    api_key = ApiKey(
+        organisation=organisation,
+        name=name.strip(),
+        expires_at=expires_at,
+        allowed_networks=checked_networks(allowed_networks),
+        created_by=created_by,
+        digest=digest.value,
+        pepper_version=digest.pepper_version,
+    )
+    api_key.full_clean()
+    api_key.save()
+    record(
+        AuthEventKind.API_KEY_ISSUED,
+        origin,
+        user=created_by,
+        organisation=organisation,
+        credential=api_key.key,
+    )
+    return IssuedApiKey(api_key, secret)
+
+
+def checked_networks(networks: Sequence[str]) -> list[str]:
+    """The networks in canonical form. Raises ``ValidationError`` under the field's name."""
+    try:
+        return canonical_networks(networks)
+    except ValidationError as error:
+        raise ValidationError({"allowed_networks": error}) from None
+
+
+def rotate_api_key(
+    api_key: ApiKey, *, overlap_seconds: int = 0, origin: Origin, by: User | None = None
+) -> IssuedApiKey:
+    """A new secret for the key; the old one is good for the overlap, 0 to 7 days.
+
+    Sessions that are open stay open: whoever fears that the secret leaked revokes the key.
+    Raises ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
+    """
+    overlap = checked_overlap(overlap_seconds)
+    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
+    api_key = _rotate(api_key, credentials.digest(secret), overlap)
+    record(
+        AuthEventKind.API_KEY_ROTATED,
+        origin,
+        user=by,
+        organisation=api_key.organisation,
+        credential=api_key.key,
+    )
+    return IssuedApiKey(api_key, secret)
+
+
+@transaction.atomic
+def _rotate(stale: ApiKey, digest: credentials.Digest, overlap: timedelta) -> ApiKey:
+    """The row is held, so that of two rotations at once the later takes over the earlier's."""
+    api_key = (
+        ApiKey.objects.select_for_update(of=("self",))
+        .select_related("organisation")
+        .get(pk=stale.pk)
+    )
+    if api_key.revoked_at is not None:
+        raise ForbiddenError("This key is revoked. Issue a new one.")
+    api_key.previous_digest = api_key.digest
+    api_key.previous_pepper_version = api_key.pepper_version
+    api_key.previous_valid_until = timezone.now() + overlap
+    api_key.digest, api_key.pepper_version = digest.value, digest.pepper_version
+    api_key.save(
+        update_fields=[
+            "digest",
+            "pepper_version",
+            "previous_digest",
+            "previous_pepper_version",
+            "previous_valid_until",
+        ]
+    )
+    return api_key
+
+
+def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None = None) -> ApiKey:
+    """Ends the key and, as every request re-checks it, its sessions. For good; repeatable."""
+    revoke_api_keys([api_key], origin=origin, by=by)
+    api_key.refresh_from_db(fields=["revoked_at"])
+    return api_key
+
+
+def revoke_api_keys(
+    api_keys: Iterable[ApiKey], *, origin: Origin = NOWHERE, by: User | None = None
+) -> list[ApiKey]:
+    """Likewise, in as many queries for many as for one.
+
+    Answers those that it revoked: not those that were revoked already.
+    """
+    asked = [api_key.pk for api_key in api_keys]
+    with transaction.atomic():
+        good = list(
+            ApiKey.objects.select_for_update()
+            .filter(pk__in=asked, revoked_at__isnull=True)
+            .order_by("pk")
+        )
+        revoked = ApiKey.objects.filter(pk__in=[api_key.pk for api_key in good])
+        revoked.update(revoked_at=timezone.now())
+    record_ends(
+        AuthEventKind.API_KEY_REVOKED,
+        origin,
+        [Ended(api_key.key, api_key.organisation_id, by=by) for api_key in good],
+    )
+    return good

@@ -1,0 +1,202 @@
+"""Organisations and who belongs to them: added, invited, asked, removed."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.audit import record, record_about
+from accounts.email_address import canonical_email
+from accounts.flows.users import held
+from accounts.messages.quotas import count_mail_of
+from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
+from accounts.tasks import send_invitation
+from core.errors import ForbiddenError, NotFoundError
+from core.http.origin import NOWHERE, Origin
+
+
+def create_organisation(name: str) -> Organisation:
+    """Raises ``ValidationError`` for an empty or overlong name."""
+    organisation = Organisation(name=name.strip())
+    organisation.full_clean()
+    organisation.save()
+    return organisation
+
+
+def add_member(
+    organisation: Organisation, *, email: str, role: str = "", origin: Origin = NOWHERE
+) -> Membership | Invitation:
+    """Gives a member the role; invites any other existing user, who decides about it.
+
+    Who is invited already gets the role once they accept; no second mail is sent. Raises
+    ``NotFoundError`` for an address that nobody has and for a superuser's, ``ForbiddenError`` for
+    an inactive organisation that would invite, and ``RateLimitedError``.
+    """
+    address, role = canonical_email(email), role or Role.MEMBER.value
+    with transaction.atomic():
+        user = _find(address)
+        membership = Membership.objects.filter(organisation=organisation, user=user).first()
+        if membership is None:
+            invitation = _invite(organisation, user, address, role, origin)
+        else:
+            membership.role = role
+            membership.save(update_fields=["role"])
+    if membership is not None:
+        record(
+            AuthEventKind.MEMBER_ADDED, origin, user=user, organisation=organisation, reason=role
+        )
+        return membership
+    record_about_invitation(AuthEventKind.MEMBER_INVITED, origin, invitation)
+    return invitation
+
+
+def record_about_invitation(kind: AuthEventKind, origin: Origin, invitation: Invitation) -> None:
+    """Writes an event for the organisation that invites; names the user by that address only."""
+    record(
+        kind,
+        origin,
+        organisation=invitation.organisation,
+        email=invitation.email,
+        credential=invitation.pk,
+        reason=invitation.role,
+    )
+
+
+def _find(address: str) -> User:
+    user = User.objects.find_by_email(address)
+    if user is not None:
+        # An answer to an earlier invitation then comes before this or after it.
+        user = held(user)
+    if user is None or user.is_superuser or user.email != address:
+        raise NotFoundError("There is no user with this e-mail. Use createUser.")
+    return user
+
+
+def _invite(
+    organisation: Organisation, user: User, address: str, role: str, origin: Origin
+) -> Invitation:
+    earlier = Invitation.objects.filter(organisation=organisation, user=user)
+    invitation = earlier.open().first()
+    if invitation is not None:
+        invitation.email, invitation.role = address, role
+        invitation.save(update_fields=["email", "role"])
+        return invitation
+    if not organisation.is_active:
+        raise ForbiddenError("An inactive organisation invites nobody.")
+    hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
+    hit(
+        [windows.INVITATIONS_TO_ADDRESS_OF_ORGANISATION],
+        "invitation-to-of",
+        str(organisation.pk),
+        user.email,
+    )
+    hit([windows.INVITATIONS_TO_ADDRESS], "invitation-to", user.email)
+    count_mail_of(organisation.pk)
+    earlier.delete()
+    invitation = Invitation.objects.create(
+        organisation=organisation,
+        user=user,
+        email=address,
+        role=role,
+        expires_at=timezone.now() + settings.INVITATION_LIFETIME,
+    )
+    send_invitation.enqueue(str(invitation.pk), request_id=origin.request_id)
+    return invitation
+
+
+def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:
+    """Makes the user a member, with the role of the invitation.
+
+    From then on home may no longer change what the user logs in with. Raises ``NotFoundError``
+    for an invitation that is not the user's, has ended, or whose organisation is inactive.
+    """
+    with transaction.atomic():
+        invitation = _take(user, invitation_id)
+        Membership.objects.create(
+            organisation=invitation.organisation, user=user, role=invitation.role
+        )
+    _tell_inviter(AuthEventKind.INVITATION_ACCEPTED, invitation)
+    record_about(AuthEventKind.INVITATION_ACCEPTED, origin, user)
+
+
+def decline_invitation(user: User, invitation_id: UUID) -> None:
+    """Ends the invitation. Raises ``NotFoundError`` like ``accept_invitation``."""
+    with transaction.atomic():
+        invitation = _take(user, invitation_id)
+    _tell_inviter(AuthEventKind.INVITATION_DECLINED, invitation)
+
+
+def _take(user: User, invitation_id: UUID) -> Invitation:
+    """The invitation, deleted: of several answers at once, one gets it.
+
+    Holds the user's row, as changes of the profile do: none of these runs while the user becomes
+    a member elsewhere.
+    """
+    held(user)
+    open_ones = user.invitations.answerable().select_related("organisation")
+    invitation = open_ones.filter(pk=invitation_id).first()
+    if invitation is None:
+        raise NotFoundError("There is no such invitation.")
+    deleted, _ = Invitation.objects.open().filter(pk=invitation_id).delete()
+    if deleted != 1:
+        raise NotFoundError("There is no such invitation.")
+    return invitation
+
+
+def _tell_inviter(kind: AuthEventKind, invitation: Invitation) -> None:
+    """Without the origin: where the user is, is not the inviting organisation's to know."""
+    record_about_invitation(kind, NOWHERE, invitation)
+
+
+def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:
+    """Ends the membership or the open invitation; whether there was one.
+
+    The user, their devices, sessions and other memberships stay; sessions that ended with the
+    organisation stay ended. A user who leaves home is their own from then on: nobody who adds them
+    later may change their profile.
+    """
+    with transaction.atomic():
+        user = held(user)
+        is_removed = _end_membership(organisation, user)
+        invitation = _end_invitation(organisation, user)
+    if is_removed:
+        record(AuthEventKind.MEMBER_REMOVED, origin, user=user, organisation=organisation)
+    if invitation is not None:
+        record_about_invitation(AuthEventKind.INVITATION_WITHDRAWN, origin, invitation)
+    return is_removed or invitation is not None
+
+
+def _end_membership(organisation: Organisation, user: User) -> bool:
+    memberships = Membership.objects.filter(organisation=organisation, user=user)
+    deleted, _ = memberships.delete()
+    if deleted and user.home_id == organisation.pk:
+        user.home = None
+        user.save(update_fields=["home"])
+    if deleted:
+        _keep_ended_sessions_ended(organisation, user)
+    return deleted == 1
+
+
+def _keep_ended_sessions_ended(organisation: Organisation, user: User) -> None:
+    """Ends with the user what had ended with the organisation, now that the user has left it.
+
+    A user without any organisation has sessions of their own, so that those from before it was
+    switched off would be good again.
+    """
+    ended_at = Organisation.objects.values_list("sessions_valid_after", flat=True).get(
+        pk=organisation.pk
+    )
+    if ended_at is None or user.organisations.filter(is_active=True).exists():
+        return
+    user.sessions_valid_after = max(ended_at, user.sessions_valid_after or ended_at)
+    user.save(update_fields=["sessions_valid_after"])
+
+
+def _end_invitation(organisation: Organisation, user: User) -> Invitation | None:
+    invitations = Invitation.objects.of_organisation(organisation).filter(user=user)
+    invitation = invitations.select_related("organisation").first()
+    deleted, _ = invitations.delete()
+    return invitation if deleted else None
