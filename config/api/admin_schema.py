@@ -2,18 +2,7 @@
 
 import graphene
 
-from accounts.graphql.programs import (
-    add_member,
-    create_api_key,
-    create_user,
-    deactivate_user,
-    remove_member,
-    revoke_api_key,
-    revoke_device,
-    rotate_api_key,
-    unlock_user,
-    update_user,
-)
+from accounts.graphql.programs import api_keys, members, users
 from accounts.graphql.programs.queries import AccountsQuery
 from scripts_engine.graphql.mutations import (
     create_hook,
@@ -39,15 +28,15 @@ class Query(AccountsQuery, ScriptsQuery, SessionsQuery, graphene.ObjectType):
 class Mutation(graphene.ObjectType):
     """What an organisation's programs may change."""
 
-    create_user = create_user.field
-    update_user = update_user.field
-    deactivate_user = deactivate_user.field
-    unlock_user = unlock_user.field
-    add_member = add_member.field
-    remove_member = remove_member.field
-    create_api_key = create_api_key.field
-    rotate_api_key = rotate_api_key.field
-    revoke_api_key = revoke_api_key.field
+    create_user = users.create_user_field
+    update_user = users.update_user_field
+    deactivate_user = users.deactivate_user_field
+    unlock_user = users.unlock_user_field
+    add_member = members.add_member_field
+    remove_member = members.remove_member_field
+    create_api_key = api_keys.create_api_key_field
+    rotate_api_key = api_keys.rotate_api_key_field
+    revoke_api_key = api_keys.revoke_api_key_field
     create_script = create_script.field
     update_script = update_script.field
     delete_script = delete_script.field
@@ -60,7 +49,7 @@ class Mutation(graphene.ObjectType):
     set_secret = set_secret.field
     delete_secret = delete_secret.field
     end_session = end_session_field
-    revoke_device = revoke_device.field
+    revoke_device = users.revoke_device_field
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)

@@ -2,13 +2,8 @@
 
 import graphene
 
-from accounts.graphql.people import (
-    answer_invitation,
-    check_pin_code,
-    revoke_device,
-    send_pin_code,
-)
-from accounts.graphql.people.me import AccountsQuery
+from accounts.graphql.people import account, login
+from accounts.graphql.people.account import AccountsQuery
 from sessions_api.graphql.people import SessionsQuery, end_session_field
 
 # What is there for those who have no session yet.
@@ -22,12 +17,12 @@ class Query(AccountsQuery, SessionsQuery, graphene.ObjectType):
 class Mutation(graphene.ObjectType):
     """Logging in, and ending what is open."""
 
-    send_pin_code = send_pin_code.field
-    check_pin_code = check_pin_code.field
-    revoke_device = revoke_device.field
+    send_pin_code = login.send_pin_code_field
+    check_pin_code = login.check_pin_code_field
+    revoke_device = account.revoke_device_field
     end_session = end_session_field
-    accept_invitation = answer_invitation.accept_field
-    decline_invitation = answer_invitation.decline_field
+    accept_invitation = account.accept_invitation_field
+    decline_invitation = account.decline_invitation_field
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)

@@ -4,7 +4,7 @@ import graphene
 from django.db.models import QuerySet
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.people.me import caller
+from accounts.graphql.people.account import caller
 from core.graphql.resolving import one
 from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_session

@@ -1,17 +1,67 @@
+"""Logging in by PIN."""
+
+from enum import Enum
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.check_pin import check_pin
+from accounts.flows.request_pin import request_pin
+from accounts.graphql.enums import enum_value
 from accounts.graphql.people.types import CheckPinCode
+from accounts.messages.channels import SendVia
 from core.database.ids import parse_uuid
 from core.graphql.problem import GraphQLProblem
 from core.graphql.resolving import domain_errors, required
 from core.http.origin import origin_of
 
+
+class SendViaEnum(graphene.Enum):
+    """How the code is to reach the user."""
+
+    class Meta:
+        name = "SendVia"
+
+    Both = "both"
+    Sms = "sms"
+    Email = "email"
+
+    @property
+    def description(self) -> str:
+        return {
+            "both": "By every way that the user has.",
+            "sms": "By SMS; by e-mail where the user has no phone.",
+            "email": "By e-mail.",
+        }[self.value]
+
+
+def resolve_send_pin_code(
+    root: None, info: GraphQLResolveInfo, email: str | None = None, send_via: Enum | None = None
+) -> bool:
+    address = required(email, "email")
+    channel = SendVia(required(enum_value(send_via), "sendVia"))
+    with domain_errors("email"):
+        request_pin(address, channel, origin_of(info.context.request))
+    return True
+
+
+send_pin_code_field = graphene.Boolean(
+    description=(
+        "Sends a PIN code of 6 digits, valid for 10 minutes. Answers true for every well-formed "
+        "e-mail, whether anybody has it or not."
+    ),
+    args={
+        "email": graphene.String(description="The user's e-mail. Required."),
+        "send_via": SendViaEnum(description="How to send it. Required."),
+    },
+    resolver=resolve_send_pin_code,
+)
+
+
 MAX_HOST_LENGTH = 64
 
 
-def resolve(
+def resolve_check_pin_code(
     root: None,
     info: GraphQLResolveInfo,
     email: str | None = None,
@@ -43,7 +93,7 @@ def resolve(
     return CheckPinCode(result=True, token=issued.token, token_id=issued.device_token.pk)
 
 
-field = graphene.Field(
+check_pin_code_field = graphene.Field(
     CheckPinCode,
     description=(
         "Exchanges a PIN code for the device's credential. A wrong, expired, used or unknown "
@@ -58,5 +108,5 @@ field = graphene.Field(
             description="The device's name, to tell it from others: ≤ 64 characters.",
         ),
     },
-    resolver=resolve,
+    resolver=resolve_check_pin_code,
 )
