@@ -5,9 +5,8 @@ from accounts.admin import (
     auth_events,
     devices,
     invitations,
-    login_failures,
+    logins,
     organisations,
-    pin_logins,
     second_factors,
 )
 from accounts.admin.users import page as users
@@ -17,9 +16,8 @@ __all__ = [
     "auth_events",
     "devices",
     "invitations",
-    "login_failures",
+    "logins",
     "organisations",
-    "pin_logins",
     "second_factors",
     "users",
 ]

@@ -12,7 +12,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import administered_organisations
 from accounts.admin.tenancy import TenantInline
-from accounts.admin.users.user_form import ROLE_HELP
+from accounts.admin.users.form import ROLE_HELP
 from accounts.flows.organisations import add_member, remove_member
 from accounts.flows.users import update_user
 from accounts.models import Invitation, Membership, User

@@ -4,11 +4,12 @@ Superusers: all. Other staff: the organisations where they hold the administrato
 users whose home is one of these.
 """
 
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.contrib.filters.admin import BooleanRadioFilter
 
 from accounts.models import Membership, Organisation, Role, User
 
@@ -72,3 +73,30 @@ def unshared_users(request: HttpRequest) -> QuerySet[User]:
         return User.objects.all()
     users: QuerySet[User] = User.objects.belonging_only_to(*administered_organisation_ids(request))
     return users
+
+
+class SuperusersOnly:
+    """Pages of the whole installation: superusers look at them. What they may do is an action."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class OwnUsersFilter(BooleanRadioFilter):
+    """A filter by what only home may see: it finds no other user, whatever their value is."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().queryset(request, queryset)
+        return rows if self.value() in (None, "") else rows.filter(is_own=True)

@@ -16,8 +16,7 @@ from django_tasks_db.models import DBTaskResult, get_date_max
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
-from accounts.admin.reach import is_superuser
-from accounts.admin.superusers_only import SuperusersOnly
+from accounts.admin.reach import SuperusersOnly, is_superuser
 from config.admin.names import NAMES, name_of
 from config.admin.queue_again import queue_again
 from core.admin.confirmation import Question, ask, is_confirmed

@@ -1,13 +1,26 @@
-"""Whether a user's logins are locked, why, and until when, in words for their page."""
+"""On the page of a user: whether their logins are locked, why and until when, and the unlock."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.enums import ActionVariant
 
+from accounts.admin.reach import person
 from accounts.admin_login_limits import locked_everywhere_until, locked_places
+from accounts.flows.unlocking import reopen_admin_login, unlock_address
 from accounts.models import PinFailures, User
 from accounts.models.pin_failures import DAY, strangers_bucket
 from accounts.rate_limits import windows
+from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.display import DANGER, SUCCESS, action, display, label
+from core.admin.links import page_of
+from core.http.origin import origin_of
 
 
 class Lock(NamedTuple):
@@ -49,3 +62,87 @@ def admin_login_locks(user: User) -> list[Lock]:
         )
         for place in locked_places(user)
     ]
+
+
+_UNLOCK = Question(
+    title="Unlock PIN login",
+    consequences=(
+        "Wrong PINs are counted from nought again, and codes are accepted at once. If it was not "
+        "this person who guessed, the guessing can go on."
+    ),
+    button="Unlock",
+)
+_REOPEN = Question(
+    title="Unlock admin login",
+    consequences=(
+        "The wrong passwords are forgotten, and the admin opens to the right one at once. If it "
+        "was not this person who guessed, the guessing can go on."
+    ),
+    button="Unlock",
+)
+
+
+class UserLocks:
+    """For the model admin of users."""
+
+    def has_pin_lock_permission(
+        self: Any, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether there is something to unlock, and the user is this person's to unlock."""
+        user = self.get_object(request, object_id) if object_id else None
+        return user is not None and user.is_own and bool(pin_locks(user))
+
+    def has_login_lock_permission(
+        self: Any, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        user = self.get_object(request, object_id) if object_id else None
+        return user is not None and user.is_own and bool(admin_login_locks(user))
+
+    @display(description="PIN login")
+    def pin_login(self, user: User) -> SafeString:
+        return _shown(pin_locks(user))
+
+    @display(description="Admin login")
+    def admin_login(self, user: User) -> SafeString:
+        return _shown(admin_login_locks(user))
+
+    @action(
+        description="Unlock PIN login",
+        permissions=["pin_lock"],
+        icon="lock_open",
+        variant=ActionVariant.PRIMARY,
+    )
+    def unlock_pin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _UNLOCK, [user])
+        unlock_address(user.email, origin=origin_of(request), by=person(request))
+        self.log_change(request, user, "Unlocked the PIN login.")
+        self.message_user(request, f"{user} may log in by PIN again.", messages.SUCCESS)
+        return redirect(page_of(user))
+
+    @action(
+        description="Unlock admin login",
+        permissions=["login_lock"],
+        icon="lock_open",
+        variant=ActionVariant.PRIMARY,
+    )
+    def unlock_admin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _REOPEN, [user])
+        reopen_admin_login(user, origin=origin_of(request), by=person(request))
+        self.log_change(request, user, "Unlocked the admin login.")
+        self.message_user(request, f"{user} may log in to the admin again.", messages.SUCCESS)
+        return redirect(page_of(user))
+
+
+def _shown(locks: Sequence[Lock]) -> SafeString:
+    """The unlock is among the page's actions."""
+    if not locks:
+        return label("Open", SUCCESS)
+    return format_html(
+        '<div class="mh-lock">{}<span>{}</span></div>',
+        label("Locked", DANGER),
+        format_html_join("; ", "{}, {}", locks),
+    )

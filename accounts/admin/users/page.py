@@ -16,8 +16,8 @@ from django.shortcuts import redirect
 from unfold.enums import ActionVariant
 
 from accounts.admin.members import UserMembershipsInline, tell_of_invitations
-from accounts.admin.own_filter import OwnUsersFilter
 from accounts.admin.reach import (
+    OwnUsersFilter,
     administered_organisation_ids,
     administered_organisations,
     is_superuser,
@@ -27,10 +27,9 @@ from accounts.admin.reach import (
 )
 from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.tenancy import TenantModelAdmin
-from accounts.admin.users.password_form import PasswordForm
+from accounts.admin.users.form import PROFILE_HELP, NewUserForm, PasswordForm
+from accounts.admin.users.locks import UserLocks
 from accounts.admin.users.test_message import UserTestMessage
-from accounts.admin.users.user_form import PROFILE_HELP, NewUserForm
-from accounts.admin.users.user_locks import UserLocks
 from accounts.audit import record_about
 from accounts.email_address import canonical_email
 from accounts.flows.second_factor import has_second_factor, reset_second_factor

@@ -1,11 +1,14 @@
-"""The form for a new user. How they log in by PIN needs no password; staff get one afterwards."""
+"""The forms of a user's page: a new user, and a password that an administrator sets."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib.admin import site
 from django.contrib.admin.widgets import AutocompleteSelect
+from django.db import transaction
 from django.db.models import QuerySet
+from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.models import Membership, Organisation, Role, User
@@ -65,3 +68,21 @@ class NewUserForm(forms.ModelForm[User]):
         organisation = self.fields["organisation"]
         organisation.queryset = self.organisations  # type: ignore[attr-defined]
         organisation.required = self.is_organisation_required
+
+
+class PasswordForm(AdminPasswordChangeForm):
+    """Hashes before its transaction begins: nobody waits for the database because of a hash.
+
+    ``may_save`` holds the user's row, and raises if the password must not be set by now.
+    """
+
+    def __init__(self, *args: Any, may_save: Callable[[User], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._may_save = may_save
+
+    def set_password_and_save(self, user: Any, *args: Any, **options: Any) -> Any:
+        super().set_password_and_save(user, *args, **{**options, "commit": False})
+        with transaction.atomic():
+            self._may_save(user)
+            user.save(update_fields=["password"])
+        return user

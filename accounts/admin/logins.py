@@ -1,17 +1,53 @@
-"""Logins by PIN: what was asked for, what failed, and the unlock. Codes are shown to nobody."""
+"""Logins by PIN and the unlock; failed logins to the admin. Codes are shown to nobody."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
-from accounts.admin.reach import own_users, person
+from accounts.admin.reach import is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlocking import unlock_address
-from accounts.models import PinChallenge, PinFailures
+from accounts.models import AuthEvent, AuthEventKind, PinChallenge, PinFailures, User
 from core.admin.display import EmptyState, display
+from core.admin.panels import Panel, panel_of
+from core.database.ids import first_id_at
 from core.http.origin import origin_of
+
+_SHOWN = 10
+_LOOKS_BACK = timedelta(days=1)
+
+
+@panel_of(User)
+def failed_logins(request: HttpRequest, user: User) -> Panel | None:
+    """Shown to people who may unlock the login."""
+    if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
+        return None
+    failed = AuthEvent.objects.filter(
+        organisation=user.tenant_id,
+        kind=AuthEventKind.ADMIN_LOGIN_REFUSED,
+        pk__gte=first_id_at(timezone.now() - _LOOKS_BACK),
+        email=user.email,
+    ).order_by("-pk")[:_SHOWN]
+    if not failed and not user.is_staff:
+        return None
+    return Panel(
+        title="Failed admin logins",
+        headers=("When (UTC)", "Why", "Address", "Browser"),
+        rows=[
+            (
+                f"{event.at:%Y-%m-%d %H:%M:%S}",
+                event.reason,
+                event.client_address or "unknown",
+                event.user_agent,
+            )
+            for event in failed
+        ],
+        empty="None in the last 24 hours.",
+    )
 
 
 @admin.register(PinChallenge)
