@@ -1,8 +1,9 @@
-"""The doors' question: which session does this request present?"""
+"""Which session does this request present, by a bearer token or the cookie?"""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.http import HttpRequest
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from structlog.contextvars import bind_contextvars
@@ -13,7 +14,6 @@ from core.http.cross_origin import is_cross_origin
 from core.http.problems import Problem, ProblemCode
 from sessions_api.flows.use_session import use_session
 from sessions_api.models import Session
-from sessions_api.presented import cookie_name, presented_token
 
 REALM = 'Bearer realm="moonhook"'
 
@@ -55,3 +55,43 @@ class SessionAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Any) -> str:
         return REALM
+
+
+_SCHEME = "bearer"
+
+
+class PresentedToken(NamedTuple):
+    token: str
+    by_cookie: bool
+
+
+def cookie_name() -> str:
+    """``__Host-`` binds the cookie to this host, and works over https only (RFC 6265bis, 4.1.3)."""
+    return "__Host-moonhook_session" if settings.IS_PUBLIC_URL_HTTPS else "moonhook_session"
+
+
+def presented_token(request: HttpRequest) -> PresentedToken | None:
+    """The token of the ``Authorization`` header or else of the cookie; the header wins."""
+    authorization = request.META.get("HTTP_AUTHORIZATION")
+    if authorization is not None:
+        scheme, _, token = authorization.strip().partition(" ")
+        return PresentedToken(token.strip() if scheme.lower() == _SCHEME else "", False)
+    if cookie := request.COOKIES.get(cookie_name()):
+        return PresentedToken(cookie, True)
+    return None
+
+
+def set_cookie(response: HttpResponse, token: str, max_age_seconds: int) -> None:
+    response.set_cookie(
+        cookie_name(),
+        token,
+        max_age=max_age_seconds,
+        path="/",
+        secure=settings.IS_PUBLIC_URL_HTTPS,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def clear_cookie(response: HttpResponse) -> None:
+    set_cookie(response, "", max_age_seconds=0)

@@ -14,12 +14,11 @@ from core.http.cross_origin import is_cross_origin
 from core.http.json_body import json_object
 from core.http.origin import origin_of
 from core.http.problems import Problem, ProblemCode
-from sessions_api.authentication import SessionAuthentication
+from sessions_api.authentication import SessionAuthentication, clear_cookie, cookie_name, set_cookie
 from sessions_api.flows.end_session import end_session
 from sessions_api.flows.open_session import open_session
 from sessions_api.models import Credential, Session
 from sessions_api.openapi import describe_delete, describe_get, describe_post
-from sessions_api.presented import clear_cookie, cookie_name, set_cookie
 from sessions_api.serializers import OpenSessionSerializer, session_document
 
 _JSON = {"ensure_ascii": False, "separators": (",", ":")}
