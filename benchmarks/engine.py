@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from scripts_engine.sandbox.child.operations import Operations
 from scripts_engine.sandbox.child.runtime import LuaState, compile_prelude, lua54
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.log_area import LogArea, create_area_file
 from scripts_engine.sandbox.parent.pool import SandboxPool

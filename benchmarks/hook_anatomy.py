@@ -42,7 +42,7 @@ from hooks.replies import protected, reply_of  # noqa: E402
 from scripts_engine.flows.record_run import record_run  # noqa: E402
 from scripts_engine.flows.run_script import run_script  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
-from scripts_engine.sandbox.job import Job  # noqa: E402
+from scripts_engine.sandbox.contract import Job  # noqa: E402
 from scripts_engine.sandbox_pool import sandbox_pool  # noqa: E402
 from tests import factories  # noqa: E402
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from core.http.problems import Problem, ProblemCode, problem_response
 from scripts_engine.flows.run_script import FinishedRun
-from scripts_engine.sandbox.outcome import OutcomeKind
+from scripts_engine.sandbox.contract import OutcomeKind
 
 _PROBLEMS = {
     OutcomeKind.FAILED: ProblemCode.SCRIPT_FAILED,

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from scripts_engine.attacks.hostile_child import hostile_child
 from scripts_engine.flows.recorder import Recorder
 from scripts_engine.host.http import HttpCapability
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCall, HostCallError, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
-from scripts_engine.sandbox.outcome import HostCall, OutcomeKind
 from scripts_engine.sandbox.parent import endings
 from scripts_engine.sandbox.parent.child_process import ChildDied
 from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHostCalls

@@ -9,9 +9,8 @@ The first line of each says how it must end, the second may set limits:
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job, Outcome
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.outcome import Outcome
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"

@@ -17,7 +17,7 @@ from scripts_engine.flows.recorder import Recorder, storable
 from scripts_engine.flows.run_bytes import sizes_of
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Trigger
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
 from scripts_engine.sandbox.limits import (
     MAX_HEADER_BYTES,
     MAX_LOG_BYTES,
@@ -28,7 +28,6 @@ from scripts_engine.sandbox.limits import (
     Limits,
 )
 from scripts_engine.sandbox.log_area import MAX_TEXT_BYTES
-from scripts_engine.sandbox.outcome import Outcome, OutcomeKind
 from scripts_engine.sandbox_pool import sandbox_pool
 
 _REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})

@@ -10,7 +10,7 @@ from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.host.secrets import SecretsCapability
 from scripts_engine.host.store import StoreCapability
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from urllib3.util.url import Url
 from scripts_engine.host.http_exchange import Endpoint, Response, exchange
 from scripts_engine.host.public_addresses import IPAddress, is_allowed
 from scripts_engine.host.resolver import resolver
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS
 
 MAX_CALLS = 20

@@ -19,7 +19,7 @@ import h11
 
 from scripts_engine.host.deadline import remaining
 from scripts_engine.host.public_addresses import IPAddress
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS, MIB
 
 MAX_RESPONSE_BYTES = 2 * MIB

@@ -7,7 +7,7 @@ from typing import Any
 from scripts_engine.encryption import DecryptionError, decrypt
 from scripts_engine.flows.set_secret import context_of
 from scripts_engine.models import Secret
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 
 # Each is looked for in everything that is recorded of the run.
 MAX_REVEALED = 50

@@ -16,7 +16,7 @@ from scripts_engine.host.bounded_transaction import transaction_until
 from scripts_engine.host.store_turns import store_turn
 from scripts_engine.models import StoredValue
 from scripts_engine.models.stored_value import StoredValueQuerySet
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 
 MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 64 * 1024

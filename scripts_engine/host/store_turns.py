@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scripts_engine.host.deadline import remaining
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 
 # Then the script is told; it may try again, or go on without.
 MAX_WAIT_SECONDS = 5.0

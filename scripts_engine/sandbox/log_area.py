@@ -14,8 +14,8 @@ import mmap
 import os
 import struct
 
+from scripts_engine.sandbox.contract import LogLine
 from scripts_engine.sandbox.limits import MAX_LOG_BYTES, MAX_LOG_LINES
-from scripts_engine.sandbox.outcome import LogLine
 
 LEVELS = ("debug", "info", "warn", "error")
 # What is a time in every calendar and time zone: until the year 9000.

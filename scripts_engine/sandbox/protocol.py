@@ -9,6 +9,9 @@ Nothing is ever unpickled: what comes out of a child may have been written by an
     child -> worker   [READY] or [REFUSED, reason]
                       [CALL, name, packed arguments]
                       [DONE, total_cpu_seconds, kind, …]
+
+FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached
+EXIT_STATUS, NUMBER  -> NUMBER wait status of that child, which has ended
 """
 
 from __future__ import annotations
@@ -164,3 +167,11 @@ def _tag_of(start: memoryview) -> int:
     if start[0] in _SHORT_LIST:
         return start[1]
     return start[3] if start[0] == _LONG_LIST and len(start) == _TAG_WITHIN_BYTES else -1
+
+
+FORK = b"F"
+EXIT_STATUS = b"E"
+NUMBER = struct.Struct(">q")
+
+# The exit status of a child that ran into its address space limit outside of Lua.
+EXIT_OUT_OF_MEMORY = 3

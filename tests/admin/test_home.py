@@ -18,7 +18,7 @@ from accounts.flows.api_keys import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from core.http.origin import NOWHERE
 from scripts_engine.models import Hook, Run, Script
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 from tests import factories

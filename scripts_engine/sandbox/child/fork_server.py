@@ -15,7 +15,6 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
-from scripts_engine.sandbox.child.child import Child, ParentGone
 from scripts_engine.sandbox.child.lockdown import LayerMissing, lock_down, seccomp_filter
 from scripts_engine.sandbox.child.operations import Operations
 from scripts_engine.sandbox.child.runtime import (
@@ -24,10 +23,10 @@ from scripts_engine.sandbox.child.runtime import (
     UnexpectedGlobals,
     compile_prelude,
 )
-from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY, FORK, NUMBER
+from scripts_engine.sandbox.child.serving import Child, ParentGone
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.log_area import LogArea, create_area_file
-from scripts_engine.sandbox.protocol import Tag
+from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, FORK, NUMBER, Tag
 
 _CHANNEL_DESCRIPTOR = 3
 # Wait statuses are asked for after a death only; this many unasked ones are remembered.

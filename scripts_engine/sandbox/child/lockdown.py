@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from functools import cache
 
-from scripts_engine.sandbox.layer_name import LayerName
+from scripts_engine.sandbox.contract import LayerName
 
 try:
     import pyseccomp

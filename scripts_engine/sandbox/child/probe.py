@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from scripts_engine.sandbox.child import lockdown
 from scripts_engine.sandbox.child.lockdown import LayerMissing
-from scripts_engine.sandbox.layer_name import LayerName
+from scripts_engine.sandbox.contract import LayerName
 
 _WAIT_MILLISECONDS = 5000
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from scripts_engine.sandbox.host_call import HOST_CALLS, HostCallError
+from scripts_engine.sandbox.contract import HOST_CALLS, HostCallError
 from scripts_engine.sandbox.limits import (
     MAX_ANSWER_FIELDS,
     MAX_ARGUMENT_DEPTH,

@@ -7,13 +7,12 @@ import time
 from typing import Any
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.host_call import HostCallError, HostHandler
+from scripts_engine.sandbox.contract import HostCall, HostCallError, HostHandler
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
     MAX_REFUSED_HOST_CALLS,
     Limits,
 )
-from scripts_engine.sandbox.outcome import HostCall
 from scripts_engine.sandbox.parent.child_frames import Call, Done, Frame
 from scripts_engine.sandbox.parent.child_process import ChildProcess, DeadlinePassed
 from scripts_engine.sandbox.protocol import ProtocolError, Tag

@@ -7,16 +7,15 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scripts_engine.sandbox.control import EXIT_OUT_OF_MEMORY
+from scripts_engine.sandbox.contract import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.limits import (
     MAX_MESSAGE_BYTES,
     MAX_TRACEBACK_BYTES,
     Limits,
     figure_in_words,
 )
-from scripts_engine.sandbox.outcome import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.parent import child_frames
-from scripts_engine.sandbox.protocol import ProtocolError
+from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, ProtocolError
 from scripts_engine.sandbox.reply_headers import checked_headers
 
 # RFC 9110. The prelude drops the body of a reply with one of them.

@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from scripts_engine.sandbox.control import EXIT_STATUS, FORK, NUMBER
+from scripts_engine.sandbox.protocol import EXIT_STATUS, FORK, NUMBER
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[3]
 _START = (

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts_engine.sandbox.layer_name import LayerName
+from scripts_engine.sandbox.contract import LayerName
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[3]
 _START = (

@@ -14,10 +14,8 @@ from math import ceil
 from typing import Any, Literal
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.host_call import HostHandler
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import HostHandler, Job, Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_words
-from scripts_engine.sandbox.outcome import Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.parent import child_frames, endings
 from scripts_engine.sandbox.parent.child_frames import Ready, Refused
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
@@ -25,8 +23,7 @@ from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHost
 from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.parent.fork_client import ForkClient, ForkServerLost
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
-from scripts_engine.sandbox.parent.run_times import RunTimes
-from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot
+from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot, RunTimes
 from scripts_engine.sandbox.parent.warm_children import WarmChildren
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
 

@@ -17,7 +17,7 @@ from scripts_engine.host import store, store_turns
 from scripts_engine.host.store import StoreCapability
 from scripts_engine.host.store_turns import store_turn
 from scripts_engine.models import StoredValue
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 from tests.concurrency import at_once
 from tests.factories import reply_of, run_lua
 

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from scripts_engine.sandbox.host_call import HostHandler
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import HostHandler, Job, Outcome
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, Limits
-from scripts_engine.sandbox.outcome import Outcome
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 from .processes import wait_until

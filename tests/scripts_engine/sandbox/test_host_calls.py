@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from scripts_engine.host.handler import RunHost
-from scripts_engine.sandbox.host_call import HOST_CALLS, HostCallError
+from scripts_engine.sandbox.contract import HOST_CALLS, HostCallError
 from scripts_engine.sandbox.limits import MAX_HOST_CALL_ERROR_CHARS, Limits
 
 from .conftest import run_in

@@ -13,7 +13,7 @@ import msgpack
 import pytest
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.host_call import HostCallError
+from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.sandbox.limits import (
     MAX_FRAME_BYTES,
     MAX_MESSAGE_BYTES,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox.layer_name import LayerName
+from scripts_engine.sandbox.contract import LayerName
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.layers import active_layers
 
@@ -24,7 +24,7 @@ import signal, sys, threading
 # As in a terminal, also where a shell has started the tests in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.parent.pool import SandboxPool
 pool = SandboxPool()
 pool.run("acme", Job(source=b"return 1", chunk_name="idle"))

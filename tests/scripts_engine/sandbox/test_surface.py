@@ -9,7 +9,7 @@ import pytest
 
 from scripts_engine.sandbox.child import runtime
 from scripts_engine.sandbox.child.runtime import LuaState, UnexpectedGlobals, compile_prelude
-from scripts_engine.sandbox.job import Job
+from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.parent import fork_client
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.child.free_memory import give_back_memory
 from scripts_engine.sandbox.child.operations import Answer, Operations
 from scripts_engine.sandbox.child.runtime import LuaError, LuaMemoryError, LuaState, Prelude
+from scripts_engine.sandbox.contract import OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.log_area import LogArea
-from scripts_engine.sandbox.outcome import OutcomeKind
 from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, ProtocolError, Tag
 
 # Above a script's limit: what the prelude and lupa may need when the script has used its own.
@@ -121,3 +121,13 @@ def _message_of(error: LuaError) -> Sequence[Any]:
 def _as_sequence(returned: Any) -> Sequence[Any]:
     """What a Lua function returned: lupa gives several values as a tuple, one as itself."""
     return returned if isinstance(returned, tuple) else (returned,)
+
+
+# The GNU C library's own; others give memory back by themselves.
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
+def give_back_memory() -> None:
+    """To the system: memory in small pieces is kept for later otherwise, however much it is."""
+    if _malloc_trim is not None:
+        _malloc_trim(0)
