@@ -1,13 +1,46 @@
-"""This process's sandboxes: one pool, made when it is first needed."""
+"""This process's sandboxes: one pool, made when it is first needed; its metrics and health."""
 
 import atexit
+from enum import Enum
 
 from django.conf import settings
 
 from core.built_once import built_once
 from core.http.bulkhead import lend_connection
-from scripts_engine.sandbox.parent.pool import SandboxPool
-from scripts_engine.sandbox_metrics import SandboxMetrics
+from core.metrics.catalogue import (
+    SANDBOX_EVICTED,
+    SANDBOX_KILLS,
+    SANDBOX_RECYCLED,
+    SANDBOX_REFUSALS,
+    SANDBOX_SLOTS_IN_USE,
+    SANDBOX_SPAWNS,
+    SANDBOX_WAITING,
+)
+from scripts_engine.sandbox.parent.observer import BusyReason, KillReason, PoolObserver
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+
+
+class SandboxMetrics(PoolObserver):
+    def slots_in_use(self, count: int) -> None:
+        SANDBOX_SLOTS_IN_USE.set(count)
+
+    def waiting(self, count: int) -> None:
+        SANDBOX_WAITING.set(count)
+
+    def spawned(self) -> None:
+        SANDBOX_SPAWNS.inc()
+
+    def killed(self, reason: KillReason) -> None:
+        SANDBOX_KILLS.inc(reason)
+
+    def recycled(self) -> None:
+        SANDBOX_RECYCLED.inc()
+
+    def evicted(self) -> None:
+        SANDBOX_EVICTED.inc()
+
+    def refused(self, reason: BusyReason) -> None:
+        SANDBOX_REFUSALS.inc(reason)
 
 
 class _Observer(SandboxMetrics):
@@ -25,3 +58,24 @@ def sandbox_pool() -> SandboxPool:
     )
     atexit.register(pool.close)
     return pool
+
+
+# Sandboxes serve one tenant each; whoever asks is one of its own.
+_TENANT = "readyz"
+
+
+class Health(Enum):
+    READY = "ready"
+    BUSY = "busy"
+
+
+def sandbox_health() -> Health:
+    """Has a sandbox compile nothing; it may wait for a slot, or for a new process.
+
+    Raises ``SandboxUnavailable``.
+    """
+    try:
+        sandbox_pool().check_syntax(_TENANT, b"", "readyz")
+    except SandboxBusy:
+        return Health.BUSY
+    return Health.READY

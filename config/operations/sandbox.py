@@ -2,7 +2,7 @@
 
 from core.database.check import NotReady
 from scripts_engine.sandbox.parent.pool import SandboxUnavailable
-from scripts_engine.sandbox_health import sandbox_health
+from scripts_engine.sandbox_pool import sandbox_health
 
 
 def check_sandbox() -> None:

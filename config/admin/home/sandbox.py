@@ -9,8 +9,7 @@ from core.admin.display import DANGER, SUCCESS, WARNING
 from core.bounded import Bounded, NoAnswer
 from scripts_engine.sandbox.parent.layers import Layer, ProbeFailed, active_layers
 from scripts_engine.sandbox.parent.pool import PoolStats, SandboxUnavailable
-from scripts_engine.sandbox_health import Health, sandbox_health
-from scripts_engine.sandbox_pool import sandbox_pool
+from scripts_engine.sandbox_pool import Health, sandbox_health, sandbox_pool
 
 logger = logging.getLogger(__name__)
 
