@@ -1,6 +1,11 @@
-"""What is left of a run's time."""
+"""What is left of a run's time, and transactions that wait no longer."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+
+from django.db import connection, transaction
 
 
 def remaining(ends_at: float) -> float:
@@ -9,3 +14,22 @@ def remaining(ends_at: float) -> float:
     if seconds <= 0:
         raise TimeoutError
     return seconds
+
+
+@contextmanager
+def transaction_until(deadline: float) -> Iterator[None]:
+    """A transaction. Raises ``TimeoutError`` when it is too late for one to begin."""
+    lock_timeout_ms = ceil(remaining(deadline) * 1000)
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            # Until the end of the transaction.
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(lock_timeout_ms)])
+            yield
+        return
+    usual_seconds = connection.patience_seconds  # type: ignore[attr-defined]
+    connection.patience_seconds = min(lock_timeout_ms / 1000, usual_seconds)  # type: ignore[attr-defined]
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        connection.patience_seconds = usual_seconds  # type: ignore[attr-defined]

@@ -13,9 +13,8 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.host import store, store_turns
-from scripts_engine.host.store import StoreCapability
-from scripts_engine.host.store_turns import store_turn
+from scripts_engine.host import store
+from scripts_engine.host.store import StoreCapability, store_turn
 from scripts_engine.models import StoredValue
 from scripts_engine.sandbox.contract import HostCallError
 from tests.concurrency import at_once
@@ -225,7 +224,7 @@ def a_write_under_way(organisation: Organisation) -> Iterator[None]:
 def test_a_write_waits_for_another_run_of_the_organisation_without_the_database(
     acme: Organisation, write: str, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(store_turns, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(store, "MAX_WAIT_SECONDS", 0.01)
     capability = StoreCapability(acme.pk)
     with (
         a_write_under_way(acme),
@@ -236,13 +235,13 @@ def test_a_write_waits_for_another_run_of_the_organisation_without_the_database(
 
     assert not StoredValue.objects.exists()
     WRITES[write](capability, time.monotonic() + 60)
-    assert store_turns._turns == {}
+    assert store._turns == {}
 
 
 def test_a_script_may_try_again_when_the_store_is_busy(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_turns, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(store, "MAX_WAIT_SECONDS", 0.01)
     with a_write_under_way(acme):
         answer = lua(acme, 'local ok, e = pcall(store.set, "k", 1) return tostring(ok) .. e')
 
