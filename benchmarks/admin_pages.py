@@ -122,8 +122,8 @@ def fill(count: int) -> None:
     from accounts.flows.users import create_user
     from accounts.models import Role, User
     from scripts_engine.flows.author import NOBODY
-    from scripts_engine.flows.create_script import create_script
-    from scripts_engine.flows.issue_hook import issue_hook
+    from scripts_engine.flows.hooks import issue_hook
+    from scripts_engine.flows.scripts import create_script
 
     names = ["Acme", *(f"Organisation {number}" for number in range(1, ORGANISATIONS))]
     organisations = [create_organisation(name) for name in names]

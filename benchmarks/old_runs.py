@@ -35,8 +35,8 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import Organisation, RateWindow
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.create_script import create_script
 from scripts_engine.flows.forget_old_runs import forget_old_runs
+from scripts_engine.flows.scripts import create_script
 from scripts_engine.models import Run, Script
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
 

@@ -26,9 +26,9 @@ from core.http.origin import NOWHERE, Origin
 from core.tasks.worker import Worker
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.create_script import create_script
-from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
+from scripts_engine.flows.hooks import IssuedHook, issue_hook
 from scripts_engine.flows.run_script import Subject
+from scripts_engine.flows.scripts import create_script
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Hook, Run, Script, Trigger
 

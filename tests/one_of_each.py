@@ -14,7 +14,7 @@ from accounts.models import (
     PinFailures,
     User,
 )
-from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret, StoredValue
 from sessions_api.models import Session
 from tests import factories

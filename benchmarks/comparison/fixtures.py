@@ -24,8 +24,8 @@ from accounts.models import Organisation, User  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
 from core.http.origin import NOWHERE  # noqa: E402
 from scripts_engine.flows.author import NOBODY  # noqa: E402
-from scripts_engine.flows.create_script import create_script  # noqa: E402
-from scripts_engine.flows.issue_hook import issue_hook  # noqa: E402
+from scripts_engine.flows.hooks import issue_hook  # noqa: E402
+from scripts_engine.flows.scripts import create_script  # noqa: E402
 
 
 def make_hook(organisation: Organisation) -> tuple[str, str]:

@@ -27,8 +27,8 @@ from benchmarks.floods.cast import Cast, Flooder, Neighbour  # noqa: E402
 from core.admin.links import list_of  # noqa: E402
 from core.http.origin import NOWHERE  # noqa: E402
 from scripts_engine.flows.author import NOBODY  # noqa: E402
-from scripts_engine.flows.create_script import create_script  # noqa: E402
-from scripts_engine.flows.issue_hook import IssuedHook, issue_hook  # noqa: E402
+from scripts_engine.flows.hooks import IssuedHook, issue_hook  # noqa: E402
+from scripts_engine.flows.scripts import create_script  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
 from sessions_api.flows.open_session import open_session  # noqa: E402
 from sessions_api.models import Credential  # noqa: E402

@@ -9,8 +9,8 @@ from accounts.flows.organisations import create_organisation
 from accounts.flows.users import create_user
 from accounts.models import Organisation, Role, User
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.create_script import create_script
-from scripts_engine.flows.issue_hook import issue_hook
+from scripts_engine.flows.hooks import issue_hook
+from scripts_engine.flows.scripts import create_script
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 

@@ -11,7 +11,7 @@ from accounts.admin.tenancy import TenantModelAdmin
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import action
 from core.admin.links import page_of
-from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.hooks import update_hook
 from scripts_engine.models import Hook
 
 _DISABLE = Question(

@@ -21,10 +21,13 @@ from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.hook_calls import calls_of
 from scripts_engine.admin.hook_switch import SwitchableHooks
-from scripts_engine.flows.delete_hook import delete_hook
-from scripts_engine.flows.issue_hook import IssuedHook, issue_hook
-from scripts_engine.flows.rotate_call_token import rotate_call_token
-from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.hooks import (
+    IssuedHook,
+    delete_hook,
+    issue_hook,
+    rotate_call_token,
+    update_hook,
+)
 from scripts_engine.models import Hook
 
 _ROTATE = Question(

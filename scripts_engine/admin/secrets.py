@@ -13,8 +13,7 @@ from core.admin.confirmation import Question
 from core.admin.display import EmptyState
 from core.admin.filters import ScopedAutocompleteFilter
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.flows.delete_secret import delete_secret
-from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.secrets import delete_secret, set_secret
 from scripts_engine.models import Secret
 
 _DELETE = Question(

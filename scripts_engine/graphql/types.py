@@ -9,7 +9,7 @@ from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
 from core.graphql.connection import connection_of
-from scripts_engine.flows.version_diff import diff_from_previous
+from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 

@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 from scripts_engine.encryption import DecryptionError, decrypt
-from scripts_engine.flows.set_secret import context_of
+from scripts_engine.flows.secrets import context_of
 from scripts_engine.models import Secret
 from scripts_engine.sandbox.contract import HostCallError
 

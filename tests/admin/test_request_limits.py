@@ -21,7 +21,7 @@ from scripts_engine.admin.runs import page
 from scripts_engine.admin.scripts import try_it, version_page
 from scripts_engine.admin.scripts.page import ScriptAdmin
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.update_script import update_script
+from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Hook, Run, Script, StoredValue
 from sessions_api.models import Session
 from tests import factories

@@ -7,8 +7,7 @@ from django.test import Client
 
 from accounts.models import Organisation, User
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.delete_script import delete_script
-from scripts_engine.flows.save_source import save_source
+from scripts_engine.flows.scripts import delete_script, save_source
 from scripts_engine.models import Hook, Run, Script
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool, SandboxUnavailable
 from tests import factories

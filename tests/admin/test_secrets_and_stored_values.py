@@ -4,7 +4,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.models import Organisation
-from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Secret, StoredValue
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 

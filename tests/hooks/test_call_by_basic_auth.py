@@ -10,9 +10,7 @@ from django.test import Client
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
-from scripts_engine.flows.issue_hook import IssuedHook
-from scripts_engine.flows.rotate_call_token import rotate_call_token
-from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.hooks import IssuedHook, rotate_call_token, update_hook
 from scripts_engine.models import Hook, Run
 from tests.factories import basic, make_hook, make_script
 

@@ -10,12 +10,9 @@ from django.test import Client
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
-from scripts_engine.flows.delete_hook import delete_hook
-from scripts_engine.flows.delete_script import delete_script
-from scripts_engine.flows.issue_hook import IssuedHook
-from scripts_engine.flows.rotate_call_token import rotate_call_token
-from scripts_engine.flows.set_secret import set_secret
-from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.hooks import IssuedHook, delete_hook, rotate_call_token, update_hook
+from scripts_engine.flows.scripts import delete_script
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Hook, Run, RunStatus, Script, StoredValue, Trigger
 from tests.factories import make_hook, make_script
 

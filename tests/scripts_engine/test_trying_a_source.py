@@ -5,7 +5,7 @@ import pytest
 from accounts.models import Organisation
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Script, Trigger
 from tests import factories

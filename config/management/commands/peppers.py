@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 from accounts.management.json_output import JsonCommand
 from config.operations.pepper_use import pepper_use
 from scripts_engine.encryption import DecryptionError
-from scripts_engine.flows.encrypt_secrets_anew import encrypt_secrets_anew
+from scripts_engine.flows.secrets import encrypt_secrets_anew
 
 
 class Command(JsonCommand):

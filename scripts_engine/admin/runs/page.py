@@ -26,7 +26,7 @@ from scripts_engine.admin.runs.run_page import logs_of, source_around
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
 from scripts_engine.admin.runs.timeline import timeline_of
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.run_again import headers_left_out, run_again
+from scripts_engine.flows.try_script import headers_left_out, run_again
 from scripts_engine.models import Run
 
 _LARGE = (

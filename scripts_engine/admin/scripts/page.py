@@ -21,7 +21,7 @@ from scripts_engine.admin.scripts.script_form import ScriptForm
 from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.delete_script import delete_script
+from scripts_engine.flows.scripts import delete_script
 from scripts_engine.models import Hook, Run, Script
 
 _DELETE = Question(

@@ -9,9 +9,8 @@ from django.db import transaction
 from scripts_engine.admin.scripts.lua_editor import LuaEditor
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.check_source import with_lua_line_ends
-from scripts_engine.flows.create_script import create_script
-from scripts_engine.flows.update_script import update_script
+from scripts_engine.flows.scripts import create_script, update_script
+from scripts_engine.flows.source import with_lua_line_ends
 from scripts_engine.models import Script
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 

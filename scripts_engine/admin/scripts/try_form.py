@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 
 from core.plain_text import is_encodable
 from scripts_engine.event import Event
-from scripts_engine.flows.check_source import validate_source_text, with_lua_line_ends
+from scripts_engine.flows.source import validate_source_text, with_lua_line_ends
 from scripts_engine.models import Run, Script
 
 METHODS = ("POST", "GET")

@@ -27,7 +27,7 @@ from scripts_engine.admin.scripts.payloads import LOOKED_AT, payload_of, recent_
 from scripts_engine.admin.scripts.try_form import TryForm
 from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.check_source import check_source, with_lua_line_ends
+from scripts_engine.flows.source import check_source, with_lua_line_ends
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable

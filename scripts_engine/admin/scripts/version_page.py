@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scripts_engine.flows.version_diff import diff_from_previous
+from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.models import ScriptVersion
 
 

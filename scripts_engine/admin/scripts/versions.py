@@ -15,7 +15,7 @@ from core.admin.links import page_of
 from scripts_engine.admin.scripts.version_page import diff_of
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.restore_script_version import restore_script_version
+from scripts_engine.flows.scripts import restore_script_version
 from scripts_engine.models import ScriptVersion
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 

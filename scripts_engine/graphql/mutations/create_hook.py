@@ -3,7 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find
 from core.http.origin import origin_of
-from scripts_engine.flows.issue_hook import issue_hook
+from scripts_engine.flows.hooks import issue_hook
 from scripts_engine.graphql.mutations.issued_hook import as_issued_hook
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import IssuedHook

@@ -3,7 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.create_script import create_script
+from scripts_engine.flows.scripts import create_script
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import ScriptType
 from scripts_engine.models import Script

@@ -2,7 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find
-from scripts_engine.flows.delete_hook import delete_hook
+from scripts_engine.flows.hooks import delete_hook
 from scripts_engine.models import Hook
 
 

@@ -2,7 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find
-from scripts_engine.flows.delete_script import delete_script
+from scripts_engine.flows.scripts import delete_script
 from scripts_engine.models import Script
 
 

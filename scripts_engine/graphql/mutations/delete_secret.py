@@ -3,7 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_organisation
 from core.http.origin import origin_of
-from scripts_engine.flows.delete_secret import delete_secret
+from scripts_engine.flows.secrets import delete_secret
 from scripts_engine.graphql.script_errors import script_errors
 
 

@@ -1,4 +1,4 @@
-from scripts_engine.flows.issue_hook import IssuedHook as HookWithToken
+from scripts_engine.flows.hooks import IssuedHook as HookWithToken
 from scripts_engine.graphql.types import IssuedHook
 
 

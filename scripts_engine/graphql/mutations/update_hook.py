@@ -2,7 +2,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find
-from scripts_engine.flows.update_hook import update_hook
+from scripts_engine.flows.hooks import update_hook
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import HookType
 from scripts_engine.models import Hook

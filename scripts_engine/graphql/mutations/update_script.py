@@ -3,7 +3,7 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, find
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.update_script import update_script
+from scripts_engine.flows.scripts import update_script
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import ScriptType
 from scripts_engine.models import Script

@@ -12,8 +12,8 @@ from accounts.flows.api_keys import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from core.http.origin import NOWHERE
 from scripts_engine.encryption import decrypt
-from scripts_engine.flows.rotate_call_token import rotate_call_token
-from scripts_engine.flows.set_secret import context_of, set_secret
+from scripts_engine.flows.hooks import rotate_call_token
+from scripts_engine.flows.secrets import context_of, set_secret
 from scripts_engine.models import Secret
 from tests import factories
 

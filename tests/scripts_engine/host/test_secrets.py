@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from accounts.models import Organisation
 from scripts_engine.encryption import DecryptionError, decrypt, encrypt
-from scripts_engine.flows.set_secret import set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.host.secrets import MAX_REVEALED, SecretsCapability
 from scripts_engine.models import Run, Secret
 from tests.factories import admin_graphql, reply_of, run_lua

@@ -1,8 +1,12 @@
+"""A script's source: checked, and compared with the version before."""
+
 from django.core.exceptions import ValidationError
 
 from accounts.models import Organisation
 from core.plain_text import validate_plain_text
 from scripts_engine.errors import SourceError
+from scripts_engine.line_diff import unified_diff
+from scripts_engine.models import ScriptVersion
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
 from scripts_engine.sandbox_pool import sandbox_pool
 
@@ -35,3 +39,16 @@ def validate_source_text(source: str) -> None:
 def with_lua_line_ends(source: str) -> str:
     """With the line ends that Lua's own messages count; browsers send CRLF."""
     return source.replace("\r\n", "\n")
+
+
+def diff_from_previous(version: ScriptVersion) -> str:
+    """What the version changed: a unified diff from the one before, from nothing for the first."""
+    earlier = version.script.versions.filter(number__lt=version.number)
+    previous = earlier.order_by("-number").first()
+    lines = unified_diff(
+        [] if previous is None else previous.source.splitlines(),
+        version.source.splitlines(),
+        old_name="nothing" if previous is None else f"version {previous.number}",
+        new_name=f"version {version.number}",
+    )
+    return "\n".join(lines)

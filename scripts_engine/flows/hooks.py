@@ -1,0 +1,96 @@
+"""Hooks are issued, rotated, changed and deleted."""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import credentials
+from accounts.audit import record
+from accounts.flows.overlap import checked_overlap
+from accounts.models import AuthEventKind, User
+from core.http.origin import NOWHERE, Origin
+from scripts_engine.models import Hook, Script
+
+
+class IssuedHook(NamedTuple):
+    hook: Hook
+    call_token: str
+
+
+def issue_hook(
+    script: Script, *, name: str = "", origin: Origin = NOWHERE, by: User | None = None
+) -> IssuedHook:
+    """A new hook and its call token, which exists nowhere else and is shown once.
+
+    Raises ``ValidationError`` by field.
+    """
+    hook = Hook(script=script, name=name.strip())
+    call_token = give_call_token(hook)
+    hook.full_clean()
+    hook.save()
+    record_call_token(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
+    return IssuedHook(hook, call_token)
+
+
+def give_call_token(hook: Hook) -> str:
+    """Puts the digest of a new call token into the hook, which is not saved; returns the token."""
+    call_token = credentials.generate_secret(credentials.SecretKind.CALL_TOKEN)
+    digest = credentials.digest(call_token)
+    hook.digest, hook.pepper_version = digest.value, digest.pepper_version
+    return call_token
+
+
+def record_call_token(kind: AuthEventKind, hook: Hook, origin: Origin, by: User | None) -> None:
+    record(kind, origin, user=by, organisation=hook.organisation, credential=hook.pk)
+
+
+def rotate_call_token(
+    hook: Hook, *, overlap_seconds: int = 0, origin: Origin = NOWHERE, by: User | None = None
+) -> IssuedHook:
+    """A new call token; the old one is good for the overlap, 0 to 7 days.
+
+    Raises ``ValidationError`` by field.
+    """
+    issued = _rotate(hook, checked_overlap(overlap_seconds))
+    record_call_token(AuthEventKind.CALL_TOKEN_ROTATED, issued.hook, origin, by)
+    return issued
+
+
+@transaction.atomic
+def _rotate(stale: Hook, overlap: timedelta) -> IssuedHook:
+    """The row is held, so that of two rotations at once the later takes over the earlier's."""
+    rows = Hook.objects.select_for_update(of=("self",)).select_related("script__organisation")
+    hook = rows.get(pk=stale.pk)
+    hook.previous_digest, hook.previous_pepper_version = hook.digest, hook.pepper_version
+    hook.previous_valid_until = timezone.now() + overlap
+    call_token = give_call_token(hook)
+    hook.save(
+        update_fields=[
+            "digest",
+            "pepper_version",
+            "previous_digest",
+            "previous_pepper_version",
+            "previous_valid_until",
+        ]
+    )
+    return IssuedHook(hook, call_token)
+
+
+FIELDS = frozenset({"name", "is_enabled"})
+
+
+def update_hook(hook: Hook, **changes: object) -> Hook:
+    """Changes the given ones of ``FIELDS``. Raises ``ValidationError`` by field."""
+    for field in FIELDS & changes.keys():
+        value = changes[field]
+        setattr(hook, field, value.strip() if isinstance(value, str) else value)
+    hook.full_clean()
+    hook.save(update_fields=FIELDS & changes.keys())
+    return hook
+
+
+def delete_hook(hook: Hook) -> None:
+    """Stops the hook at once; its runs stay readable."""
+    Hook.objects.existing().filter(pk=hook.pk).update(deleted_at=timezone.now())

@@ -1,0 +1,79 @@
+"""Secrets of scripts are set, deleted, and encrypted anew."""
+
+import uuid
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from accounts.audit import record
+from accounts.models import AuthEventKind, Organisation
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin
+from core.plain_text import is_encodable, storable
+from scripts_engine.encryption import decrypt, encrypt, key_version
+from scripts_engine.models import Secret
+
+MAX_VALUE_BYTES = 16 * 1024
+MAX_SECRETS = 200
+
+
+def set_secret(
+    organisation: Organisation, *, name: str, value: str, origin: Origin = NOWHERE
+) -> Secret:
+    """Makes the secret, or gives it the new value. Raises ``ValidationError`` by field."""
+    if not value or not is_encodable(value) or len(value.encode()) > MAX_VALUE_BYTES:
+        raise _invalid("value", f"A secret is text of 1 to {MAX_VALUE_BYTES} bytes in UTF-8.")
+    Secret(organisation=organisation, name=name).clean_fields(exclude=["ciphertext"])
+    with transaction.atomic():
+        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        secrets = Secret.objects.of_organisation(organisation)
+        secret = secrets.filter(name=name).first() or Secret(organisation=organisation, name=name)
+        if secret._state.adding and secrets.count() >= MAX_SECRETS:
+            raise _invalid("name", f"An organisation has at most {MAX_SECRETS} secrets.")
+        secret.ciphertext = encrypt(value.encode(), context_of(organisation.pk, name))
+        secret.full_clean()
+        secret.save()
+    record(AuthEventKind.SECRET_SET, origin, organisation=organisation, credential=name)
+    return secret
+
+
+def context_of(organisation_id: uuid.UUID, name: str) -> str:
+    """Where a secret belongs, for its encryption."""
+    return f"{organisation_id}:{name}"
+
+
+def _invalid(field: str, message: str) -> ValidationError:
+    return ValidationError({field: ValidationError(message, code="invalid")})
+
+
+def delete_secret(organisation: Organisation, name: str, *, origin: Origin = NOWHERE) -> None:
+    """Raises ``NotFoundError`` where there is none of that name."""
+    deleted, _ = Secret.objects.of_organisation(organisation).filter(name=storable(name)).delete()
+    if not deleted:
+        raise NotFoundError("There is no secret of this name.")
+    record(AuthEventKind.SECRET_DELETED, origin, organisation=organisation, credential=name)
+
+
+def encrypt_secrets_anew() -> int:
+    """Moves every script secret under the newest pepper; how many were under another.
+
+    A secret that is set meanwhile keeps its new value, and is moved too where a node set it that
+    does not use the newest pepper yet. Raises ``DecryptionError`` when a pepper is gone.
+    """
+    return sum(_move(secret) for secret in Secret.objects.order_by().iterator())
+
+
+def _move(secret: Secret) -> bool:
+    """Whether this moved it: not if it is gone or under the newest pepper already."""
+    newest = next(iter(settings.PEPPERS))
+    context = context_of(secret.organisation_id, secret.name)
+    found: bytes | memoryview[int] | None = secret.ciphertext
+    while found is not None and key_version(old := bytes(found)) != newest:
+        rows = Secret.objects.filter(pk=secret.pk)
+        renewed = encrypt(decrypt(old, context), context)
+        if rows.filter(ciphertext=old).update(ciphertext=renewed):
+            return True
+        # Somebody else has set or moved it since it was read.
+        found = rows.values_list("ciphertext", flat=True).first()
+    return False
