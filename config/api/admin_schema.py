@@ -4,19 +4,7 @@ import graphene
 
 from accounts.graphql.programs import api_keys, members, users
 from accounts.graphql.programs.queries import AccountsQuery
-from scripts_engine.graphql.mutations import (
-    create_hook,
-    create_script,
-    delete_hook,
-    delete_script,
-    delete_secret,
-    restore_script_version,
-    rotate_call_token,
-    run_script,
-    set_secret,
-    update_hook,
-    update_script,
-)
+from scripts_engine.graphql.mutations import hooks, scripts, secrets
 from scripts_engine.graphql.queries import ScriptsQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
@@ -37,17 +25,17 @@ class Mutation(graphene.ObjectType):
     create_api_key = api_keys.create_api_key_field
     rotate_api_key = api_keys.rotate_api_key_field
     revoke_api_key = api_keys.revoke_api_key_field
-    create_script = create_script.field
-    update_script = update_script.field
-    delete_script = delete_script.field
-    create_hook = create_hook.field
-    rotate_call_token = rotate_call_token.field
-    update_hook = update_hook.field
-    delete_hook = delete_hook.field
-    run_script = run_script.field
-    restore_script_version = restore_script_version.field
-    set_secret = set_secret.field
-    delete_secret = delete_secret.field
+    create_script = scripts.create_script_field
+    update_script = scripts.update_script_field
+    delete_script = scripts.delete_script_field
+    create_hook = hooks.create_hook_field
+    rotate_call_token = hooks.rotate_call_token_field
+    update_hook = hooks.update_hook_field
+    delete_hook = hooks.delete_hook_field
+    run_script = scripts.run_script_field
+    restore_script_version = scripts.restore_script_version_field
+    set_secret = secrets.set_secret_field
+    delete_secret = secrets.delete_secret_field
     end_session = end_session_field
     revoke_device = users.revoke_device_field
 

@@ -11,7 +11,7 @@ from accounts.models import Organisation, User
 from config.api.concurrency import documents, holder_of
 from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
 from scripts_engine.flows.try_script import try_script
-from scripts_engine.graphql.mutations import run_script
+from scripts_engine.graphql.mutations import scripts
 from scripts_engine.models import Run
 from tests.core.graphql.client import answer, post, post_as_alice, post_raw
 from tests.core.graphql.endpoints import bulkhead
@@ -153,7 +153,7 @@ def test_a_script_that_runs_for_a_document_leaves_its_place_to_others(
         held.append(documents.held)
         return try_script(*arguments, **named)
 
-    monkeypatch.setattr(run_script, "try_script", try_and_look)
+    monkeypatch.setattr(scripts, "try_script", try_and_look)
 
     ran = admin_graphql(f'mutation {{ runScript(script: "{script.pk}") {{ status }} }}', acme_token)
 

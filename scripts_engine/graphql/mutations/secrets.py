@@ -1,15 +1,17 @@
+"""Secrets of scripts, set and deleted by programs."""
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_organisation
 from core.http.origin import origin_of
-from scripts_engine.flows.secrets import set_secret
+from scripts_engine.flows.secrets import delete_secret, set_secret
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import SecretType
 from scripts_engine.models import Secret
 
 
-def resolve(root: None, info: GraphQLResolveInfo, name: str, value: str) -> Secret:
+def resolve_set_secret(root: None, info: GraphQLResolveInfo, name: str, value: str) -> Secret:
     with script_errors():
         return set_secret(
             caller_organisation(info),
@@ -19,12 +21,26 @@ def resolve(root: None, info: GraphQLResolveInfo, name: str, value: str) -> Secr
         )
 
 
-field = graphene.Field(
+set_secret_field = graphene.Field(
     graphene.NonNull(SecretType),
     description="Makes a secret or gives it a new value. Scripts read it from their next run on.",
     args={
         "name": graphene.String(required=True, description="What scripts call it."),
         "value": graphene.String(required=True, description="At most 16 KiB; shown nowhere."),
     },
-    resolver=resolve,
+    resolver=resolve_set_secret,
+)
+
+
+def resolve_delete_secret(root: None, info: GraphQLResolveInfo, name: str) -> bool:
+    with script_errors():
+        delete_secret(caller_organisation(info), name, origin=origin_of(info.context.request))
+    return True
+
+
+delete_secret_field = graphene.Boolean(
+    required=True,
+    description="Deletes a secret. Scripts that ask for it get nil.",
+    args={"name": graphene.String(required=True, description="What scripts call it.")},
+    resolver=resolve_delete_secret,
 )

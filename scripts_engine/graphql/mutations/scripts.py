@@ -1,0 +1,134 @@
+"""Scripts, changed and run by programs."""
+
+import graphene
+from graphql import GraphQLResolveInfo
+
+from accounts.graphql.scope import caller_key, caller_organisation, find
+from core.graphql.problem import GraphQLProblem
+from core.http.client_address import client_address
+from core.plain_text import is_encodable
+from scripts_engine.event import Event
+from scripts_engine.flows.author import Author
+from scripts_engine.flows.scripts import (
+    create_script,
+    delete_script,
+    restore_script_version,
+    update_script,
+)
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.graphql.script_errors import script_errors
+from scripts_engine.graphql.types import RunType, ScriptType
+from scripts_engine.models import Run, Script, ScriptVersion, Trigger
+
+
+def resolve_create_script(root: None, info: GraphQLResolveInfo, name: str, source: str) -> Script:
+    author = Author(api_key=caller_key(info))
+    with script_errors():
+        return create_script(caller_organisation(info), name=name, source=source, author=author)
+
+
+create_script_field = graphene.Field(
+    graphene.NonNull(ScriptType),
+    description="Makes a script. A source that does not compile is refused, with its line.",
+    args={
+        "name": graphene.String(required=True, description="What to call it."),
+        "source": graphene.String(required=True, description="Lua 5.4; at most 64 KiB."),
+    },
+    resolver=resolve_create_script,
+)
+
+
+def resolve_update_script(
+    root: None,
+    info: GraphQLResolveInfo,
+    id: str,
+    name: str | None = None,
+    source: str | None = None,
+    timeout_seconds: float | None = None,
+    enabled: bool | None = None,
+) -> Script:
+    given = {"name": name, "timeout_seconds": timeout_seconds, "is_enabled": enabled}
+    changes = {field: value for field, value in given.items() if value is not None}
+    script = find(info, Script, id)
+    with script_errors():
+        return update_script(
+            script, author=Author(api_key=caller_key(info)), source=source, **changes
+        )
+
+
+update_script_field = graphene.Field(
+    graphene.NonNull(ScriptType),
+    description="Changes what is given of a script, all or nothing. A new source: a new version.",
+    args={
+        "id": graphene.ID(required=True, description="The script's id."),
+        "name": graphene.String(description="What to call it."),
+        "source": graphene.String(description="Lua 5.4; at most 64 KiB."),
+        "timeout_seconds": graphene.Float(description="When a run is stopped; at most 25."),
+        "enabled": graphene.Boolean(description="Whether its hooks run it."),
+    },
+    resolver=resolve_update_script,
+)
+
+
+def resolve_restore_script_version(root: None, info: GraphQLResolveInfo, version: str) -> Script:
+    row = find(info, ScriptVersion, version)
+    with script_errors():
+        return restore_script_version(row, author=Author(api_key=caller_key(info)))
+
+
+restore_script_version_field = graphene.Field(
+    graphene.NonNull(ScriptType),
+    description="Makes the source of an old version the newest one.",
+    args={"version": graphene.ID(required=True, description="The version's id.")},
+    resolver=resolve_restore_script_version,
+)
+
+
+def resolve_delete_script(root: None, info: GraphQLResolveInfo, id: str) -> bool:
+    delete_script(find(info, Script, id))
+    return True
+
+
+delete_script_field = graphene.Boolean(
+    required=True,
+    description="Stops a script and its hooks, at once. Its runs stay readable.",
+    args={
+        "id": graphene.ID(required=True, description="The script's id."),
+    },
+    resolver=resolve_delete_script,
+)
+
+
+def resolve_run_script(
+    root: None, info: GraphQLResolveInfo, script: str, body: str | None = ""
+) -> Run:
+    row = find(info, Script, script)
+    payload = body or ""
+    if not is_encodable(payload):
+        raise GraphQLProblem("BAD_USER_INPUT", "The body is not text in UTF-8.", field="body")
+    event = Event(
+        method="POST",
+        query="",
+        headers=(),
+        body=payload.encode(),
+        client_address=client_address(info.context.request),
+    )
+    # A script has a slot of the sandbox instead.
+    with script_errors(), info.context.place_left_to_others():
+        return try_script(
+            row,
+            event=event,
+            author=Author(api_key=caller_key(info)),
+            trigger=Trigger.ADMIN_GRAPHQL,
+        )
+
+
+run_script_field = graphene.Field(
+    graphene.NonNull(RunType),
+    description="Runs a script's current version now and answers with the run.",
+    args={
+        "script": graphene.ID(required=True, description="The script's id."),
+        "body": graphene.String(default_value="", description="The payload."),
+    },
+    resolver=resolve_run_script,
+)
