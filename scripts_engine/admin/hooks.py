@@ -1,5 +1,6 @@
 """Hooks: issued here, with the call token shown once; rotated, switched, deleted."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -15,11 +16,10 @@ from accounts.admin.reach import person
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.issuing import IssuedOnAdd, OverlapForm, show_once
+from core.admin.issuing import IssuedOnAdd, OverlapForm, curl, json_body, show_once
 from core.admin.links import action_of, link, page_of
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.admin.hook_calls import calls_of
 from scripts_engine.admin.hook_switch import SwitchableHooks
 from scripts_engine.flows.hooks import (
     IssuedHook,
@@ -187,3 +187,29 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
                 "script_page": page_of(issued.hook.script),
             },
         )
+
+
+TOKEN_PLACE = "<call-token>"  # noqa: S105  (what stands in its place)
+_PAYLOAD = {"hello": "world"}
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Both addresses and commands that try them."""
+
+    url: str
+    post: str
+    get: str
+    secure_url: str
+    secure_post: str
+
+
+def calls_of(hook: Hook, call_token: str = TOKEN_PLACE) -> Calls:
+    url = hook.url_with(call_token)
+    return Calls(
+        url=url,
+        post=curl(url, *json_body(_PAYLOAD)),
+        get=curl(f"{url}?hello=world"),
+        secure_url=hook.secure_url,
+        secure_post=curl(hook.secure_url, ("-u", f"{hook.pk}:{call_token}"), *json_body(_PAYLOAD)),
+    )

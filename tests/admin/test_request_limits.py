@@ -18,7 +18,7 @@ from config.admin import requests
 from core.http.bulkhead import Bulkhead
 from core.logs.setup import RefusalsWithoutTraceback
 from scripts_engine.admin.runs import page
-from scripts_engine.admin.scripts import try_it, version_page
+from scripts_engine.admin.scripts import try_it, versions
 from scripts_engine.admin.scripts.page import ScriptAdmin
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.scripts import update_script
@@ -393,7 +393,7 @@ def test_a_page_gives_its_place_back(as_bob: Client, two_places: Bulkhead, addre
 def test_the_page_of_a_version_shows_the_first_lines_of_a_long_change(
     as_bob: Client, acme_script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(version_page, "MAX_LINES", 3)
+    monkeypatch.setattr(versions, "MAX_LINES", 3)
     update_script(acme_script, author=NOBODY, source="-- one\n-- two\n-- three\n-- four")
     newest = acme_script.versions.first()
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation
 from scripts_engine.admin.runs.bodies import body_of
-from scripts_engine.admin.runs.run_page import source_around
+from scripts_engine.admin.runs.presentation import source_around
 from scripts_engine.models import Hook, Run
 from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of

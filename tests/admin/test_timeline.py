@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scripts_engine.admin.runs.timeline import Mark, duration_text, offset_text, timeline_of
+from scripts_engine.admin.runs.presentation import Mark, duration_text, offset_text, timeline_of
 from scripts_engine.models import Run
 
 STARTED = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -22,9 +22,8 @@ from core.http.client_address import client_address
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import OutcomeFilter, RecentFilter, TriggerFilter
-from scripts_engine.admin.runs.run_page import logs_of, source_around
+from scripts_engine.admin.runs.presentation import logs_of, source_around, timeline_of
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
-from scripts_engine.admin.runs.timeline import timeline_of
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import headers_left_out, run_again
 from scripts_engine.models import Run

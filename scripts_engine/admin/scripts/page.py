@@ -16,8 +16,8 @@ from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import list_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.runs.statuses import status_label
+from scripts_engine.admin.scripts.form import ScriptForm
 from scripts_engine.admin.scripts.lua_reference import completions
-from scripts_engine.admin.scripts.script_form import ScriptForm
 from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
 from scripts_engine.flows.author import Author

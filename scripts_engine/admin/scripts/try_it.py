@@ -20,11 +20,9 @@ from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
-from scripts_engine.admin.runs.run_page import logs_of
+from scripts_engine.admin.runs.presentation import logs_of, timeline_of
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.admin.runs.timeline import timeline_of
-from scripts_engine.admin.scripts.payloads import LOOKED_AT, payload_of, recent_calls
-from scripts_engine.admin.scripts.try_form import TryForm
+from scripts_engine.admin.scripts.try_form import LOOKED_AT, TryForm, payload_of, recent_calls
 from scripts_engine.errors import OrganisationInactiveError, SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source, with_lua_line_ends

@@ -1,4 +1,7 @@
-from typing import Any
+"""Versions of a script, and what each changed, line by line."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
@@ -12,10 +15,10 @@ from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import page_of
-from scripts_engine.admin.scripts.version_page import diff_of
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import restore_script_version
+from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.models import ScriptVersion
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
@@ -105,3 +108,27 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
+
+
+class DiffLine(NamedTuple):
+    text: str
+    kind: str
+
+
+_KINDS = {"+": "added", "-": "removed", "@": "place"}
+_FILE_NAMES = 2
+# Each line is an element of the page: a hundred thousand of them take seconds to render.
+MAX_LINES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    lines: list[DiffLine]
+    hidden_lines: int
+
+
+def diff_of(version: ScriptVersion) -> Diff:
+    """Without the two lines that name what is compared; empty where nothing changed."""
+    lines = diff_from_previous(version).split("\n")[_FILE_NAMES:]
+    shown = [DiffLine(line, _KINDS.get(line[:1], "")) for line in lines[:MAX_LINES]]
+    return Diff(shown, hidden_lines=len(lines) - len(shown))

@@ -5,14 +5,45 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django_ace import AceWidget
 
-from scripts_engine.admin.scripts.lua_editor import LuaEditor
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import create_script, update_script
 from scripts_engine.flows.source import with_lua_line_ends
 from scripts_engine.models import Script
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+
+
+class LuaEditor(AceWidget):
+    """A source in Ace; without JavaScript, in a plain text area."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            mode="lua",
+            width=None,
+            height=None,
+            toolbar=False,
+            showprintmargin=False,
+            tabsize=2,
+            # Its checker knows Lua 5.1; ours is the compiler that will run the source.
+            useworker=False,
+            basicautocompletion=True,
+            liveautocompletion=True,
+            **kwargs,
+        )
+
+    @property
+    def media(self) -> forms.Media:
+        files = (
+            "django_ace/ace/ext-searchbox.js",
+            "django_ace/ace/theme-github_light_default.js",
+            "django_ace/ace/theme-github_dark.js",
+            "moonhook/lua_editor.js",
+        )
+        widget: forms.Media = super().media
+        return widget + forms.Media(js=files, css={"screen": ["moonhook/script.css"]})
+
 
 _FIRST_SOURCE = """\
 -- The reply is what the script returns; the payload is params.get("body").
