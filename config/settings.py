@@ -124,7 +124,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.admin.desk.Desk",
+    "config.admin.middleware.Desk",
     "core.http.unavailable.AnswersUnavailable",
 ]
 DESK_MIDDLEWARE = [
@@ -134,7 +134,7 @@ DESK_MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "config.admin.admin_session_limits.AdminSessionLimits",
+    "config.admin.middleware.AdminSessionLimits",
 ]
 # They look for these in MIDDLEWARE alone.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "security.W003"]

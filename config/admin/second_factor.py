@@ -25,8 +25,8 @@ from accounts.flows.second_factor import (
     verify_code,
 )
 from accounts.models import AuthEventKind, User
-from config.admin.admin_code_form import CodeForm
-from config.admin.admin_entry import (
+from config.admin.login import (
+    CodeForm,
     has_own_second_factor,
     is_password_given,
     next_page,

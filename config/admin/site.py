@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from unfold.sites import UnfoldAdminSite
 
-from config.admin.admin_parameters import with_exact_parameters
+from config.admin.parameters import with_exact_parameters
 from config.admin.requests import View, bounded
 
 # The models' modules are loaded after the site, which apps find while they start: what needs
@@ -34,7 +34,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
         super().register(model_or_iterable, exact, **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
-        from config.admin.admin_entry import is_second_factor_met  # noqa: PLC0415
+        from config.admin.login import is_second_factor_met  # noqa: PLC0415
 
         return bool(super().has_permission(request)) and is_second_factor_met(request)
 
@@ -44,7 +44,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
         return admin_view
 
     def get_urls(self) -> list[URLPattern]:
-        from config.admin.admin_code_page import code_page  # noqa: PLC0415
+        from config.admin.login import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
         from config.admin.second_factor import second_factor  # noqa: PLC0415
 
@@ -61,7 +61,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        from config.admin.admin_entry import log_in  # noqa: PLC0415
+        from config.admin.login import log_in  # noqa: PLC0415
 
         return log_in(request, ask_password=partial(super().login, request, extra_context))
 

@@ -7,7 +7,7 @@ from django.core.checks import run_checks
 from django_tasks.base import Task
 
 from accounts import tasks
-from config.admin.names import NAMES, name_of
+from config.admin.background_tasks import NAMES, name_of
 
 PATHS = [
     task.module_path for _, task in inspect.getmembers(tasks, lambda one: isinstance(one, Task))

@@ -21,7 +21,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def pass_by(hours: float) -> None:
         clock = SimpleNamespace(time=lambda: began + hours * HOUR)
-        monkeypatch.setattr("config.admin.admin_session_limits.time", clock)
+        monkeypatch.setattr("config.admin.middleware.time", clock)
 
     return pass_by
 

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.views.generic import RedirectView
 
 from accounts.models import User
-from config.admin.desk import Desk
+from config.admin.middleware import Desk
 
 
 class Noting:

@@ -13,14 +13,11 @@ from django.utils import timezone
 from accounts.admin.reach import is_administrator, is_superuser
 from accounts.models import ApiKey, AuthEvent, Organisation
 from config.admin.home.expiring_keys import ExpiringKeys, expiring_keys
-from config.admin.home.failing import Failing, failing
-from config.admin.home.inventory import Count, Inventory
-from config.admin.home.latest_runs import LatestRun, latest_runs
-from config.admin.home.next_step import NextStep, next_step
+from config.admin.home.inventory import Count, Inventory, NextStep, next_step, rows_of
 from config.admin.home.outcomes import Outcomes, outcomes
-from config.admin.home.rows import rows_of
 from config.admin.home.run_storage import Row as RunStorageRow
 from config.admin.home.run_storage import run_storage
+from config.admin.home.runs import Failing, LatestRun, failing, latest_runs
 from config.admin.home.sandbox import Sandbox, sandbox
 from config.admin.home.sign_ins import SignIn, sign_ins
 from scripts_engine.models import Hook, Run, Script

@@ -1,4 +1,4 @@
-"""How much there is of everything."""
+"""How much there is of everything, and what to do before anything can run."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,18 @@ from django.contrib.admin import AdminSite
 from django.db.models import Model
 from django.http import HttpRequest
 
+from accounts.admin.reach import is_superuser
 from accounts.models import ApiKey, DeviceToken, Organisation, User
-from config.admin.admin_paginator import CappedPaginator
-from config.admin.home.rows import rows_of
+from config.admin.parameters import CappedPaginator
 from core.admin.links import list_of
+from core.admin.panels import Link
 from scripts_engine.models import Hook, Script
 from sessions_api.models import Session
+
+
+def rows_of(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
+    """The model's own query set of what its page would show to this person."""
+    return site.get_model_admin(model).get_queryset(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +77,28 @@ def _rows(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
         return rows
     newest = site.get_model_admin(Session).newest(request)  # type: ignore[attr-defined]
     return rows.filter(pk__in=newest.values("pk"))
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    text: str
+    link: Link | None
+
+
+def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
+    if not inventory.has(Organisation) and is_superuser(request):
+        return NextStep(
+            "There is no organisation yet. Everything belongs to one: API keys, scripts, runs.",
+            Link("Add organisation", list_of(Organisation, "add")),
+        )
+    if not inventory.has(Script):
+        return NextStep(
+            "There is no script yet. Write one: it runs whenever its hook is called.",
+            Link("Write script", list_of(Script, "add")),
+        )
+    if not inventory.has(Hook):
+        return NextStep(
+            "No script has a hook yet. Issue one, and give its URL to whoever shall call it.",
+            Link("Issue hook", list_of(Hook, "add")),
+        )
+    return None

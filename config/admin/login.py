@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+from django import forms
 from django.conf import settings
 from django.contrib.admin import site
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_otp import DEVICE_ID_SESSION_KEY
+from django_otp import login as remember_verification
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin_login_limits import (
     count_login,
@@ -21,14 +25,15 @@ from accounts.admin_login_limits import (
 )
 from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email, validate_typed_email
-from accounts.flows.second_factor import has_second_factor
+from accounts.flows.second_factor import has_second_factor, verify_code
 from accounts.models import AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import CountFullError, claim, is_first
-from config.admin.admin_session_limits import restart
 from config.admin.known_browser import known_browser, remember_browser
+from config.admin.middleware import restart
 from core.admin.too_many_attempts import too_many_attempts
+from core.errors import RateLimitedError
 from core.http.bulkhead import BulkheadFullError
 from core.http.client_address import client_address
 from core.http.origin import origin_of
@@ -154,3 +159,78 @@ def _typed_email(request: HttpRequest) -> str:
 
 def _refuse(request: HttpRequest, email: str, reason: str) -> None:
     note_refusal(request, "" if email == _NO_ADDRESS else email, reason)
+
+
+class CodeForm(forms.Form):
+    """A code of the second factor."""
+
+    code = forms.CharField(
+        max_length=40,
+        widget=UnfoldAdminTextInputWidget(
+            attrs={
+                "autocomplete": "one-time-code",
+                "autocapitalize": "off",
+                "spellcheck": "false",
+                "autofocus": "",
+            }
+        ),
+    )
+
+    def __init__(self, *args: Any, label: str = "Code", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].label = label
+
+    def refuse(self) -> None:
+        self.add_error(
+            "code", "This code is wrong, or was used already. Wait for the next one and try again."
+        )
+
+    def ask_to_wait(self, seconds: int) -> None:
+        unit = "second" if seconds == 1 else "seconds"
+        self.add_error("code", f"Too many wrong codes. Try again in {seconds} {unit}.")
+
+
+def code_page(request: HttpRequest) -> HttpResponse:
+    if not is_password_given(request) or not has_own_second_factor(request):
+        return redirect("admin:login")
+    if site.has_permission(request):
+        return redirect(next_page(request))
+    if request.method != "POST":
+        return _page(request, CodeForm())
+    form = CodeForm(request.POST)
+    return _check(request, form) if form.is_valid() else _page(request, form)
+
+
+def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
+    user = cast("User", request.user)
+    try:
+        device = verify_code(user, form.cleaned_data["code"])
+    except RateLimitedError as limited:
+        note_too_many_codes(request, user.email)
+        form.ask_to_wait(limited.retry_after_seconds)
+        response = _page(request, form, status=429)
+        response["Retry-After"] = str(limited.retry_after_seconds)
+        return response
+    if device is None:
+        note_refusal(request, user.email, "wrong-code")
+        form.refuse()
+        return _page(request, form)
+    request.session.cycle_key()
+    remember_verification(request, device)
+    response = redirect(next_page(request))
+    note_login(request, response)
+    return response
+
+
+def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:
+    return TemplateResponse(
+        request,
+        "admin/login_code.html",
+        {
+            **site.each_context(request),
+            "title": "Second factor",
+            "form": form,
+            "next": next_page(request),
+        },
+        status=status,
+    )

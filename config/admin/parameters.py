@@ -1,11 +1,11 @@
-"""Pages in the admin take the parameters that they offer, and refuse every other.
+"""Pages in the admin take the parameters that they offer, and lists page so far and no further.
 
 Django passes what no filter of a list has taken to the ORM, which follows every relation from a
 row: "Is there a row whose user's password hash begins with a?" would be answered to anybody who
 sees the list.
 """
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from django.conf import settings
@@ -21,9 +21,39 @@ from django.contrib.admin.views.main import (
     SEARCH_VAR,
     ChangeList,
 )
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 
-from config.admin.admin_paginator import CappedPaginator
+
+class CappedPaginator(Paginator[Any]):
+    """Counts at most ``ADMIN_MAX_COUNTED`` rows, and pages through no others.
+
+    A count costs the database every row that it counts, and a page all rows before it. What is
+    beyond is reached by searching and filtering.
+    """
+
+    template_name = "admin/parts/pagination.html"
+
+    @cached_property
+    def _counted(self) -> int:
+        """One more than ``ADMIN_MAX_COUNTED`` where there are more."""
+        rows: Any = self.object_list
+        counted: int = rows[: settings.ADMIN_MAX_COUNTED + 1].count()
+        return counted
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._counted, settings.ADMIN_MAX_COUNTED)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there are more rows than can be paged through."""
+        return self._counted > settings.ADMIN_MAX_COUNTED
+
+    @property
+    def count_in_words(self) -> str:
+        return f"{self.count:,}+" if self.is_capped else f"{self.count:,}"
+
 
 # The last marks Django's redirect from a filter whose value is malformed.
 _OF_EVERY_LIST = frozenset({SEARCH_VAR, ORDER_VAR, PAGE_VAR, ALL_VAR, ERROR_FLAG})

@@ -1,17 +1,60 @@
-"""The scripts that fail, the worst first, with what they said last."""
+"""The newest runs, and the scripts that fail with what they said last."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.safestring import SafeString
+
 from config.admin.home.ago import ago
 from core.admin.links import list_of, page_of
 from scripts_engine.admin.runs.filters import NOT_SUCCEEDED
+from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import NEWEST_FAILURES, FailingScript, failing_scripts
 
+_MAX_LATEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LatestRun:
+    url: str
+    script: str
+    organisation: str
+    label: SafeString
+    trigger: str
+    duration_ms: float
+    ago: str
+    at: datetime
+
+
+def latest_runs(runs: RunQuerySet, *, with_organisation: bool) -> list[LatestRun]:
+    newest = runs.select_related("script", "hook", "organisation").only(
+        "started_at",
+        "script__name",
+        "hook__name",
+        "organisation__name",
+        "status",
+        "duration_ms",
+        "trigger",
+    )
+    return [
+        LatestRun(
+            url=page_of(run),
+            script=run.script.name,
+            organisation=run.organisation.name if with_organisation else "",
+            label=status_label(run.status),
+            trigger=str(run.hook or run.get_trigger_display()),
+            duration_ms=run.duration_ms,
+            ago=ago(run.started_at),
+            at=run.started_at,
+        )
+        for run in newest[:_MAX_LATEST]
+    ]
+
+
 _LONGEST_ERROR = 240
-_LIMIT = 5
+_MAX_FAILING = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +82,7 @@ class Failing:
 def failing(
     runs: RunQuerySet, since: datetime, until: datetime, *, with_organisation: bool
 ) -> Failing:
-    worst = failing_scripts(runs, since, until, _LIMIT)
+    worst = failing_scripts(runs, since, until, _MAX_FAILING)
     return Failing(
         rows=[_row(one, with_organisation=with_organisation) for one in worst.scripts],
         is_cut=worst.is_cut,

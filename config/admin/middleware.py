@@ -3,15 +3,20 @@
 The doors of programs and devices know their callers by other means, and do not pay for these.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import SESSION_KEY, logout
+from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
+from accounts.models import User
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import Bulkhead, BulkheadFullError
 from core.http.unavailable import busy_page
@@ -64,3 +69,56 @@ class Desk:
         if hasattr(middleware, "process_view"):
             self._view_hooks.insert(0, middleware.process_view)
         self._at_the_desk = convert_exception_to_response(middleware)  # type: ignore[assignment]
+
+
+_BEGAN, _USED = "login_began", "login_used"
+_WRITTEN_EVERY_SECONDS = 60
+
+
+def restart(session: SessionBase) -> None:
+    """A new login: both clocks begin anew."""
+    now = time.time()
+    session[_BEGAN], session[_USED] = now, int(now)
+
+
+class AdminSessionLimits:
+    """Stands behind the middleware for sessions, users and messages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if SESSION_KEY in request.session:
+            self._check(request)
+        return self.get_response(request)
+
+    def _check(self, request: HttpRequest) -> None:
+        now, session = int(time.time()), request.session
+        began, used = session.get(_BEGAN), session.get(_USED)
+        if began is None or used is None:
+            restart(session)
+        elif not _is_of_an_active_user(request, began):
+            _end(request, "You were logged out: this login has ended.")
+        elif now - used > settings.ADMIN_SESSION_IDLE.total_seconds():
+            _end(request, "You were logged out, because nothing was asked for in a while.")
+        elif now - began > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
+            _end(request, "You were logged out: a login lasts for some hours only.")
+        elif used > now + _WRITTEN_EVERY_SECONDS:
+            # The clock was set back: the limits count from now, or they would end with its jump.
+            session[_BEGAN], session[_USED] = min(began, now), now
+        elif now - used >= _WRITTEN_EVERY_SECONDS:
+            session[_USED] = now
+
+
+def _is_of_an_active_user(request: HttpRequest, began: float) -> bool:
+    """Whether the user is active, and has been since the login began."""
+    user = request.user
+    if not isinstance(user, User) or not user.is_active:
+        return False
+    ended_at = user.sessions_valid_after
+    return ended_at is None or began > ended_at.timestamp()
+
+
+def _end(request: HttpRequest, why: str) -> None:
+    logout(request)
+    messages.info(request, why)

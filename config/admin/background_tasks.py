@@ -1,6 +1,6 @@
 """Background tasks: what waits, what failed and why; failed ones are queued again. Superusers'."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import django_tasks_db.admin  # noqa: F401  (registers its page, which ours takes the place of)
@@ -16,9 +16,9 @@ from django_tasks_db.models import DBTaskResult, get_date_max
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
+from accounts import tasks
 from accounts.admin.reach import SuperusersOnly, is_superuser
-from config.admin.names import NAMES, name_of
-from config.admin.queue_again import queue_again
+from accounts.flows.request_pin import count_send_to
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import DANGER, INFO, PLAIN, SUCCESS, WARNING, action, display
 from core.admin.links import page_of
@@ -197,3 +197,63 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         row = None if object_id is None else self.get_object(request, object_id)
         has_failed = row is not None and row.status == TaskResultStatus.FAILED
         return is_superuser(request) and has_failed
+
+
+NAMES = {
+    "accounts.tasks.deliver_pin": "PIN code asked for",
+    "accounts.tasks.deliver_pin_over": "PIN code to deliver",
+    "accounts.tasks.send_new_device_notice": "Notice of a new device",
+    "accounts.tasks.send_invitation": "Mail of an invitation",
+    "accounts.tasks.warn_of_key": "Warning that a key ends",
+}
+
+
+def name_of(task_path: str) -> str:
+    """The words; or the function's name for a task that is no more."""
+    return NAMES.get(task_path) or task_path.rpartition(".")[2].replace("_", " ").capitalize()
+
+
+def queue_again(row: DBTaskResult) -> bool:
+    """As if it had just been asked for, with all its attempts before it; false if none failed.
+
+    A PIN code is a new request, of which the address's limits know: what is sent is a new code.
+    Raises ``RateLimitedError``.
+    """
+    if row.status != TaskResultStatus.FAILED:
+        return False
+    renew = _RENEWED.get(row.task_path, _unchanged)
+    now = timezone.now()
+    failed = DBTaskResult.objects.failed().filter(pk=row.pk)
+    return (
+        failed.update(
+            status=TaskResultStatus.READY,
+            args_kwargs={**row.args_kwargs, "args": renew(row.args_kwargs["args"])},
+            enqueued_at=now,
+            started_at=None,
+            finished_at=None,
+            run_after=get_date_max(),
+            worker_ids=[],
+        )
+        == 1
+    )
+
+
+def _unchanged(arguments: list[Any]) -> list[Any]:
+    return arguments
+
+
+def _asked_anew(arguments: list[Any]) -> list[Any]:
+    count_send_to(arguments[0])
+    return arguments
+
+
+def _delivered_anew(arguments: list[Any]) -> list[Any]:
+    email, channel, _ = arguments
+    count_send_to(email)
+    return [email, channel, timezone.now().isoformat()]
+
+
+_RENEWED: dict[str, Callable[[list[Any]], list[Any]]] = {
+    tasks.deliver_pin.module_path: _asked_anew,
+    tasks.deliver_pin_over.module_path: _delivered_anew,
+}
