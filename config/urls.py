@@ -8,7 +8,7 @@ import hooks.urls
 import sessions_api.urls
 from config.api.endpoints import admin_graphql, user_graphql
 from config.api.openapi import serve_openapi
-from config.operations.health import healthz, readyz
+from config.operations.readiness import healthz, readyz
 from core.metrics.endpoint import metrics
 
 urlpatterns = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from config.operations.checks import Readiness
+from config.operations.readiness import Readiness
 from core.database.check import NotReady
 from core.server import lifecycle
 from tests.eventually import eventually

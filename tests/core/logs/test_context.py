@@ -18,7 +18,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> str:
     def fail() -> bool:
         raise RuntimeError("mhs_abcdef")
 
-    monkeypatch.setattr("config.operations.health.is_draining", fail)
+    monkeypatch.setattr("config.operations.readiness.is_draining", fail)
     return "/readyz"
 
 

@@ -1,16 +1,35 @@
-"""Every check, bounded in time and in what it writes to the log."""
+"""Whether this process lives, and whether it can do its work."""
 
 import threading
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 import structlog
 from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
 
-from config.operations.sandbox import check_sandbox
 from core.bounded import Attempt, Bounded, NoAnswer
 from core.database.check import DatabaseCheck, NotReady
+from core.http.problem_handlers import safe_methods_only
+from core.server import services
+from core.server.lifecycle import is_draining
+from scripts_engine.sandbox.parent.pool import SandboxUnavailable
+from scripts_engine.sandbox_pool import sandbox_health
 
 logger = structlog.get_logger(__name__)
+
+
+def check_sandbox() -> None:
+    """Raises ``NotReady``. A busy one is at work, which is what it is for."""
+    try:
+        sandbox_health()
+    except SandboxUnavailable as error:
+        raise NotReady(_reason_of(error)) from error
+
+
+def _reason_of(error: SandboxUnavailable) -> str:
+    return "missing-layer" if "refuses to serve" in str(error) else "cannot-start"
 
 
 class Readiness:
@@ -55,3 +74,36 @@ readiness = Readiness(
     {"database": DatabaseCheck(), "sandbox": check_sandbox},
     seconds=settings.READINESS_TIMEOUT_SECONDS,
 )
+
+
+@safe_methods_only
+@never_cache
+def healthz(request: HttpRequest) -> JsonResponse:
+    """The process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+@safe_methods_only
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when the database answers and a sandbox can be had, else 503 with what is missing.
+
+    Another service of the node that does not run is named, with 200: this one serves without it.
+    A process that is about to stop says so without asking anybody.
+    """
+    if is_draining():
+        return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    reasons = readiness.reasons()
+    failed = {name: reason for name, reason in reasons.items() if reason is not None}
+    degraded = services.reasons()
+    document: dict[str, object] = {
+        "status": "unavailable" if failed else "degraded" if degraded else "ok",
+        "checks": {name: "failed" if name in failed else "ok" for name in reasons},
+    }
+    if conditions := services.conditions():
+        document["services"] = conditions
+    if failed or degraded:
+        document["reasons"] = failed | degraded
+    return JsonResponse(
+        document, status=HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
+    )
