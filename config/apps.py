@@ -14,7 +14,7 @@ class MoonhookConfig(AppConfig):
 
     def ready(self) -> None:
         # Imported for its registrations, which need the settings.
-        from config import checks, deploy_checks  # noqa: F401, PLC0415
+        from config import checks  # noqa: F401, PLC0415
         from config.admin import background_tasks  # noqa: F401, PLC0415
         from core.logs.context import follow_tasks  # noqa: PLC0415
         from core.metrics.tasks import count_tasks  # noqa: PLC0415

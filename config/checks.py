@@ -1,11 +1,13 @@
-"""What cannot be right: ``manage.py check``, and every start."""
+"""What ``manage.py check`` finds: what cannot be right, and with --deploy what may be meant."""
 
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
 
+from scripts_engine.lockdown_policy import INDISPENSABLE
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
+from scripts_engine.sandbox.parent.layers import active_layers
 
 
 @register()
@@ -57,5 +59,151 @@ def data_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             f"Others on this machine may look into {directory}.",
             hint=f"chmod 700 {directory}",
             id="moonhook.W007",
+        )
+    ]
+
+
+_POSTGRESQL = "core.database.postgresql"
+
+
+def _database() -> dict[str, Any]:
+    database: dict[str, Any] = settings.DATABASES["default"]
+    return database
+
+
+@register(Tags.security, deploy=True)
+def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.IS_PUBLIC_URL_HTTPS:
+        return []
+    return [
+        Warning(
+            "PUBLIC_URL is plain http: secrets and sessions travel readable.",
+            hint="Put a proxy with TLS in front and set PUBLIC_URL to its https address.",
+            id="moonhook.W001",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.TRUSTED_PROXY_COUNT or not settings.IS_PUBLIC_URL_HTTPS:
+        return []
+    return [
+        Warning(
+            "PUBLIC_URL is https, so there is a proxy, but TRUSTED_PROXY_COUNT is 0: all clients "
+            "seem to come from one address and share its rate limits.",
+            hint="Set TRUSTED_PROXY_COUNT to the number of proxies that add to X-Forwarded-For.",
+            id="moonhook.W002",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def database_serves_several_nodes(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if _database()["ENGINE"] == _POSTGRESQL:
+        return []
+    return [
+        Warning(
+            "The database is SQLite: one machine, one writer at a time.",
+            hint="Set DATABASE_URL to a PostgreSQL database before there is a second node.",
+            id="moonhook.W003",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def staff_have_a_second_factor(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.IS_SECOND_FACTOR_REQUIRED:
+        return []
+    return [
+        Warning(
+            "Staff may log in to the admin with a password alone.",
+            hint="Set ADMIN_SECOND_FACTOR=required.",
+            id="moonhook.W004",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Who waits for a slot or for another place gives the connection back."""
+    pool = _database().get("OPTIONS", {}).get("pool")
+    waiting = (settings.SANDBOX_QUEUE, settings.GRAPHQL_WAITING, settings.ADMIN_WAITING)
+    wanted = settings.WEB_THREADS - sum(waiting)
+    if not pool or pool["max_size"] >= wanted:
+        return []
+    return [
+        Warning(
+            f"{wanted} web threads share {pool['max_size']} database connections.",
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS less those that wait "
+            "(SANDBOX_QUEUE, GRAPHQL_WAITING, ADMIN_WAITING), or lower WEB_THREADS.",
+            id="moonhook.W005",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def sandbox_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """One message a missing layer; without seccomp production does not start at all."""
+    return [
+        (Error if layer.name == INDISPENSABLE else Warning)(
+            f"The sandbox's {layer.name} layer is not active: {layer.detail}.",
+            hint="docs/deploy.md says what each layer needs of the machine.",
+            id="moonhook.E005" if layer.name == INDISPENSABLE else "moonhook.W006",
+        )
+        for layer in active_layers()
+        if not layer.is_active
+    ]
+
+
+@register(Tags.security, deploy=True)
+def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        Error(
+            "ALLOWED_HOSTS allows any Host header.",
+            hint="Name the host of PUBLIC_URL, and those that health checks use.",
+            id="moonhook.E004",
+        )
+    ]
+
+
+@register(deploy=True)
+def balancers_may_notice(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.DRAIN_SECONDS:
+        return []
+    return [
+        Warning(
+            "DRAIN_SECONDS is 0: a stopping node refuses calls before its balancer knows.",
+            hint="Set DRAIN_SECONDS to more than two of the balancer's health checks take.",
+            id="moonhook.W008",
+        )
+    ]
+
+
+@register(deploy=True)
+def codes_may_go_by_sms(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.SMS_URL != "off":
+        return []
+    return [
+        Info(
+            "SMS_URL is off: login codes go by e-mail only.",
+            hint="Nothing to do, if that is meant; else an Apprise address with {phone}.",
+            id="moonhook.I001",
+        )
+    ]
+
+
+@register(deploy=True)
+def threads_are_left_for_what_is_quick(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    held = settings.WEB_THREADS_HELD
+    if sum(held.values()) < settings.WEB_THREADS:
+        return []
+    return [
+        Warning(
+            "Scripts, GraphQL and the admin may hold every web thread and hold up /session.",
+            hint=f"Raise WEB_THREADS above {sum(held.values())}, the sum of {', '.join(held)}.",
+            id="moonhook.W009",
         )
     ]

@@ -42,7 +42,7 @@ def sound_settings(settings: Any, tmp_path: Path) -> Any:
 @pytest.fixture(autouse=True)
 def layers(monkeypatch: pytest.MonkeyPatch) -> list[Layer]:
     found: list[Layer] = []
-    monkeypatch.setattr("config.deploy_checks.active_layers", lambda: tuple(found))
+    monkeypatch.setattr("config.checks.active_layers", lambda: tuple(found))
     return found
 
 
