@@ -6,6 +6,7 @@ and name are authenticated along, so that a row moved to another tenant does not
 """
 
 import os
+import uuid
 from functools import cache
 
 from cryptography.exceptions import InvalidTag
@@ -20,6 +21,11 @@ _NONCE_BYTES = 12
 
 class DecryptionError(Exception):
     """The ciphertext was changed or moved, or its pepper is gone."""
+
+
+def context_of(organisation_id: uuid.UUID, name: str) -> str:
+    """Where a secret belongs, for its encryption."""
+    return f"{organisation_id}:{name}"
 
 
 def encrypt(plaintext: bytes, context: str) -> bytes:

@@ -1,7 +1,5 @@
 """Secrets of scripts are set, deleted, and encrypted anew."""
 
-import uuid
-
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -11,7 +9,7 @@ from accounts.models import AuthEventKind, Organisation
 from core.errors import NotFoundError
 from core.http.origin import NOWHERE, Origin
 from core.plain_text import is_encodable, storable
-from scripts_engine.encryption import decrypt, encrypt, key_version
+from scripts_engine.encryption import context_of, decrypt, encrypt, key_version
 from scripts_engine.models import Secret
 
 MAX_VALUE_BYTES = 16 * 1024
@@ -36,11 +34,6 @@ def set_secret(
         secret.save()
     record(AuthEventKind.SECRET_SET, origin, organisation=organisation, credential=name)
     return secret
-
-
-def context_of(organisation_id: uuid.UUID, name: str) -> str:
-    """Where a secret belongs, for its encryption."""
-    return f"{organisation_id}:{name}"
 
 
 def _invalid(field: str, message: str) -> ValidationError:

@@ -4,8 +4,7 @@ import logging
 import uuid
 from typing import Any
 
-from scripts_engine.encryption import DecryptionError, decrypt
-from scripts_engine.flows.secrets import context_of
+from scripts_engine.encryption import DecryptionError, context_of, decrypt
 from scripts_engine.models import Secret
 from scripts_engine.sandbox.contract import HostCallError
 

@@ -20,10 +20,10 @@ from accounts.models import (
     User,
 )
 from core.http.origin import NOWHERE
-from scripts_engine.encryption import decrypt, encrypt, key_version
+from scripts_engine.encryption import context_of, decrypt, encrypt, key_version
 from scripts_engine.flows import secrets as moving
 from scripts_engine.flows.hooks import rotate_call_token
-from scripts_engine.flows.secrets import context_of, set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Hook, Secret
 from tests.concurrency import at_once
 from tests.factories import (

@@ -11,9 +11,9 @@ from accounts import credentials
 from accounts.flows.api_keys import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from core.http.origin import NOWHERE
-from scripts_engine.encryption import decrypt
+from scripts_engine.encryption import context_of, decrypt
 from scripts_engine.flows.hooks import rotate_call_token
-from scripts_engine.flows.secrets import context_of, set_secret
+from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Secret
 from tests import factories
 
