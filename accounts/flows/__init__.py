@@ -1,1 +1,1 @@
-"""What happens to accounts, one file an event. No request, no GraphQL, no admin in here."""
+"""What happens to accounts, one file a subject. No request, no GraphQL, no admin in here."""

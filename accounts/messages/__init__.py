@@ -1,1 +1,1 @@
-"""How a PIN reaches its user."""
+"""Messages to people: by e-mail and by SMS, within quotas."""

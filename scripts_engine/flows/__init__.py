@@ -1,1 +1,1 @@
-"""What happens to scripts, hooks and runs, one file an event."""
+"""What happens to scripts, hooks and runs, one file a subject."""
