@@ -21,14 +21,6 @@ from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import Bulkhead, BulkheadFullError
 from core.http.unavailable import busy_page
 
-# Before anybody knows whose login it is, which takes several queries: at most as many requests of
-# one login as its organisation may have at work and waiting.
-logins = Bulkhead(
-    "admin-logins",
-    limit=settings.WEB_THREADS,
-    limit_per_key=settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2,
-)
-
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
@@ -42,16 +34,8 @@ class Desk:
             self._put_around(import_string(name)(self._at_the_desk), name)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_admin_page(request):
-            return self._elsewhere(request)
-        login = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-        if not login:
-            return self._at_the_desk(request)
-        try:
-            with logins.place(login, waits=False):
-                return self._at_the_desk(request)
-        except BulkheadFullError as error:
-            return busy_page(error)
+        answer = self._at_the_desk if is_admin_page(request) else self._elsewhere
+        return answer(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
@@ -69,6 +53,34 @@ class Desk:
         if hasattr(middleware, "process_view"):
             self._view_hooks.insert(0, middleware.process_view)
         self._at_the_desk = convert_exception_to_response(middleware)  # type: ignore[assignment]
+
+
+_logins = Bulkhead(
+    "admin-logins",
+    limit=settings.WEB_THREADS,
+    limit_per_key=settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2,
+)
+
+
+class LoginBulkhead:
+    """Bounds the requests of one login at once, before its session and user are looked up.
+
+    As many as its organisation may have at work and waiting: the bulkhead of pages would refuse
+    the others too, after several queries.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        login = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        if not login:
+            return self._get_response(request)
+        try:
+            with _logins.place(login, waits=False):
+                return self._get_response(request)
+        except BulkheadFullError as error:
+            return busy_page(error)
 
 
 _BEGAN, _USED = "login_began", "login_used"

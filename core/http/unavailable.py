@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from http import HTTPStatus
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import BulkheadFullError, busy_problem
@@ -57,11 +59,18 @@ class AnswersUnavailable:
 
 
 def busy_page(error: BulkheadFullError) -> HttpResponse:
-    """For people, where nothing is known of the request yet: it costs no query."""
-    return _page(busy_problem(error))
+    """For people, before anything is known of the request: costs no query and no rendering."""
+    response = HttpResponse(_busy_content(), status=HTTPStatus.SERVICE_UNAVAILABLE)
+    response["Retry-After"] = str(error.retry_after_seconds)
+    return response
 
 
-def _page(problem: Problem, request: HttpRequest | None = None) -> HttpResponse:
+@cache
+def _busy_content() -> bytes:
+    return render_to_string("503.html", {"is_busy": True}).encode()
+
+
+def _page(problem: Problem, request: HttpRequest) -> HttpResponse:
     context = {"is_busy": problem.code == ProblemCode.BUSY}
     response = render(request, "503.html", context, status=HTTPStatus.SERVICE_UNAVAILABLE)
     response["Retry-After"] = problem.headers["Retry-After"]

@@ -71,7 +71,10 @@ def test_programs_pass_by(desk: Desk, path: str) -> None:
 
 def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
     """However it is asked for: whose login it is costs several queries to find out."""
-    settings.DESK_MIDDLEWARE = []
+    settings.DESK_MIDDLEWARE = [
+        "core.http.admin_pages.ContentSecurityPolicy",
+        "config.admin.middleware.LoginBulkhead",
+    ]
     most = settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2
     arrived, leave = Semaphore(0), Event()
 
@@ -101,6 +104,7 @@ def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
 
     assert (refused.status_code, refused["Retry-After"]) == (503, "1")
     assert b"Too much at once" in refused.content
+    assert "Content-Security-Policy" in refused
     assert {each.result().status_code for each in asked + others} == {200}
     assert ask("one").status_code == 200
 
