@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from graphql import (
     DocumentNode,
@@ -72,6 +73,10 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
 # take it one to two seconds, and common documents a few hundred.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
 
+# A syntax tree takes a few hundred bytes for each character: a dozen MiB in all at most.
+MAX_REMEMBERED_CHARACTERS = 1_000
+MAX_REMEMBERED_DOCUMENTS = 64
+
 # graphql-core counts a limit among the specification's rules.
 LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
 SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
@@ -84,9 +89,22 @@ SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
 def parse_and_validate(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
     """The document, valid by the specification's rules and then within our limits.
 
-    In this order, because only the specification's rules are safe on a document with cyclic
-    fragments. Raises ``Refused``.
+    Clients send the same few documents again and again, and validating one takes longer than
+    executing it: short ones are remembered, unless they contain a string, which may be a secret.
+    Raises ``Refused``.
     """
+    if len(query) <= MAX_REMEMBERED_CHARACTERS and '"' not in query:
+        return _remembered(schema, query, limits)
+    return _validated(schema, query, limits)
+
+
+@lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)
+def _remembered(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
+    return _validated(schema, query, limits)
+
+
+def _validated(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
+    """First by the specification's rules: ours are not safe on documents with cyclic fragments."""
     try:
         document = parse(
             query, max_lexical_tokens=limits.max_tokens, max_comments=limits.max_comments
