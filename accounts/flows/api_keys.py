@@ -8,10 +8,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import credentials
 from accounts.audit import Ended, record, record_ends
-from accounts.flows.overlap import checked_overlap
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
+from accounts.models.rotating_secret import validated_overlap
 from accounts.networks import canonical_networks
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE, Origin
@@ -39,17 +38,14 @@ def issue_api_key(
         raise ValidationError(
             {"expires_at": ValidationError("This time has passed already.", code="invalid")}
         )
-    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
-    digest = credentials.digest(secret)
     api_key = ApiKey(
         organisation=organisation,
         name=name.strip(),
         expires_at=expires_at,
         allowed_networks=checked_networks(allowed_networks),
         created_by=created_by,
-        digest=digest.value,
-        pepper_version=digest.pepper_version,
     )
+    secret = api_key.renew_secret()
     api_key.full_clean()
     api_key.save()
     record(
@@ -78,43 +74,24 @@ def rotate_api_key(
     Sessions that are open stay open: whoever fears that the secret leaked revokes the key.
     Raises ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
     """
-    overlap = checked_overlap(overlap_seconds)
-    secret = credentials.generate_secret(credentials.SecretKind.API_KEY)
-    api_key = _rotate(api_key, credentials.digest(secret), overlap)
+    issued = _rotate(api_key, validated_overlap(overlap_seconds))
     record(
         AuthEventKind.API_KEY_ROTATED,
         origin,
         user=by,
-        organisation=api_key.organisation,
-        credential=api_key.key,
+        organisation=issued.api_key.organisation,
+        credential=issued.api_key.key,
     )
-    return IssuedApiKey(api_key, secret)
+    return issued
 
 
 @transaction.atomic
-def _rotate(stale: ApiKey, digest: credentials.Digest, overlap: timedelta) -> ApiKey:
-    """The row is held, so that of two rotations at once the later takes over the earlier's."""
-    api_key = (
-        ApiKey.objects.select_for_update(of=("self",))
-        .select_related("organisation")
-        .get(pk=stale.pk)
-    )
+def _rotate(stale: ApiKey, overlap: timedelta) -> IssuedApiKey:
+    rows = ApiKey.objects.select_for_update(of=("self",)).select_related("organisation")
+    api_key = rows.get(pk=stale.pk)
     if api_key.revoked_at is not None:
         raise ForbiddenError("This key is revoked. Issue a new one.")
-    api_key.previous_digest = api_key.digest
-    api_key.previous_pepper_version = api_key.pepper_version
-    api_key.previous_valid_until = timezone.now() + overlap
-    api_key.digest, api_key.pepper_version = digest.value, digest.pepper_version
-    api_key.save(
-        update_fields=[
-            "digest",
-            "pepper_version",
-            "previous_digest",
-            "previous_pepper_version",
-            "previous_valid_until",
-        ]
-    )
-    return api_key
+    return IssuedApiKey(api_key, api_key.rotate_secret(overlap))
 
 
 def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None = None) -> ApiKey:

@@ -7,6 +7,7 @@ from accounts.models.organisation import Organisation
 from accounts.models.pin_challenge import PinChallenge, PinCode
 from accounts.models.pin_failures import PinFailures
 from accounts.models.rate_window import RateWindow
+from accounts.models.rotating_secret import RotatingSecret
 from accounts.models.run_storage import RunStorage
 from accounts.models.user import User
 
@@ -23,6 +24,7 @@ __all__ = [
     "PinFailures",
     "RateWindow",
     "Role",
+    "RotatingSecret",
     "RunStorage",
     "User",
 ]

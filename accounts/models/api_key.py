@@ -1,5 +1,5 @@
 import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 
 from django.conf import settings
@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts import credentials
 from accounts.models.organisation import Organisation
+from accounts.models.rotating_secret import RotatingSecret
 from accounts.networks import is_within
 from core.database.compiled_query import CompiledQuery, Parameter
 from core.plain_text import validate_plain_text
@@ -41,12 +42,10 @@ def _by_key() -> CompiledQuery:
     return CompiledQuery(ApiKey.objects.select_related("organisation").filter(key=key))
 
 
-class ApiKey(models.Model):
-    """A program's credential: a public key and a secret of which only the digest is kept.
+class ApiKey(RotatingSecret):
+    """A program's credential: a public key and a rotating secret."""
 
-    After a rotation the previous secret is good for a while longer, so that programs can change
-    over without an outage.
-    """
+    SECRET_KIND = credentials.SecretKind.API_KEY
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     organisation = models.ForeignKey(
@@ -63,15 +62,6 @@ class ApiKey(models.Model):
         default=credentials.generate_api_key_id,
         editable=False,
         help_text="Its public half: POST /session takes it as uid.",
-    )
-    digest = models.CharField(max_length=64, editable=False)
-    pepper_version = models.PositiveIntegerField(editable=False)
-    previous_digest = models.CharField(max_length=64, blank=True, editable=False)
-    previous_pepper_version = models.PositiveIntegerField(null=True, editable=False)
-    previous_valid_until = models.DateTimeField(
-        null=True,
-        editable=False,
-        help_text="Until when the secret before the last rotation is good.",
     )
     allowed_networks = models.JSONField(
         default=list,
@@ -117,23 +107,5 @@ class ApiKey(models.Model):
         is_good = self.revoked_at is None and not self.is_expired
         return is_good and since <= timezone.now() - UNUSED_AFTER
 
-    @property
-    def previous_good_until(self) -> datetime | None:
-        """Until when the secret before the last rotation is good, if it still is."""
-        until = self.previous_valid_until
-        return until if until is not None and until > timezone.now() else None
-
     def allows(self, client_address: str) -> bool:
         return is_within(client_address, self.allowed_networks)
-
-    def has_secret(self, secret: str) -> bool:
-        """Whether it is the current secret, or the previous one in its time. Constant time."""
-        current = credentials.matches(secret, credentials.Digest(self.digest, self.pepper_version))
-        previous = credentials.matches(secret, self._previous)
-        return current or previous
-
-    @property
-    def _previous(self) -> credentials.Digest | None:
-        if self.previous_good_until is None or self.previous_pepper_version is None:
-            return None
-        return credentials.Digest(self.previous_digest, self.previous_pepper_version)

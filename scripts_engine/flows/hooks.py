@@ -6,10 +6,9 @@ from typing import NamedTuple
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import credentials
 from accounts.audit import record
-from accounts.flows.overlap import checked_overlap
 from accounts.models import AuthEventKind, User
+from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.models import Hook, Script
 
@@ -27,19 +26,11 @@ def issue_hook(
     Raises ``ValidationError`` by field.
     """
     hook = Hook(script=script, name=name.strip())
-    call_token = give_call_token(hook)
+    call_token = hook.renew_secret()
     hook.full_clean()
     hook.save()
     record_call_token(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
     return IssuedHook(hook, call_token)
-
-
-def give_call_token(hook: Hook) -> str:
-    """Puts the digest of a new call token into the hook, which is not saved; returns the token."""
-    call_token = credentials.generate_secret(credentials.SecretKind.CALL_TOKEN)
-    digest = credentials.digest(call_token)
-    hook.digest, hook.pepper_version = digest.value, digest.pepper_version
-    return call_token
 
 
 def record_call_token(kind: AuthEventKind, hook: Hook, origin: Origin, by: User | None) -> None:
@@ -53,29 +44,16 @@ def rotate_call_token(
 
     Raises ``ValidationError`` by field.
     """
-    issued = _rotate(hook, checked_overlap(overlap_seconds))
+    issued = _rotate(hook, validated_overlap(overlap_seconds))
     record_call_token(AuthEventKind.CALL_TOKEN_ROTATED, issued.hook, origin, by)
     return issued
 
 
 @transaction.atomic
 def _rotate(stale: Hook, overlap: timedelta) -> IssuedHook:
-    """The row is held, so that of two rotations at once the later takes over the earlier's."""
     rows = Hook.objects.select_for_update(of=("self",)).select_related("script__organisation")
     hook = rows.get(pk=stale.pk)
-    hook.previous_digest, hook.previous_pepper_version = hook.digest, hook.pepper_version
-    hook.previous_valid_until = timezone.now() + overlap
-    call_token = give_call_token(hook)
-    hook.save(
-        update_fields=[
-            "digest",
-            "pepper_version",
-            "previous_digest",
-            "previous_pepper_version",
-            "previous_valid_until",
-        ]
-    )
-    return IssuedHook(hook, call_token)
+    return IssuedHook(hook, hook.rotate_secret(overlap))
 
 
 FIELDS = frozenset({"name", "is_enabled"})

@@ -1,11 +1,10 @@
 import uuid
-from datetime import datetime
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
 
-from accounts.models import Organisation
+from accounts.credentials import SecretKind
+from accounts.models import Organisation, RotatingSecret
 from core.plain_text import validate_plain_text
 from scripts_engine.models.script import Script
 
@@ -28,11 +27,13 @@ class HookQuerySet(models.QuerySet["Hook"]):
         )
 
 
-class Hook(models.Model):
+class Hook(RotatingSecret):
     """A webhook that runs one script.
 
     Its id is the HookID; of its call token only a digest is kept.
     """
+
+    SECRET_KIND = SecretKind.CALL_TOKEN
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="hooks")
@@ -42,12 +43,11 @@ class Hook(models.Model):
         validators=[validate_plain_text],
         help_text="Who calls it: “shop orders”.",
     )
+    # Calls find the hook by these.
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    pepper_version = models.PositiveIntegerField(editable=False)
     previous_digest = models.CharField(
         max_length=64, blank=True, default="", db_index=True, editable=False
     )
-    previous_pepper_version = models.PositiveIntegerField(null=True, editable=False)
     previous_valid_until = models.DateTimeField(
         null=True,
         editable=False,
@@ -78,12 +78,6 @@ class Hook(models.Model):
     def is_callable(self) -> bool:
         """Whether a call runs something now; any other answers as if there were no hook."""
         return self.is_enabled and self.script.is_enabled and self.organisation.is_active
-
-    @property
-    def previous_good_until(self) -> datetime | None:
-        """Until when the token before the last rotation is good, if it still is."""
-        until = self.previous_valid_until
-        return until if until is not None and until > timezone.now() else None
 
     @property
     def secure_url(self) -> str:
