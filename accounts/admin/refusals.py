@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 
 from accounts.admin.reach import is_superuser
 from accounts.models import Organisation
-from accounts.rate_limits.addresses import TELLING_CODES, claim_answers
+from accounts.rate_limits.addresses import REVEALING_CODES, claim_answers
 from accounts.rate_limits.limiter import Claim
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
@@ -88,4 +88,4 @@ def _answers_of(response: HttpResponse) -> int:
 
 
 def _tells(errors: Sequence[ValidationError]) -> bool:
-    return not errors or any(error.code in TELLING_CODES for error in errors)
+    return not errors or any(error.code in REVEALING_CODES for error in errors)

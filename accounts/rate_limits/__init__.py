@@ -1,1 +1,1 @@
-"""How often somebody may try, and where that is counted."""
+"""Rate limits: their windows, and the storages that count."""

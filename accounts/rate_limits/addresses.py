@@ -1,4 +1,4 @@
-"""Answers that tell whether somebody has an e-mail address: so many an hour for an organisation."""
+"""Limits how often an organisation learns whether an e-mail address has an account."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +12,15 @@ from accounts.rate_limits.limiter import Claim, Count, CountFullError, claim, is
 from core.errors import AddressTakenError, NotFoundError, RateLimitedError
 from core.http.origin import Origin
 
-# Of errors of forms and models: somebody has the address, or nobody.
-TELLING_CODES = frozenset({"unique", "unknown"})
+# Validation codes that reveal whether an address has an account.
+REVEALING_CODES = frozenset({"unique", "unknown"})
 
 
 def claim_answers(organisation: Organisation, number: int, origin: Origin) -> Claim:
-    """Counts that many answers before they are given; give back those that told nothing.
+    """Counts ``number`` answers in advance; the caller gives back those that revealed nothing.
 
     Call outside the transaction that a refusal rolls back. Raises ``RateLimitedError``, which is
-    on record once a window.
+    recorded once per window.
     """
     count = Count(
         windows.ADDRESS_REFUSALS_OF_ORGANISATION, ("address-refusal", str(organisation.pk))
@@ -37,20 +37,20 @@ def claim_answers(organisation: Organisation, number: int, origin: Origin) -> Cl
 
 @contextmanager
 def counted_answer(organisation: Organisation, origin: Origin) -> Iterator[None]:
-    """Around a flow that is given an address: counts if its refusal tells of the address."""
+    """Wraps a flow that takes an address; counts if its refusal reveals the account."""
     claimed = claim_answers(organisation, 1, origin)
     try:
         yield
     except BaseException as error:
-        if not _tells_of_address(error):
+        if not _reveals_account(error):
             claimed.give_back()
         raise
     claimed.give_back()
 
 
-def _tells_of_address(error: BaseException) -> bool:
+def _reveals_account(error: BaseException) -> bool:
     if isinstance(error, ValidationError):
         errors = error.error_dict.get("email", ()) if hasattr(error, "error_dict") else ()
-        return any(each.code in TELLING_CODES for each in errors)
-    # Somebody to whom no further invitation goes is somebody, too.
+        return any(each.code in REVEALING_CODES for each in errors)
+    # A limit on invitations is met only by an address that has an account.
     return isinstance(error, (AddressTakenError, NotFoundError, RateLimitedError))

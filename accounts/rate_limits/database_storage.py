@@ -1,4 +1,4 @@
-"""The `limits` library's counters in the project's own database: exact on any number of nodes."""
+"""A storage for the `limits` library in the database, exact on any number of nodes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,8 +10,8 @@ from limits.storage import Storage
 from accounts.models import RateWindow
 from core.database.compiled_query import CompiledQuery, Parameter
 
-# One statement, so that however many come at once each gets its own number. A window that ends
-# later than a new one could is left over from before the clock was set back.
+# One statement, so that concurrent hits each get their own number. A window that ends later than a
+# new one could was made before the clock was set back; it is started again.
 _HIT = """
     INSERT INTO {table} (key, hits, ends_at) VALUES (%s, %s, %s)
     ON CONFLICT (key) DO UPDATE SET
@@ -22,8 +22,7 @@ _HIT = """
     RETURNING hits
 """
 
-
-# Every refusal asks for its window, and a flood of them is what it bounds.
+# Compiled once, because floods of refused requests run it.
 _WINDOW = CompiledQuery(
     RateWindow.objects.filter(key=Parameter("key", RateWindow._meta.get_field("key"))).values_list(
         "hits", "ends_at"
@@ -32,13 +31,13 @@ _WINDOW = CompiledQuery(
 
 
 def _open_window(key: str) -> tuple[int, datetime] | None:
-    """Its hits and its end."""
+    """The window's hits and its end; ``None`` if it has ended."""
     window: tuple[int, datetime] | None = _WINDOW.first(key=key)
     return None if window is None or window[1] <= timezone.now() else window
 
 
 class DatabaseStorage(Storage):
-    """Fixed windows that begin with their first hit."""
+    """Fixed windows, each of which begins with its first hit."""
 
     STORAGE_SCHEME = ["moonhook+database"]
 
@@ -50,7 +49,7 @@ class DatabaseStorage(Storage):
         now = timezone.now()
         adapt = connection.ops.adapt_datetimefield_value
         moment, ends_at = adapt(now), adapt(now + timedelta(seconds=expiry))
-        # Twice the length: the clocks of nodes differ a little, and threads overtake each other.
+        # Twice the length, because clocks of nodes differ a little and threads overtake each other.
         latest = adapt(now + timedelta(seconds=2 * expiry))
         with connection.cursor() as cursor:
             cursor.execute(
@@ -61,7 +60,7 @@ class DatabaseStorage(Storage):
         return hits
 
     def decrement(self, key: str, most_left: float) -> None:
-        """Takes one hit back, unless the window ends later than in so many seconds."""
+        """Takes one hit back, unless more than ``most_left`` seconds are left of the window."""
         latest = timezone.now() + timedelta(seconds=most_left)
         hits = RateWindow.objects.open().filter(key=key, hits__gt=0, ends_at__lte=latest)
         hits.update(hits=F("hits") - 1)

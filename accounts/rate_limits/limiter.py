@@ -1,4 +1,4 @@
-"""Counting, and refusing when a window is full."""
+"""Rate limits: counting actions in windows, and refusing them when a window is full."""
 
 import logging
 import time
@@ -8,44 +8,44 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-import redis  # noqa: F401  (the library of limits imports it in the midst of a request otherwise)
+import redis  # noqa: F401  (or `limits` would import it during the first request)
 from django.conf import settings
 from limits import RateLimitItem
 from limits.errors import StorageError
 from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
+from accounts.rate_limits.circuit_breaker import CircuitBreaker
 from accounts.rate_limits.database_storage import DatabaseStorage
 from accounts.rate_limits.redis_storage import decrement_in_redis
-from accounts.rate_limits.rest import Rest
 from core.built_once import built_once
 from core.errors import RateLimitedError
 from core.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
-REDIS_REST_SECONDS = 10
+# How long Redis is left alone after it did not answer.
+REDIS_OPEN_SECONDS = 10
+MAX_KNOWN_FULL = 10_000
 
 logger = logging.getLogger(__name__)
-
-# Counts that this process remembers as full.
-MOST_REFUSED = 10_000
 
 Result = TypeVar("Result")
 
 
 class Count(NamedTuple):
-    """A window, and what is counted in it for whom: the name of the action comes first."""
+    """What is counted in a window, and for whom: the action's name is the first identifier."""
 
     window: RateLimitItem
     identifiers: tuple[str, ...]
 
 
-# What refused a hit, in this process: asked again before the next one.
-_refused: dict[Count, None] = {}
+# Counts that refused a hit of this process. They are read before the next hit, which would be a
+# write.
+_known_full: dict[Count, None] = {}
 
 
 class CountFullError(RateLimitedError):
-    """``count`` is the one that refuses."""
+    """Raised instead of counting; ``count`` is the first that is full."""
 
     def __init__(self, retry_after_seconds: int, count: Count) -> None:
         super().__init__(retry_after_seconds)
@@ -53,28 +53,25 @@ class CountFullError(RateLimitedError):
 
 
 class Claim(NamedTuple):
-    """A place in each of the counts, taken by ``claimed_at`` (``time.monotonic``)."""
+    """One hit in each of the counts, made before ``claimed_at`` (``time.monotonic``)."""
 
     counts: Sequence[Count]
     claimed_at: float = 0
 
     def give_back(self) -> None:
-        """For what turned out not to count, or was not done.
-
-        A window that began since then has nothing of it.
-        """
+        """Takes the hits back, except from windows that began after the claim."""
         for count in self.counts:
             _counted(partial(_decrement, count=count, claimed_at=self.claimed_at))
 
     def without(self, number: int) -> "Claim":
-        """All but the first so many."""
+        """The claim without its first ``number`` counts."""
         return self._replace(counts=self.counts[number:])
 
 
 def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
-    """Counts in every window; raises ``RateLimitedError`` at the first that is full already.
+    """Counts one action in every window; the identifiers are those of a ``Count``.
 
-    Identifiers say what is counted and for whom, the name of the action first.
+    Raises ``RateLimitedError`` at the first window that is full.
     """
     if not settings.IS_RATE_LIMITED:
         return
@@ -85,11 +82,10 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
 
 
 def claim(counts: Sequence[Count]) -> Claim:
-    """Counts in each, in their order, before that which they bound is done.
+    """Counts an action in each of the counts, in their order, before it is done.
 
-    However many come at once, a window lets as many pass as it holds. Raises ``CountFullError``
-    with the seconds until none is full, and then has counted nowhere: a try that is refused does
-    not fill the windows before the one that refused it.
+    Exact under concurrency. Raises ``CountFullError`` with the seconds until none is full, and has
+    then counted nowhere: a refused try does not fill the windows before the one that refused it.
     """
     if not settings.IS_RATE_LIMITED:
         return Claim(())
@@ -104,7 +100,7 @@ def claim(counts: Sequence[Count]) -> Claim:
 
 
 def _refuse(counts: Sequence[Count]) -> NoReturn:
-    """The first of them is full, and of the others some may be."""
+    """Raises ``CountFullError``: the first count is full, and others may be."""
     first, *others = counts
     RATE_LIMITED.inc(first.identifiers[0])
     full = [first, *(count for count in others if is_full(count))]
@@ -112,31 +108,30 @@ def _refuse(counts: Sequence[Count]) -> NoReturn:
 
 
 def refuse_if_full(count: Count) -> None:
-    """Raises ``CountFullError`` where the next try would be refused. Counts nothing."""
+    """Raises ``CountFullError`` if the next hit would be refused. Counts nothing."""
     if settings.IS_RATE_LIMITED and is_full(count):
         RATE_LIMITED.inc(count.identifiers[0])
         raise CountFullError(_seconds_left(count), count)
 
 
 def is_full(count: Count) -> bool:
-    """Whether the next try would be refused. Counts nothing."""
+    """Whether the next hit would be refused. Counts nothing."""
     return not _counted(lambda limiter: limiter.test(count.window, *count.identifiers))
 
 
 def full_until(count: Count) -> float | None:
-    """The time, in seconds since the epoch, at which a full window ends; ``None``: it is open."""
+    """When the full window ends, in seconds since the epoch; ``None`` if it is not full."""
     return time.time() + _seconds_left(count) if is_full(count) else None
 
 
 def forget(count: Count) -> None:
-    """Resets the count."""
     _counted(lambda limiter: limiter.clear(count.window, *count.identifiers))
 
 
 def is_first(window: RateLimitItem, *identifiers: str) -> bool:
-    """Whether this has not been asked before within the length of the window.
+    """Whether this is the first call with these identifiers in the window.
 
-    For what is written down once a window however often it happens.
+    For events that are recorded once per window, however often they happen.
     """
     if not settings.IS_RATE_LIMITED:
         return True
@@ -144,7 +139,7 @@ def is_first(window: RateLimitItem, *identifiers: str) -> bool:
 
 
 def network_of(client_address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 that an IPv6 one is in."""
+    """The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address."""
     if not client_address:
         return "unknown"
     address = ip_address(client_address)
@@ -154,10 +149,10 @@ def network_of(client_address: str) -> str:
 
 
 def build_limiters() -> None:
-    """Builds what the threads of this process share, so that no request has to."""
+    """Builds what the threads of this process share, before the first request needs it."""
     _database_limiter()
     if settings.REDIS_URL:
-        _rest_from(settings.REDIS_URL)
+        _circuit_of(settings.REDIS_URL)
         _redis_limiter(settings.REDIS_URL)
 
 
@@ -171,20 +166,20 @@ def _hit(count: Count) -> bool:
 
 
 def _is_known_full(count: Count) -> bool:
-    """Whether it refused before, and would again: one look, where another hit would be a write."""
-    if count not in _refused:
+    """Whether the count refused a hit before and would refuse the next one."""
+    if count not in _known_full:
         return False
     if is_full(count):
         return True
-    _refused.pop(count, None)
+    _known_full.pop(count, None)
     return False
 
 
 def _remember_full(count: Count) -> None:
-    if len(_refused) >= MOST_REFUSED:
-        # Whoever is forgotten costs a write the next time.
-        _refused.clear()
-    _refused[count] = None
+    if len(_known_full) >= MAX_KNOWN_FULL:
+        # A forgotten count costs one more write.
+        _known_full.clear()
+    _known_full[count] = None
 
 
 def _seconds_left(count: Count) -> int:
@@ -197,7 +192,7 @@ def _seconds_left(count: Count) -> int:
 def _decrement(limiter: FixedWindowRateLimiter, count: Count, claimed_at: float) -> None:
     storage: Any = limiter.storage
     key = count.window.key_for(*count.identifiers)
-    # More than that is left of a window only if it began after the claim.
+    # A window with more time left began after the claim.
     most_left = count.window.get_expiry() - (time.monotonic() - claimed_at)
     if isinstance(storage, DatabaseStorage):
         storage.decrement(key, most_left)
@@ -206,26 +201,26 @@ def _decrement(limiter: FixedWindowRateLimiter, count: Count, claimed_at: float)
 
 
 def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
-    """Asks Redis where there is one; while it does not answer, the database counts instead."""
-    rest = _rest_from(settings.REDIS_URL)
-    if settings.REDIS_URL and rest.may_ask():
+    """Asks Redis if it is configured; while it does not answer, asks the database."""
+    circuit = _circuit_of(settings.REDIS_URL)
+    if settings.REDIS_URL and circuit.allows_call():
         try:
             answer = ask(_redis_limiter(settings.REDIS_URL))
         except StorageError as error:
-            if rest.begin():
-                logger.error(  # noqa: TRY400  (one line says it)
+            if circuit.record_failure():
+                logger.error(  # noqa: TRY400  (the traceback adds nothing)
                     "Redis does not answer; rate limits are counted in the database: %s", error
                 )
         else:
-            if rest.end():
+            if circuit.record_success():
                 logger.info("Redis answers again and counts rate limits")
             return answer
     return ask(_database_limiter())
 
 
 @built_once
-def _rest_from(url: str) -> Rest:
-    return Rest(seconds=REDIS_REST_SECONDS)
+def _circuit_of(url: str) -> CircuitBreaker:
+    return CircuitBreaker(open_seconds=REDIS_OPEN_SECONDS)
 
 
 @built_once

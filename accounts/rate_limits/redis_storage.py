@@ -1,11 +1,11 @@
-"""What the `limits` library's storage in Redis lacks."""
+"""The decrement that the `limits` library's Redis storage lacks."""
 
 from math import ceil
 from typing import Any
 
 from limits.errors import StorageError
 
-# Of a window that has ended meanwhile there is nothing to take back.
+# A window that has ended has no key, so nothing is taken back from it.
 _DECREMENT = """
 local hits = tonumber(redis.call("get", KEYS[1]) or "0")
 if hits > 0 and redis.call("pttl", KEYS[1]) <= tonumber(ARGV[1]) then
@@ -16,9 +16,9 @@ return 0
 
 
 def decrement_in_redis(storage: Any, key: str, most_left: float) -> None:
-    """Takes one hit back, unless the window ends later than in so many seconds.
+    """Takes one hit back, unless more than ``most_left`` seconds are left of the window.
 
-    Raises ``StorageError`` while Redis does not answer.
+    Raises ``StorageError`` if Redis does not answer.
     """
     milliseconds = ceil(most_left * 1000)
     try:

@@ -1,4 +1,4 @@
-"""Every rate limit, as data. Each window has a key of its own."""
+"""Every rate limit, as data."""
 
 from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute
 
@@ -10,12 +10,12 @@ PIN_SENDS_OF_ADDRESS: tuple[RateLimitItem, ...] = (
 PIN_SENDS_OF_CLIENT = RateLimitItemPerMinute(20, 10)
 PIN_CHECKS_OF_CLIENT = RateLimitItemPerMinute(60, 5)
 LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
-# Tries are counted before their passwords are hashed; a right one is given back.
+# Counted before the password is hashed; a right password takes its hit back.
 ADMIN_LOGIN_FAILURES_OF_CLIENT = RateLimitItemPerMinute(30, 10)
 ADMIN_LOGIN_FAILURES_AT_CLIENT = RateLimitItemPerMinute(5, 15)
 ADMIN_LOGIN_FAILURES_OF_USER = RateLimitItemPerHour(20)
 ADMIN_LOGIN_FAILURES_OF_BROWSER = RateLimitItemPerMinute(5, 15)
-# Right passwords cost as much to hash as wrong ones.
+# Limits right passwords too, because each costs a hash.
 ADMIN_LOGINS_OF_USER = RateLimitItemPerMinute(100, 10)
 PASSWORD_CHANGES_OF_PERSON = RateLimitItemPerHour(20)
 MESSAGES_REFUSED_ON_RECORD = RateLimitItemPerDay(1)
@@ -27,7 +27,7 @@ INVITATIONS_TO_ADDRESS_OF_ORGANISATION = RateLimitItemPerDay(3)
 INVITATIONS_TO_ADDRESS = RateLimitItemPerDay(10)
 TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
 KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
-# Answers that tell whether somebody has an address.
+# Answers that reveal whether an address has an account.
 ADDRESS_REFUSALS_OF_ORGANISATION = RateLimitItemPerHour(30)
 
 

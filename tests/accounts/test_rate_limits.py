@@ -193,12 +193,12 @@ def test_a_window_that_refused_is_not_written_to_again(db: None) -> None:
 def test_no_more_full_windows_are_remembered_than_there_is_room_for(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiter, "MOST_REFUSED", 2)
+    monkeypatch.setattr(limiter, "MAX_KNOWN_FULL", 2)
     for name in "abcd":
         for expected in (True, False, False):
             assert passes_once(name) is expected
 
-    assert len(limiter._refused) <= 2
+    assert len(limiter._known_full) <= 2
 
 
 def passes_once(name: str) -> bool:

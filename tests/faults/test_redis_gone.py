@@ -16,7 +16,7 @@ from tests.private_servers import PrivateRedis, private_redis
 
 pytestmark = pytest.mark.slow
 
-REST_SECONDS = 1
+OPEN_SECONDS = 1
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,8 @@ def _counted_in_redis(
     redis_server: PrivateRedis, settings: Any, monkeypatch: pytest.MonkeyPatch, db: None
 ) -> None:
     settings.REDIS_URL = redis_server.url
-    monkeypatch.setattr(limiter, "REDIS_REST_SECONDS", REST_SECONDS)
-    limiter._rest_from.cache_clear()
+    monkeypatch.setattr(limiter, "REDIS_OPEN_SECONDS", OPEN_SECONDS)
+    limiter._circuit_of.cache_clear()
 
 
 def passes(name: str) -> bool:
@@ -69,8 +69,8 @@ def test_the_database_counts_while_redis_is_gone_and_redis_afterwards(
 def test_a_redis_that_hangs_is_waited_for_once_and_not_by_every_request(
     redis_server: PrivateRedis, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiter, "REDIS_REST_SECONDS", 60)
-    limiter._rest_from.cache_clear()
+    monkeypatch.setattr(limiter, "REDIS_OPEN_SECONDS", 60)
+    limiter._circuit_of.cache_clear()
     passes("hangs")
     redis_server.freeze()
     try:
