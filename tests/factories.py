@@ -3,7 +3,7 @@
 import base64
 import json
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.test import Client
@@ -16,10 +16,10 @@ from accounts.flows.api_keys import IssuedApiKey, issue_api_key
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
 from accounts.flows.organisations import create_organisation
-from accounts.flows.send_pin import choose_pin_channels, make_code, send_pin
+from accounts.flows.send_pin import choose_pin_channels, code_to_send, send_pin
 from accounts.flows.users import create_user
 from accounts.messages.channels import SendVia
-from accounts.models import AuthEvent, AuthEventKind, Organisation, User
+from accounts.models import AuthEvent, AuthEventKind, DeviceToken, Organisation, User
 from accounts.rate_limits.limiter import claim
 from core.database.ids import first_id_at
 from core.http.origin import NOWHERE, Origin
@@ -51,8 +51,16 @@ def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedA
 
 
 def make_pin(user: User) -> str:
-    """A code as the worker makes it, without sending it."""
+    """A new code as the worker makes it, without sending it."""
     return make_code(user.email, user)
+
+
+def make_code(email: str, user: User | None) -> str:
+    # Later than every code that there is, or the newest would be returned again.
+    asked_at = timezone.now() + timedelta(seconds=1)
+    pin = code_to_send(email, user, asked_at)
+    assert pin is not None
+    return pin
 
 
 def deliver_pin(email: str, send_via: SendVia) -> None:
@@ -104,7 +112,7 @@ def make_device_token(
 
 def is_accepted(issued: IssuedDeviceToken) -> bool:
     """Whether the device token would open a session."""
-    return authenticate_device(issued.device_token.pk, issued.token, "").refusal == ""
+    return isinstance(authenticate_device(issued.device_token.pk, issued.token, ""), DeviceToken)
 
 
 def make_script(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Script:

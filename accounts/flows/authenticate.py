@@ -1,83 +1,93 @@
-"""Whose secret is this? Every refusal takes as long, and its reason is for the audit only."""
+"""Checks a public id and secret. Every refusal takes the same time; its reason is for the audit."""
 
 import uuid
 from typing import Generic, NamedTuple, TypeVar
 
-from django.conf import settings
-
 from accounts import credentials
-from accounts.models import ApiKey, DeviceToken, Organisation, User
+from accounts.models import ApiKey, AuditReason, DeviceToken, Organisation, User
 
 Row = TypeVar("Row", ApiKey, DeviceToken)
 
 
-class Authentication(NamedTuple, Generic[Row]):
-    """``row`` is whom the public id names, if anybody; ``refusal`` is empty for a good secret."""
+class Refused(NamedTuple, Generic[Row]):
+    """A refused credential; ``row`` is the one with its public id, if there is one."""
 
-    row: Row | None
-    refusal: str
+    reason: AuditReason
+    row: Row | None = None
 
 
 def authenticate_api_key(
     key: str, secret: str, client_address: str, *, is_held: bool = False
-) -> Authentication[ApiKey]:
-    """``is_held`` locks the key's row: call inside a transaction."""
+) -> ApiKey | Refused[ApiKey]:
+    """The API key, or why it is refused.
+
+    ``is_held`` locks the key's row; call it inside a transaction then.
+    """
     if is_held:
         row = ApiKey.objects.select_for_update(of=("self",)).find_by_key(key)
     else:
         row = ApiKey.objects.all().look_up(key)
     if row is None:
         _refusal_of_key(_decoy_key(), secret, client_address)
-        return Authentication(None, "unknown-key")
-    return Authentication(row, _refusal_of_key(row, secret, client_address))
-
-
-def _refusal_of_key(row: ApiKey, secret: str, client_address: str) -> str:
-    refusals = {
-        "wrong-secret": not row.has_secret(secret),
-        "revoked": row.revoked_at is not None,
-        "expired": row.is_expired,
-        "inactive-organisation": not row.organisation.is_active,
-        "address-not-allowed": not row.allows(client_address),
-    }
-    return _first(refusals)
-
-
-def _decoy_key() -> ApiKey:
-    """A key of nobody: to be looked at for as long as a real one."""
-    return ApiKey(
-        organisation=Organisation(), digest="", pepper_version=next(iter(settings.PEPPERS))
-    )
-
-
-def _decoy_device() -> DeviceToken:
-    return DeviceToken(user=User(), digest="", pepper_version=next(iter(settings.PEPPERS)))
+        return Refused(AuditReason.UNKNOWN_KEY)
+    reason = _refusal_of_key(row, secret, client_address)
+    return row if reason is None else Refused(reason, row)
 
 
 def authenticate_device(
     token_id: uuid.UUID, secret: str, stated_email: str, *, is_held: bool = False
-) -> Authentication[DeviceToken]:
-    """``stated_email`` is canonical, or empty for none; ``is_held`` as for a key."""
+) -> DeviceToken | Refused[DeviceToken]:
+    """The device's token, or why it is refused.
+
+    ``stated_email`` is canonical, or empty for none; ``is_held`` as for an API key.
+    """
     tokens = DeviceToken.objects.select_related("user").filter(pk=token_id)
     row = (tokens.select_for_update(of=("self",)) if is_held else tokens).first()
     if row is None:
         _refusal_of_device(_decoy_device(), secret, stated_email)
-        return Authentication(None, "unknown-device")
-    return Authentication(row, _refusal_of_device(row, secret, stated_email))
+        return Refused(AuditReason.UNKNOWN_DEVICE)
+    reason = _refusal_of_device(row, secret, stated_email)
+    return row if reason is None else Refused(reason, row)
 
 
-def _refusal_of_device(row: DeviceToken, secret: str, stated_email: str) -> str:
+def _refusal_of_key(row: ApiKey, secret: str, client_address: str) -> AuditReason | None:
+    return _first(
+        {
+            AuditReason.WRONG_SECRET: not row.has_secret(secret),
+            AuditReason.REVOKED: row.revoked_at is not None,
+            AuditReason.EXPIRED: row.is_expired,
+            AuditReason.INACTIVE_ORGANISATION: not row.organisation.is_active,
+            AuditReason.ADDRESS_NOT_ALLOWED: not row.allows(client_address),
+        }
+    )
+
+
+def _refusal_of_device(row: DeviceToken, secret: str, stated_email: str) -> AuditReason | None:
     stored = credentials.Digest(row.digest, row.pepper_version)
-    refusals = {
-        "wrong-secret": not credentials.matches(secret, stored),
-        "revoked": row.revoked_at is not None,
-        "inactive-user": not row.user.is_active,
-        "inactive-organisation": row.user.is_without_active_organisation(),
-        "wrong-email": bool(stated_email) and stated_email != row.user.email,
-    }
-    return _first(refusals)
+    is_other_email = bool(stated_email) and stated_email != row.user.email
+    return _first(
+        {
+            AuditReason.WRONG_SECRET: not credentials.matches(secret, stored),
+            AuditReason.REVOKED: row.revoked_at is not None,
+            AuditReason.INACTIVE_USER: not row.user.is_active,
+            AuditReason.INACTIVE_ORGANISATION: row.user.is_without_active_organisation(),
+            AuditReason.WRONG_EMAIL: is_other_email,
+        }
+    )
 
 
-def _first(refusals: dict[str, bool]) -> str:
-    """The first reason that holds; empty where none does."""
-    return next((reason for reason, holds in refusals.items() if holds), "")
+def _first(checks: dict[AuditReason, bool]) -> AuditReason | None:
+    """The first reason that applies. All are evaluated, so that each refusal takes as long."""
+    return next((reason for reason, applies in checks.items() if applies), None)
+
+
+def _decoy_key() -> ApiKey:
+    """Stands in for an unknown key, so that refusing it takes as long."""
+    return ApiKey(
+        organisation=Organisation(), digest="", pepper_version=credentials.newest_pepper()
+    )
+
+
+def _decoy_device() -> DeviceToken:
+    """Stands in for an unknown device, so that refusing it takes as long."""
+    return DeviceToken(user=User(), digest="", pepper_version=credentials.newest_pepper())

@@ -1,3 +1,5 @@
+"""The PIN is checked, and exchanged for the credential of the device it was entered on."""
+
 import re
 import uuid
 from typing import NamedTuple
@@ -8,7 +10,14 @@ from django.utils import timezone
 from accounts import credentials
 from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email
-from accounts.models import AuthEventKind, DeviceToken, PinChallenge, PinFailures, User
+from accounts.models import (
+    AuditReason,
+    AuthEventKind,
+    DeviceToken,
+    PinChallenge,
+    PinFailures,
+    User,
+)
 from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
@@ -28,20 +37,20 @@ class IssuedDeviceToken(NamedTuple):
 def check_pin(
     *, email: str, pin: str, device: uuid.UUID, label: str, origin: Origin
 ) -> IssuedDeviceToken | None:
-    """The device's new token for a right PIN; ``None`` for every failure, whatever its reason.
+    """Returns the device's new token for a right PIN, and ``None`` for any failure.
 
-    Spaces and hyphens in the PIN are ignored; other digits than 0–9 are not digits. A try is
-    counted, for the challenge and for the account, in statements of their own before anything is
-    compared. Call outside a transaction, or a failure's count would be rolled back with it.
-    Raises ``RateLimitedError``.
+    Spaces and hyphens in the PIN are ignored; only 0–9 are digits. The try is counted, for the
+    challenge and for the account, before anything is compared. Call outside a transaction, which
+    would roll the count of a failure back. Raises ``RateLimitedError``.
     """
     hit([windows.PIN_CHECKS_OF_CLIENT], "pin-check", network_of(origin.client_address))
     address = canonical_email(email)
     outcome = _evaluate(address, pin, device, label)
-    PIN_CHECKS.inc("refused" if isinstance(outcome, str) else "accepted")
-    if isinstance(outcome, str):
+    if isinstance(outcome, AuditReason):
+        PIN_CHECKS.inc("refused")
         record_about_address(AuthEventKind.PIN_REFUSED, origin, address, outcome)
         return None
+    PIN_CHECKS.inc("accepted")
     device_token = outcome.issued.device_token
     record_about(AuthEventKind.DEVICE_ADDED, origin, device_token.user, credential=device_token.pk)
     if outcome.is_new_device:
@@ -56,28 +65,28 @@ class _Login(NamedTuple):
     is_new_device: bool
 
 
-def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login | str:
-    """The login, or why there is none: for the audit, never for the client."""
+def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login | AuditReason:
+    """The login, or for the audit the reason why there is none."""
     digits = _SEPARATORS.sub("", pin)
     if not _PIN.fullmatch(digits):
-        return "malformed"
+        return AuditReason.MALFORMED_PIN
     challenge = PinChallenge.objects.open_for(address)
     bucket = _bucket_of(address, device)
     has_try = PinChallenge.objects.claim_try(challenge)
     may_try = PinFailures.objects.claim_try(bucket)
     if challenge is None or not has_try:
-        return "no-open-challenge"
+        return AuditReason.NO_OPEN_CHALLENGE
     if not may_try:
-        return "account-stopped"
+        return AuditReason.ACCOUNT_STOPPED
     if not challenge.has_code(digits):
-        return "wrong-or-expired"
+        return AuditReason.WRONG_OR_EXPIRED_PIN
     is_new = not DeviceToken.objects.filter(user=challenge.user_id, device=device).exists()
     issued = _log_in(challenge, bucket, device, label)
-    return "used-or-inactive" if issued is None else _Login(issued, is_new)
+    return AuditReason.USED_OR_INACTIVE if issued is None else _Login(issued, is_new)
 
 
 def _bucket_of(email: str, device: uuid.UUID) -> str:
-    """Where failures count: apart for a device that the user is logged in on."""
+    """The bucket that counts the failures: a separate one for a device the user is logged in on."""
     known = DeviceToken.objects.filter(
         user__email=email, device=device, revoked_at__isnull=True
     ).exists()

@@ -1,3 +1,5 @@
+"""A PIN is requested: the request is limited and queued; the worker makes and sends the code."""
+
 from accounts.audit import record
 from accounts.email_address import canonical_email, validate_typed_email
 from accounts.messages.channels import SendVia
@@ -9,11 +11,10 @@ from core.http.origin import Origin
 
 
 def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:
-    """Asks for a code to be sent; says nothing of whether anybody has this address.
+    """Queues a code for the address, whether it has an account or not.
 
-    Only enqueues: looking the user up, making the code and sending it are the worker's, so that
-    known and unknown addresses take the same time. Raises ``ValidationError`` for what is no
-    e-mail address, and ``RateLimitedError``.
+    The worker looks the user up, so that known and unknown addresses take the same time here.
+    Raises ``ValidationError`` for an invalid e-mail address, and ``RateLimitedError``.
     """
     validate_typed_email(email)
     address = canonical_email(email)
@@ -24,5 +25,5 @@ def request_pin(email: str, send_via: SendVia, origin: Origin) -> None:
 
 
 def count_send_to(address: str) -> None:
-    """Counts one more code to the canonical address. Raises ``RateLimitedError``."""
+    """Counts one code sent to the canonical address. Raises ``RateLimitedError``."""
     hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)

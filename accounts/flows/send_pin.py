@@ -1,4 +1,4 @@
-"""Sending a PIN, in the worker: over which channels, the code's making, and its delivery."""
+"""The PIN is made and sent by the worker, over the channels that ``choose_pin_channels`` names."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,7 +15,7 @@ from accounts.messages.delivering import delivering
 from accounts.messages.email import send_pin_email
 from accounts.messages.quotas import claim_sms, may_send_mail, organisation_that_pays
 from accounts.messages.sms import send_pin_sms
-from accounts.models import AuthEventKind, PinChallenge, PinCode, PinFailures, User
+from accounts.models import AuditReason, AuthEventKind, PinChallenge, PinCode, PinFailures, User
 from accounts.models.pin_failures import strangers_bucket
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import is_first
@@ -23,81 +23,78 @@ from core.database.ids import first_id_at
 from core.errors import DeliveryError
 from core.http.origin import NOWHERE
 
+_SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
+    Channel.EMAIL: send_pin_email,
+    Channel.SMS: send_pin_sms,
+}
+
 
 def choose_pin_channels(email: str, send_via: SendVia, asked_at: datetime) -> tuple[Channel, ...]:
-    """The channels that the code goes over, each a delivery of its own from here on.
+    """The channels to send the code over; each is then delivered by itself.
 
-    Here messages are counted, once however often their delivery is tried. Nobody's address gets one
-    channel, over which nothing will be sent. Raises ``DeliveryError`` for an old request.
+    Counts the messages against their limits, once however often a delivery is retried. An address
+    without an account gets one channel, over which nothing is sent. Raises ``DeliveryError`` for
+    a request that is older than ``PIN_LIFETIME``.
     """
     user = User.objects.find_active_by_email(email)
-    refuse_what_is_late(user, asked_at)
+    _refuse_old_request(user, asked_at)
     if user is None:
         return (Channel.EMAIL,)
     return _within_quota(user, channels_for(user, send_via))
 
 
 def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-    """Without SMS where none may be sent any more: an e-mail takes its place. None at all where
-    the organisation's mails of the day are used up.
-    """
+    """The channels that quotas leave: e-mail replaces SMS, and may itself be used up."""
     organisation_id = organisation_that_pays(user)
     if Channel.SMS in channels and claim_sms(user.phone, organisation_id) is not None:
-        record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="sms")
+        record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason=AuditReason.SMS_LIMIT)
         channels = (Channel.EMAIL,)
     if Channel.EMAIL in channels and not may_send_mail(organisation_id):
         if is_first(windows.MESSAGES_REFUSED_ON_RECORD, "mail-of-organisation", str(user.pk)):
-            record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason="mails")
+            record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason=AuditReason.MAIL_LIMIT)
         channels = tuple(channel for channel in channels if channel is not Channel.EMAIL)
     return channels
 
 
 def send_pin(email: str, channel: Channel, asked_at: datetime) -> None:
-    """Sends the code that the canonical address was asked a code for at that time.
+    """Sends the code that was requested for the canonical address at ``asked_at``.
 
-    The first delivery makes it; the other channel's, and whatever is tried again, send the same
-    one. It is committed before it is sent, so that it works as soon as it is read, and is valid
-    for ``PIN_LIFETIME`` from then on. Where it has been used meanwhile nothing is sent, and the
-    code of an address that nobody active has is sent to nobody.
+    The first delivery makes the code; the other channel and every retry send the same one. It is
+    committed before it is sent, so that it works as soon as it is read. Nothing is sent if the
+    code has been used meanwhile, or if no active user has the address.
 
-    Raises ``TryAgainError`` when that may help, ``DeliveryError`` when it will not, and when it
-    was asked for longer ago than a code lives.
+    Raises ``TryAgainError`` if a retry may help, and ``DeliveryError`` if not or if the request is
+    older than ``PIN_LIFETIME``.
     """
     user = User.objects.find_active_by_email(email)
-    refuse_what_is_late(user, asked_at)
+    _refuse_old_request(user, asked_at)
     pin = code_to_send(email, user, asked_at)
     if user is None or pin is None:
         return
     try:
-        deliver(user, pin, channel, give_up_at=asked_at + settings.PIN_LIFETIME)
+        _deliver(user, pin, channel, give_up_at=asked_at + settings.PIN_LIFETIME)
     except DeliveryError as error:
         record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason=str(error)[:60])
         raise
     record_about(AuthEventKind.PIN_SENT, NOWHERE, user, reason=channel)
 
 
-def refuse_what_is_late(user: User | None, asked_at: datetime) -> None:
-    """Nobody waits for a code of so long ago: who gets it now would wonder who asked for it."""
+def _refuse_old_request(user: User | None, asked_at: datetime) -> None:
+    """Raises ``DeliveryError`` for an old request: a late code would look like somebody else's."""
     if timezone.now() < asked_at + settings.PIN_LIFETIME:
         return
+    reason = AuditReason.REQUESTED_TOO_LONG_AGO
     if user is not None:
-        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason="asked for too long ago")
-    raise DeliveryError("asked for too long ago")
-
-
-@transaction.atomic
-def make_code(email: str, user: User | None) -> str:
-    """A new code in the open challenge of the address, or in a new one; returns the PIN."""
-    _lock(email)
-    return _make_code(email, user)
+        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason=reason)
+    raise DeliveryError(reason)
 
 
 @transaction.atomic
 def code_to_send(email: str, user: User | None, asked_at: datetime) -> str | None:
-    """The PIN for a request of that time: made at the first call, and the same at later ones.
+    """The PIN for the request made at ``asked_at``: every call for one request returns the same.
 
-    Its validity begins anew each time. ``None`` when it has been used or taken back meanwhile:
-    then there is nothing to send any more.
+    Each call makes it valid for a whole ``PIN_LIFETIME``. ``None`` if it has been used or
+    cancelled meanwhile.
     """
     _lock(email)
     code = PinCode.objects.newest_since(email, first_id_at(asked_at))
@@ -116,13 +113,14 @@ def code_to_send(email: str, user: User | None, asked_at: datetime) -> str | Non
 
 
 def _lock(email: str) -> None:
-    """The address's row is the lock: two workers never open two challenges for it."""
+    """Locks the address's row, so that two workers never open two challenges for it."""
     bucket = strangers_bucket(email)
     PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
     PinFailures.objects.select_for_update().get(bucket=bucket)
 
 
 def _make_code(email: str, user: User | None) -> str:
+    """Adds a code to the open challenge of the address, or to a new one; returns the PIN."""
     now = timezone.now()
     expires_at = now + settings.PIN_LIFETIME
     challenge = PinChallenge.objects.open_for(email)
@@ -148,13 +146,7 @@ def _make_code(email: str, user: User | None) -> str:
     return pin
 
 
-_SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
-    Channel.EMAIL: send_pin_email,
-    Channel.SMS: send_pin_sms,
-}
-
-
-def deliver(user: User, pin: str, channel: Channel, give_up_at: datetime) -> None:
+def _deliver(user: User, pin: str, channel: Channel, give_up_at: datetime) -> None:
     """Sends the PIN. Raises ``TryAgainError`` or ``DeliveryError``, without the code."""
     minutes = int(settings.PIN_LIFETIME.total_seconds() // 60)
     with delivering(f"PIN for user {user.pk}", channel, give_up_at=give_up_at):

@@ -3,7 +3,7 @@
 from accounts.admin_login_limits import forgive_everywhere
 from accounts.audit import record_about, record_about_address
 from accounts.flows.users import require_home
-from accounts.models import AuthEventKind, Organisation, PinFailures, User
+from accounts.models import AuditReason, AuthEventKind, Organisation, PinFailures, User
 from core.http.origin import NOWHERE, Origin
 
 
@@ -27,4 +27,6 @@ def unlock_address(email: str, *, origin: Origin, by: User) -> None:
 def reopen_admin_login(user: User, *, origin: Origin, by: User) -> None:
     """Forgets the wrong passwords that locked the user's admin login."""
     forgive_everywhere(user)
-    record_about(AuthEventKind.ACCOUNT_UNLOCKED, origin, user, by=by, reason="admin-login")
+    record_about(
+        AuthEventKind.ACCOUNT_UNLOCKED, origin, user, by=by, reason=AuditReason.ADMIN_LOGIN
+    )

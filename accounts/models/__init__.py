@@ -1,5 +1,5 @@
 from accounts.models.api_key import ApiKey
-from accounts.models.auth_event import AuthEvent, AuthEventKind
+from accounts.models.auth_event import AuditReason, AuthEvent, AuthEventKind
 from accounts.models.device_token import DeviceToken
 from accounts.models.invitation import Invitation
 from accounts.models.membership import Membership, Role
@@ -13,6 +13,7 @@ from accounts.models.user import User
 
 __all__ = [
     "ApiKey",
+    "AuditReason",
     "AuthEvent",
     "AuthEventKind",
     "DeviceToken",

@@ -1,3 +1,4 @@
+from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
@@ -43,6 +44,46 @@ class AuthEventKind(models.TextChoices):
     RATE_LIMITED = "rate.limited"
     ADMIN_LOGIN = "admin.login"
     ADMIN_LOGIN_REFUSED = "admin.login-refused"
+
+
+class AuditReason(StrEnum):
+    """Why something was refused, or what an event was about. The audit alone shows it."""
+
+    MALFORMED_SECRET = "malformed-secret"  # noqa: S105
+    MALFORMED_KEY = "malformed-key"
+    UNKNOWN_KEY = "unknown-key"
+    UNKNOWN_DEVICE = "unknown-device"
+    WRONG_SECRET = "wrong-secret"  # noqa: S105
+    WRONG_EMAIL = "wrong-email"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    INACTIVE_USER = "inactive-user"
+    INACTIVE_ORGANISATION = "inactive-organisation"
+    ADDRESS_NOT_ALLOWED = "address-not-allowed"
+    CHANGED = "changed"
+
+    MALFORMED_PIN = "malformed"
+    NO_OPEN_CHALLENGE = "no-open-challenge"
+    ACCOUNT_STOPPED = "account-stopped"
+    WRONG_OR_EXPIRED_PIN = "wrong-or-expired"
+    USED_OR_INACTIVE = "used-or-inactive"
+    REQUESTED_TOO_LONG_AGO = "asked for too long ago"
+
+    SMS_LIMIT = "sms"
+    MAIL_LIMIT = "mails"
+    ADDRESS_LIMIT = "addresses"
+
+    ADMIN_LOGIN = "admin-login"
+    LOCKED_OUT = "locked-out"
+    WRONG_CREDENTIALS = "wrong-credentials"
+    NOT_STAFF = "not-staff"
+    WRONG_CODE = "wrong-code"
+    TOO_MANY_CODES = "too-many-codes"
+    PASSWORD_CHANGED = "password"  # noqa: S105
+    SECOND_FACTOR_RESET = "reset"
+    SECOND_FACTOR_TURNED_ON = "turned-on"
+    SECOND_FACTOR_TURNED_OFF = "turned-off"
+    NEW_RECOVERY_CODES = "new-recovery-codes"
 
 
 # Most events are of one kind, which nobody looks for.

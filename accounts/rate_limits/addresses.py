@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from django.core.exceptions import ValidationError
 
 from accounts.audit import record
-from accounts.models import AuthEventKind, Organisation
+from accounts.models import AuditReason, AuthEventKind, Organisation
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import Claim, Count, CountFullError, claim, is_first
 from core.errors import AddressTakenError, NotFoundError, RateLimitedError
@@ -30,7 +30,10 @@ def claim_answers(organisation: Organisation, number: int, origin: Origin) -> Cl
     except CountFullError:
         if is_first(count.window, *count.identifiers):
             record(
-                AuthEventKind.RATE_LIMITED, origin, organisation=organisation, reason="addresses"
+                AuthEventKind.RATE_LIMITED,
+                origin,
+                organisation=organisation,
+                reason=AuditReason.ADDRESS_LIMIT,
             )
         raise
 

@@ -13,12 +13,13 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.utils import timezone  # noqa: E402
 
 from accounts import credentials  # noqa: E402
 from accounts.flows.api_keys import issue_api_key  # noqa: E402
 from accounts.flows.check_pin import check_pin  # noqa: E402
 from accounts.flows.organisations import create_organisation  # noqa: E402
-from accounts.flows.send_pin import make_code  # noqa: E402
+from accounts.flows.send_pin import code_to_send  # noqa: E402
 from accounts.flows.users import create_user  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
@@ -47,7 +48,8 @@ def api_key_login(organisation: Organisation) -> dict[str, str]:
 
 
 def device_login(user: User) -> dict[str, str]:
-    pin = make_code(user.email, user)
+    pin = code_to_send(user.email, user, timezone.now())
+    assert pin is not None
     issued = check_pin(
         email=user.email, pin=pin, device=uuid.uuid4(), label="phone", origin=NOWHERE
     )
@@ -63,7 +65,7 @@ def device_login(user: User) -> dict[str, str]:
 def await_pin(organisation: Organisation, number: int) -> str:
     """The address of a user to whom a code has been sent."""
     user = create_user(organisation, email=f"user{number}@example.com")
-    make_code(user.email, user)
+    code_to_send(user.email, user, timezone.now())
     return user.email
 
 

@@ -26,7 +26,7 @@ from accounts.admin_login_limits import (
 from accounts.audit import record_about, record_about_address
 from accounts.email_address import canonical_email, validate_typed_email
 from accounts.flows.second_factor import has_second_factor, verify_code
-from accounts.models import AuthEventKind, User
+from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import CountFullError, claim, is_first
@@ -96,7 +96,7 @@ def note_login(request: HttpRequest, response: HttpResponse) -> None:
     remember_browser(request, response, user)
 
 
-def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
+def note_refusal(request: HttpRequest, email: str, reason: AuditReason) -> None:
     known = known_browser(request, email)
     record_about_address(
         AuthEventKind.ADMIN_LOGIN_REFUSED,
@@ -110,7 +110,7 @@ def note_refusal(request: HttpRequest, email: str, reason: str) -> None:
 def note_too_many_codes(request: HttpRequest, email: str) -> None:
     """Recorded once a window: a person with the password may try without limit."""
     if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
-        note_refusal(request, email, "too-many-codes")
+        note_refusal(request, email, AuditReason.TOO_MANY_CODES)
 
 
 def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
@@ -123,7 +123,7 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
         claimed = claim(counts_of_try(email, client, browser))
     except CountFullError as full:
         if is_first(full.count.window, *full.count.identifiers):
-            _refuse(request, email, "locked-out")
+            _refuse(request, email, AuditReason.LOCKED_OUT)
         is_of_right_ones = full.count.window is windows.ADMIN_LOGINS_OF_USER
         return too_many_attempts(request, full, _TOO_MANY_LOGINS if is_of_right_ones else _TOO_MANY)
     try:
@@ -134,7 +134,11 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
         raise
     if not isinstance(response, HttpResponseRedirect):
         form = cast("Any", response).context_data["form"]
-        _refuse(request, email, "wrong-credentials" if form.get_user() is None else "not-staff")
+        _refuse(
+            request,
+            email,
+            AuditReason.WRONG_CREDENTIALS if form.get_user() is None else AuditReason.NOT_STAFF,
+        )
         return response
     claimed.give_back()
     count_login(email)
@@ -157,7 +161,7 @@ def _typed_email(request: HttpRequest) -> str:
     return address
 
 
-def _refuse(request: HttpRequest, email: str, reason: str) -> None:
+def _refuse(request: HttpRequest, email: str, reason: AuditReason) -> None:
     note_refusal(request, "" if email == _NO_ADDRESS else email, reason)
 
 
@@ -212,7 +216,7 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
         response["Retry-After"] = str(limited.retry_after_seconds)
         return response
     if device is None:
-        note_refusal(request, user.email, "wrong-code")
+        note_refusal(request, user.email, AuditReason.WRONG_CODE)
         form.refuse()
         return _page(request, form)
     request.session.cycle_key()

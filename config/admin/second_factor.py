@@ -24,7 +24,7 @@ from accounts.flows.second_factor import (
     replace_recovery_codes,
     verify_code,
 )
-from accounts.models import AuthEventKind, User
+from accounts.models import AuditReason, AuthEventKind, User
 from config.admin.login import (
     CodeForm,
     has_own_second_factor,
@@ -61,7 +61,7 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
         response["Retry-After"] = str(limited.retry_after_seconds)
         return response
     if done is None:
-        note_refusal(request, cast("User", request.user).email, "wrong-code")
+        note_refusal(request, cast("User", request.user).email, AuditReason.WRONG_CODE)
         form.refuse()
         return _page(request, form)
     return done
@@ -76,11 +76,13 @@ def _act(request: HttpRequest, code: str) -> HttpResponse | None:
         return None
     if "turn_off" in request.POST:
         remove_second_factor(user)
-        _write_down(request, user, "Turned off the second factor.", "turned-off")
+        _write_down(
+            request, user, "Turned off the second factor.", AuditReason.SECOND_FACTOR_TURNED_OFF
+        )
         messages.success(request, "The second factor is off.")
         return redirect("admin:second_factor")
     codes = replace_recovery_codes(user)
-    _write_down(request, user, "Made new recovery codes.", "new-recovery-codes")
+    _write_down(request, user, "Made new recovery codes.", AuditReason.NEW_RECOVERY_CODES)
     return _show_recovery_codes(request, codes)
 
 
@@ -92,14 +94,14 @@ def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None
     device, codes = confirmed
     request.session.cycle_key()
     remember_verification(request, device)
-    _write_down(request, user, "Turned on the second factor.", "turned-on")
+    _write_down(request, user, "Turned on the second factor.", AuditReason.SECOND_FACTOR_TURNED_ON)
     response = _show_recovery_codes(request, codes)
     if was_outside:
         note_login(request, response)
     return response
 
 
-def _write_down(request: HttpRequest, user: User, what: str, reason: str) -> None:
+def _write_down(request: HttpRequest, user: User, what: str, reason: AuditReason) -> None:
     """In the history of the user, and in the audit log."""
     user_admin: ModelAdmin[Any] = site.get_model_admin(User)
     user_admin.log_change(request, user, what)

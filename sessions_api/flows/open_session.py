@@ -12,12 +12,8 @@ from django.utils import timezone
 from accounts import credentials
 from accounts.audit import record, record_about
 from accounts.email_address import canonical_email
-from accounts.flows.authenticate import (
-    Authentication,
-    authenticate_api_key,
-    authenticate_device,
-)
-from accounts.models import ApiKey, AuthEventKind, DeviceToken, Organisation, User
+from accounts.flows.authenticate import Refused, authenticate_api_key, authenticate_device
+from accounts.models import ApiKey, AuditReason, AuthEventKind, DeviceToken, Organisation, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit, network_of
 from core.database.ids import parse_uuid
@@ -37,7 +33,7 @@ class OpenedSession(NamedTuple):
 class _Refusal(NamedTuple):
     """Why a login failed: for the audit, never for the client."""
 
-    reason: str
+    reason: AuditReason
     credential: str = ""
     user: User | None = None
     organisation: Organisation | None = None
@@ -94,10 +90,10 @@ def _open_with_api_key(
     key: str, secret: str, email: str, origin: Origin
 ) -> OpenedSession | _Refusal:
     if not credentials.is_well_formed(secret, credentials.SecretKind.API_KEY):
-        return _Refusal("malformed-secret")
+        return _Refusal(AuditReason.MALFORMED_SECRET)
     if not credentials.is_api_key_id(key):
-        return _Refusal("malformed-key")
-    api_key, outcome = _authenticate_and_open(
+        return _Refusal(AuditReason.MALFORMED_KEY)
+    outcome = _authenticate_and_open(
         partial(authenticate_api_key, key, secret, origin.client_address),
         lambda row: Session(api_key=row, email=storable(email)[:254]),
         secret,
@@ -105,8 +101,8 @@ def _open_with_api_key(
     )
     if isinstance(outcome, OpenedSession):
         return outcome
-    organisation = None if api_key is None else api_key.organisation
-    return _Refusal(outcome, credential=key, organisation=organisation)
+    organisation = None if outcome.row is None else outcome.row.organisation
+    return _Refusal(outcome.reason, credential=key, organisation=organisation)
 
 
 def _open_with_device_token(
@@ -115,8 +111,8 @@ def _open_with_device_token(
     primary_key = parse_uuid(token_id)
     is_well_formed = credentials.is_well_formed(secret, credentials.SecretKind.DEVICE_TOKEN)
     if primary_key is None or not is_well_formed:
-        return _Refusal("malformed-secret")
-    device_token, outcome = _authenticate_and_open(
+        return _Refusal(AuditReason.MALFORMED_SECRET)
+    outcome = _authenticate_and_open(
         partial(authenticate_device, primary_key, secret, canonical_email(email)),
         lambda row: Session(device_token=row),
         secret,
@@ -124,34 +120,34 @@ def _open_with_device_token(
     )
     if isinstance(outcome, OpenedSession):
         return outcome
-    user = None if device_token is None else device_token.user
-    return _Refusal(outcome, credential=token_id, user=user)
+    user = None if outcome.row is None else outcome.row.user
+    return _Refusal(outcome.reason, credential=token_id, user=user)
 
 
 def _authenticate_and_open(
-    authenticate: Callable[..., Authentication[Row]],
+    authenticate: Callable[..., Row | Refused[Row]],
     session_of: Callable[[Row], Session],
     secret: str,
     origin: Origin,
-) -> tuple[Row | None, OpenedSession | str]:
-    """The session or, for the audit, the reason of its refusal; with the row that was judged.
+) -> OpenedSession | Refused[Row]:
+    """The session or, for the audit, the reason of its refusal.
 
     A row that changes between the look at it and the hold on it (a login at the same time has
     moved its digest under the newest pepper, or it was rotated or revoked) is held and judged
     again. Only logins that would otherwise pass wait for that lock.
     """
-    row, refusal = authenticate()
-    if row is None or refusal:
-        return row, refusal
+    row = authenticate()
+    if isinstance(row, Refused):
+        return row
     opened = _open(session_of(row), secret, origin)
     if opened is not None:
-        return row, opened
+        return opened
     with transaction.atomic():
-        row, refusal = authenticate(is_held=True)
-        if row is None or refusal:
-            return row, refusal
+        row = authenticate(is_held=True)
+        if isinstance(row, Refused):
+            return row
         opened = _open(session_of(row), secret, origin)
-    return row, opened or "changed"
+    return opened or Refused(AuditReason.CHANGED, row)
 
 
 @transaction.atomic

@@ -7,12 +7,11 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.send_pin import make_code
 from accounts.flows.users import update_user
 from accounts.messages.channels import SendVia
 from accounts.models import DeviceToken, Organisation, PinChallenge, PinCode, PinFailures, User
 from core.http.origin import NOWHERE
-from tests.factories import deliver_pin, is_accepted, make_device_token, make_pin
+from tests.factories import deliver_pin, is_accepted, make_code, make_device_token, make_pin
 
 DEVICE = uuid.uuid4()
 

@@ -12,7 +12,6 @@ from django_tasks_db.models import DBTaskResult
 from accounts.flows.api_keys import IssuedApiKey, rotate_api_key
 from accounts.flows.check_pin import check_pin
 from accounts.flows.organisations import accept_invitation, add_member, remove_member
-from accounts.flows.send_pin import make_code
 from accounts.flows.users import deactivate_user, update_user
 from accounts.models import (
     ApiKey,
@@ -26,7 +25,7 @@ from accounts.models import (
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE
 from tests.concurrency import at_once
-from tests.factories import make_pin
+from tests.factories import make_code, make_pin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

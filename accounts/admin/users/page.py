@@ -34,7 +34,7 @@ from accounts.audit import record_about
 from accounts.email_address import canonical_email
 from accounts.flows.second_factor import has_second_factor, reset_second_factor
 from accounts.flows.users import change_profile, create_user, held, update_user
-from accounts.models import AuthEventKind, Organisation, User
+from accounts.models import AuditReason, AuthEventKind, Organisation, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
@@ -288,7 +288,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
             origin_of(request),
             user,
             by=person(request),
-            reason="reset",
+            reason=AuditReason.SECOND_FACTOR_RESET,
         )
         self.log_change(request, user, "Reset the second factor.")
         self.message_user(request, f"{user} has no second factor now.", messages.SUCCESS)
@@ -320,7 +320,7 @@ class UserAdmin(RefusalsAsMessages, UserLocks, UserTestMessage, TenantModelAdmin
                 origin_of(request),
                 user,
                 by=person(request),
-                reason="password",
+                reason=AuditReason.PASSWORD_CHANGED,
             )
         return response
 
