@@ -1,4 +1,5 @@
-"""This app's part of the two schemas, and what the other apps' parts are built with.
+"""The accounts' part of the two GraphQL schemas.
 
-``people`` is for /user/graphql, ``programs`` for /admin/graphql.
+``people`` is for /user/graphql, ``programs`` for /admin/graphql. The other apps' parts also use
+``scope`` and ``enums``.
 """

@@ -4,7 +4,7 @@ import graphene
 
 
 class RoleEnum(graphene.Enum):
-    """A user's place in an organisation."""
+    """A user's role in an organisation."""
 
     class Meta:
         name = "Role"
@@ -15,8 +15,8 @@ class RoleEnum(graphene.Enum):
     @property
     def description(self) -> str:
         return {
-            "member": "Logs in by PIN.",
-            "administrator": "Also manages the organisation in the admin.",
+            "member": "Can log in by PIN.",
+            "administrator": "Can also manage the organisation in the admin, if staff.",
         }[self.value]
 
 
@@ -29,11 +29,11 @@ class MembershipStatus(graphene.Enum):
     @property
     def description(self) -> str:
         return {
-            "invited": "Not answered yet: gives and takes nothing.",
-            "accepted": "A member.",
+            "invited": "Not accepted yet; has no effect.",
+            "accepted": "Is a member.",
         }[self.value]
 
 
 def enum_value(member: Enum | None) -> str | None:
-    """What a member of a graphene enum stands for; ``None`` where the argument was not given."""
+    """The value of an enum argument; ``None`` if it was not given."""
     return None if member is None else str(member.value)

@@ -1,4 +1,4 @@
-"""Memberships as both schemas show them: accepted ones, and invitations as those not answered."""
+"""The GraphQL type of memberships and open invitations, for both schemas."""
 
 import graphene
 from django.db.models import Model
@@ -9,29 +9,29 @@ from accounts.models import Invitation, Organisation
 
 
 def membership_type(organisation: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
-    """The type for a schema whose organisations are of that type."""
+    """Builds the type for a schema with its own type of organisations."""
 
     class MembershipType(graphene.ObjectType):
-        """A user's place in an organisation, or an invitation to it."""
+        """A user's membership in an organisation, or an invitation to it."""
 
         class Meta:
             name = "Membership"
 
         organisation_field = graphene.Field(
-            graphene.NonNull(organisation), name="organisation", description="Where."
+            graphene.NonNull(organisation), name="organisation", description="The organisation."
         )
         role = graphene.Field(
             graphene.NonNull(RoleEnum),
-            description="The place in the organisation; of an invited user, once they accept.",
+            description="The role; for an invited user, the role after acceptance.",
         )
         status = graphene.Field(
             graphene.NonNull(MembershipStatus), description="Whether the user has accepted it."
         )
         created_at = graphene.DateTime(
-            required=True, description="Since when they are a member, or when they were invited."
+            required=True, description="When the membership began, or when the user was invited."
         )
         expires_at = graphene.DateTime(
-            description="When the invitation ends; null once it is accepted."
+            description="When the invitation expires; null once it is accepted."
         )
 
         @staticmethod

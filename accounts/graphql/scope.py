@@ -1,8 +1,7 @@
-"""The wall between tenants on /admin/graphql.
+"""Tenant isolation on /admin/graphql.
 
-Whatever a resolver of the Admin GraphQL reads, it reads through here, and what comes out belongs
-to the organisation of the caller's API key. A test sees to it that no resolver module reaches for
-a manager by itself.
+Resolvers of the Admin GraphQL read only through these functions, which return rows of the
+organisation of the caller's API key. A test checks that no resolver module uses a manager.
 """
 
 from typing import Any, Protocol, TypeVar
@@ -18,7 +17,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class MachineSession(Protocol):
-    """What the door of /admin/graphql lets in."""
+    """A session that /admin/graphql accepts."""
 
     api_key: ApiKey
 
@@ -33,7 +32,7 @@ def caller_organisation(info: GraphQLResolveInfo) -> Organisation:
 
 
 def scoped(info: GraphQLResolveInfo, model: type[Any]) -> Any:
-    """The model's own query set of the caller's rows. Deleted ones are not among them."""
+    """The caller's rows of the model, without deleted ones."""
     return model.objects.of_organisation(caller_organisation(info))
 
 
@@ -43,10 +42,10 @@ def find(info: GraphQLResolveInfo, model: type[Row], id: str) -> Row:
 
 
 def find_even_deleted(info: GraphQLResolveInfo, model: type[Any], id: str) -> Any:
-    """Likewise, for what may be deleted but has left runs."""
+    """The row of the caller's organisation, even if deleted, or NOT_FOUND."""
     return one(model.objects.ever_of_organisation(caller_organisation(info)), id)
 
 
 def find_known_user(info: GraphQLResolveInfo, id: str) -> User:
-    """A member of the caller's organisation or one that it has invited, or NOT_FOUND."""
+    """A member or invited user of the caller's organisation, or NOT_FOUND."""
     return one(known_users(caller_organisation(info)), id)

@@ -5,10 +5,10 @@ from django.utils import timezone
 
 
 class Activation(models.Model):
-    """An owner of sessions that can be switched off.
+    """Abstract: an owner of sessions that can be deactivated.
 
-    While it is inactive its sessions are refused; ``sessions_valid_after`` keeps the ended ones
-    ended when it is switched on again.
+    While it is inactive its sessions are refused. ``sessions_valid_after`` keeps them ended when it
+    is activated again.
     """
 
     is_active: bool

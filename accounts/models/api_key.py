@@ -21,17 +21,17 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(organisation=organisation)
 
     def expiring_within(self, span: timedelta) -> "ApiKeyQuerySet":
-        """Those that are good now and will not be then."""
+        """Valid keys that expire within the span."""
         now = timezone.now()
         return self.filter(revoked_at__isnull=True, expires_at__gt=now, expires_at__lte=now + span)
 
     def find_by_key(self, key: str) -> "ApiKey | None":
-        """Whether it may be used or not: ``refusal_of`` says so."""
+        """The key with that public half, whether it may be used or not."""
         return self.select_related("organisation").filter(key=key).first()
 
     @staticmethod
     def look_up(key: str) -> "ApiKey | None":
-        """``find_by_key`` for logins: composed once."""
+        """``find_by_key`` as a compiled query, for logins."""
         found: ApiKey | None = _by_key().first(key=key)
         return found
 
@@ -54,36 +54,38 @@ class ApiKey(RotatingSecret):
     name = models.CharField(
         max_length=200,
         validators=[validate_plain_text],
-        help_text="What uses it: “warehouse sync”.",
+        help_text="The program that uses it, such as “warehouse sync”.",
     )
     key = models.CharField(
         max_length=16,
         unique=True,
         default=credentials.generate_api_key_id,
         editable=False,
-        help_text="Its public half: POST /session takes it as uid.",
+        help_text="The public half: the uid of POST /session.",
     )
     allowed_networks = models.JSONField(
         default=list,
         blank=True,
-        help_text="Where it may be used from, like 192.0.2.0/24; empty: anywhere.",
+        help_text="Networks it may be used from, such as 192.0.2.0/24. Leave empty for any.",
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, editable=False
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was issued.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the key was created.")
     expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="Empty: does not expire (UTC)."
+        null=True,
+        blank=True,
+        help_text="When the key stops working (UTC). Leave empty for no expiry.",
     )
     expiry_notice_days = models.PositiveSmallIntegerField(null=True, editable=False)
     revoked_at = models.DateTimeField(
-        null=True, editable=False, help_text="Since when it is refused."
+        null=True, editable=False, help_text="When the key was revoked."
     )
     last_used_at = models.DateTimeField(
-        null=True, editable=False, help_text="When it last opened a session."
+        null=True, editable=False, help_text="When the key last opened a session."
     )
     last_used_from = models.GenericIPAddressField(
-        null=True, editable=False, help_text="The address it last opened a session from."
+        null=True, editable=False, help_text="Client address of the last session it opened."
     )
 
     objects = ApiKeyQuerySet.as_manager()
@@ -102,10 +104,10 @@ class ApiKey(RotatingSecret):
 
     @property
     def is_unused(self) -> bool:
-        """Whether it is good but has opened no session for 90 days: better revoked."""
+        """Whether the key is valid but has not opened a session for 90 days."""
         since = self.last_used_at or self.created_at
-        is_good = self.revoked_at is None and not self.is_expired
-        return is_good and since <= timezone.now() - UNUSED_AFTER
+        is_valid = self.revoked_at is None and not self.is_expired
+        return is_valid and since <= timezone.now() - UNUSED_AFTER
 
     def allows(self, client_address: str) -> bool:
         return is_within(client_address, self.allowed_networks)

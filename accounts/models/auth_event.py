@@ -10,8 +10,6 @@ from accounts.models.organisation import Organisation
 
 
 class AuthEventKind(models.TextChoices):
-    """What happened."""
-
     SESSION_OPENED = "session.opened"
     SESSION_REFUSED = "session.refused"
     SESSION_ENDED = "session.ended"
@@ -86,7 +84,7 @@ class AuditReason(StrEnum):
     NEW_RECOVERY_CODES = "new-recovery-codes"
 
 
-# Most events are of one kind, which nobody looks for.
+# Most events are of the one kind that is rarely searched for.
 _OF_RARER_KIND = ~models.Q(kind=AuthEventKind.SESSION_OPENED.value)
 
 
@@ -95,32 +93,32 @@ class AuthEventQuerySet(models.QuerySet["AuthEvent"]):
         return self.filter(organisation=organisation)
 
     def of_kind(self, kind: str) -> "AuthEventQuerySet":
-        """SQLite uses a partial index only where its own condition stands in the query."""
+        """Repeats the partial index's condition, without which SQLite does not use the index."""
         rows = self.filter(kind=kind)
         return rows if kind == AuthEventKind.SESSION_OPENED else rows.filter(_OF_RARER_KIND)
 
     def sign_ins(self) -> "AuthEventQuerySet":
-        """Programs, devices and administrators who were let in."""
+        """Successful logins of programs, devices and administrators."""
         return self.filter(kind__in=[AuthEventKind.SESSION_OPENED, AuthEventKind.ADMIN_LOGIN])
 
 
 class AppendOnlyError(Exception):
-    """Events are written once and never changed."""
+    """Raised when an existing event would be changed or deleted."""
 
 
 class AuthEvent(models.Model):
-    """What happened to credentials: when, to whom, from where. Never a secret.
+    """An entry of the audit log: what happened to a credential or account. Holds no secret.
 
-    Append-only: rows leave only by age.
+    Append-only: rows are removed only when they are old.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    at = models.DateTimeField(auto_now_add=True, help_text="When.")
+    at = models.DateTimeField(auto_now_add=True, help_text="When it happened.")
     kind = models.CharField(
         max_length=30, choices=AuthEventKind.choices, help_text="What happened."
     )
     reason = models.CharField(
-        max_length=60, blank=True, help_text="Why it was refused; the client was not told."
+        max_length=60, blank=True, help_text="Details, such as why a login was refused."
     )
     organisation = models.ForeignKey(
         Organisation, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -129,17 +127,17 @@ class AuthEvent(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     email = models.CharField(
-        "e-mail", max_length=MAX_LENGTH, blank=True, help_text="The address it was about."
+        "e-mail", max_length=MAX_LENGTH, blank=True, help_text="The e-mail address concerned."
     )
     credential = models.CharField(
-        max_length=60, blank=True, help_text="The public id of the key, device, session or hook."
+        max_length=60, blank=True, help_text="Public id of the key, device, session or hook."
     )
-    client_address = models.GenericIPAddressField(null=True, help_text="From where.")
+    client_address = models.GenericIPAddressField(null=True, help_text="Client address.")
     user_agent = models.CharField(
-        max_length=300, blank=True, help_text="What the client says it is."
+        max_length=300, blank=True, help_text="User-Agent header of the request."
     )
     request_id = models.CharField(
-        max_length=32, blank=True, help_text="Finds the request in the log."
+        max_length=32, blank=True, help_text="Id of the request, also in the log."
     )
 
     objects = AuthEventQuerySet.as_manager()
@@ -148,13 +146,13 @@ class AuthEvent(models.Model):
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["organisation", "-id"], name="event_of_organisation"),
-            # The others cost their own entries only.
+            # Partial, so that events of the most frequent kind do not pay for it.
             models.Index(
                 fields=["organisation", "kind", "-id"],
                 condition=_OF_RARER_KIND,
                 name="event_of_rarer_kind",
             ),
-            # SQLite would read all events of the organisation rather than those of the user.
+            # Without it SQLite reads all events of the organisation to find those of one user.
             models.Index(
                 fields=["organisation", "user", "-id"],
                 condition=models.Q(user__isnull=False),

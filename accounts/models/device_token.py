@@ -11,27 +11,25 @@ class DeviceTokenQuerySet(models.QuerySet["DeviceToken"]):
         return self.filter(revoked_at__isnull=True, user__memberships__organisation=organisation)
 
     def of_own_users(self, organisation: Organisation) -> "DeviceTokenQuerySet":
-        """Only the devices of users whose home the organisation is."""
+        """Devices of the users whose home is the organisation."""
         return self.filter(user__in=User.objects.belonging_to(organisation.pk))
 
 
 class DeviceToken(models.Model):
     """A person's long-lived credential, bound to the device that a PIN was entered on.
 
-    The primary key is the public ``tokenId``. Revoking keeps the row: it is the device's history.
+    The primary key is the public ``tokenId``. A revoked token stays as the device's history.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="device_tokens")
-    device = models.UUIDField(help_text="The id that the device chose for itself.")
-    label = models.CharField(
-        max_length=64, blank=True, help_text="The device's name, as it gave it."
-    )
+    device = models.UUIDField(help_text="The UUID that the device generated for itself.")
+    label = models.CharField(max_length=64, blank=True, help_text="The name given by the device.")
     digest = models.CharField(max_length=64, editable=False)
     pepper_version = models.PositiveIntegerField(editable=False)
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the user logged in on it.")
     last_used_at = models.DateTimeField(
-        null=True, editable=False, help_text="When it last opened a session."
+        null=True, editable=False, help_text="When the device last opened a session."
     )
     revoked_at = models.DateTimeField(null=True, editable=False)
 

@@ -20,10 +20,10 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return self.open().filter(organisation=organisation)
 
     def answerable(self) -> "InvitationQuerySet":
-        """The open ones that the user may answer.
+        """Open invitations that the user may answer.
 
-        Those of an inactive organisation wait until it is active. Superusers, who belong to no
-        organisation, answer none that came before they were one.
+        Those of an inactive organisation wait until it is active. A superuser belongs to no
+        organisation, so cannot answer invitations from before the promotion.
         """
         return self.open().filter(organisation__is_active=True, user__is_superuser=False)
 
@@ -31,8 +31,8 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 class Invitation(models.Model):
     """An organisation's offer of a membership to a user of another home.
 
-    Kept apart from memberships, so that nothing that asks for members finds an invited user.
-    ``email`` is the address that the organisation invited: it does not learn of a later change.
+    Kept apart from memberships, so that no query for members finds an invited user. ``email`` is
+    the invited address: the organisation does not learn of a later change.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -40,16 +40,16 @@ class Invitation(models.Model):
         Organisation, on_delete=models.CASCADE, related_name="invitations"
     )
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="invitations")
-    email = models.CharField("e-mail", max_length=MAX_LENGTH, help_text="The address invited.")
+    email = models.CharField("e-mail", max_length=MAX_LENGTH, help_text="The invited address.")
     role = models.CharField(
         max_length=20,
         choices=Role.choices,
         default=Role.MEMBER,
-        help_text="The place in the organisation once it is accepted.",
+        help_text="The role in the organisation after acceptance.",
     )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was invited.")
     expires_at = models.DateTimeField(
-        db_index=True, help_text="When it ends unless it is accepted before."
+        db_index=True, help_text="When the invitation expires unless it is accepted."
     )
 
     objects = InvitationQuerySet.as_manager()

@@ -10,7 +10,7 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    """A user's place in an organisation."""
+    """A user's membership in an organisation, with a role."""
 
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, related_name="memberships"
@@ -20,7 +20,7 @@ class Membership(models.Model):
         max_length=20,
         choices=Role.choices,
         default=Role.MEMBER,
-        help_text="Administrators who are staff manage the organisation in this admin.",
+        help_text="Administrators who are also staff can manage the organisation in this admin.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -14,38 +14,38 @@ class Organisation(Activation):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(
-        max_length=200, validators=[validate_plain_text], help_text="What it is called."
+        max_length=200, validators=[validate_plain_text], help_text="The organisation's name."
     )
     is_active = models.BooleanField(
         "active",
         default=True,
-        help_text="An inactive organisation's keys, sessions and hooks are refused at once.",
+        help_text="When off, its keys, sessions and hooks are refused immediately.",
     )
     runs_kept_days = models.PositiveIntegerField(
-        "days that runs are kept",
+        "keep runs for (days)",
         null=True,
         blank=True,
         validators=[MaxValueValidator(36_500)],
-        help_text="Older runs are deleted, with payloads and logs. Empty: as the installation "
-        "says (RUNS_KEPT_DAYS). 0: for ever.",
+        help_text="Older runs are deleted, with payloads and logs. Leave empty for the default "
+        "(RUNS_KEPT_DAYS); 0 keeps them forever.",
     )
     runs_kept = models.PositiveIntegerField(
-        "number of runs kept",
+        "maximum number of runs",
         null=True,
         blank=True,
-        help_text="Beyond so many the oldest are deleted. Empty: as the installation says "
-        "(RUNS_KEPT_PER_ORGANISATION). 0: any number.",
+        help_text="Beyond this number the oldest runs are deleted. Leave empty for the default "
+        "(RUNS_KEPT_PER_ORGANISATION); 0 means no limit.",
     )
     run_bytes_quota = models.BigIntegerField(
-        "bytes kept of runs",
+        "storage quota for runs (bytes)",
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text="Beyond so many bytes the oldest payloads, replies and logs are removed; what "
-        "remains of a run is its outline. Empty: as the installation says "
-        "(RUN_BYTES_PER_ORGANISATION). 0: no quota.",
+        help_text="Beyond this size the oldest payloads, replies and logs are removed; the runs' "
+        "other data stays. Leave empty for the default (RUN_BYTES_PER_ORGANISATION); 0 means no "
+        "quota.",
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was made.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was created.")
 
     class Meta:
         ordering = ["name"]
@@ -55,13 +55,13 @@ class Organisation(Activation):
 
     @property
     def run_bytes_limit(self) -> int | None:
-        """The quota in force for the payloads of its runs, in bytes; ``None``: no quota."""
+        """The effective quota for the payloads of its runs, in bytes; ``None`` for no quota."""
         own = self.run_bytes_quota
         return (settings.RUN_BYTES_PER_ORGANISATION if own is None else own) or None
 
     @property
     def run_bytes_used(self) -> int:
-        """What the payloads of its runs take, some seconds old."""
+        """The size of its runs' payloads; a few seconds old."""
         try:
             used: int = self.run_storage.bytes_used
         except ObjectDoesNotExist:

@@ -13,23 +13,24 @@ from accounts.models.user import User
 
 
 def _latest_expiry(now: datetime) -> datetime:
-    """A code that expires later was made before the clock was set back: its age is not known.
+    """The latest expiry of a code that is accepted.
 
-    Twice the lifetime: a clock that is a little off, here or where it was made, harms nobody.
+    A later one was made before the clock was set back, so its age is unknown. Twice the lifetime,
+    to tolerate nodes whose clocks differ a little.
     """
     return now + 2 * settings.PIN_LIFETIME
 
 
 class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
     def open_for(self, email: str) -> "PinChallenge | None":
-        """The one challenge of the canonical address that has not been ended."""
+        """The one challenge of the canonical address that has not ended."""
         return self.filter(email=email, ended_at__isnull=True).first()
 
     def claim_try(self, challenge: "PinChallenge | None") -> bool:
-        """Takes one of the challenge's tries, before anything is compared.
+        """Takes one of the challenge's tries before anything is compared; false if none is left.
 
-        One conditional UPDATE: however many guesses arrive at once, exactly as many as there are
-        tries get through. Nobody's challenge costs the same statement.
+        One conditional UPDATE is exact under concurrent guesses. A missing challenge costs the
+        same statement.
         """
         claimed = self.filter(
             pk=uuid7() if challenge is None else challenge.pk,
@@ -40,7 +41,7 @@ class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
         return claimed == 1
 
     def redeem(self, challenge: "PinChallenge") -> bool:
-        """Ends the challenge by success. Of many that try at once, one succeeds."""
+        """Ends the challenge by success. Of concurrent attempts one succeeds."""
         now = timezone.now()
         return self.filter(pk=challenge.pk, ended_at__isnull=True).update(ended_at=now) == 1
 
@@ -48,8 +49,8 @@ class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
 class PinChallenge(models.Model):
     """One login attempt: up to three live codes under one counter of tries.
 
-    Unknown addresses have challenges too, with codes that are sent to nobody, so that guessing at
-    them takes as long and ends in the same way.
+    Unknown addresses have challenges too, with codes that are never sent, so that guessing takes
+    as long and ends in the same way.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -65,7 +66,7 @@ class PinChallenge(models.Model):
     objects = PinChallengeQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "PIN challenge"
+        verbose_name = "PIN request"
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
@@ -76,7 +77,7 @@ class PinChallenge(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"PIN challenge of {self.email}"
+        return f"PIN request of {self.email}"
 
     @property
     def is_spent(self) -> bool:
@@ -88,7 +89,7 @@ class PinChallenge(models.Model):
         )
 
     def has_code(self, pin: str) -> bool:
-        """Whether the PIN is one of the live codes; always compares as many as may be live."""
+        """Whether the PIN is one of the live codes; always compares as many as can be live."""
         now = timezone.now()
         codes = self.codes.filter(expires_at__gt=now, expires_at__lte=_latest_expiry(now))
         live = list(codes.order_by("-id")[: settings.PIN_LIVE_CODES])
@@ -102,7 +103,7 @@ class PinChallenge(models.Model):
 
 class PinCodeQuerySet(models.QuerySet["PinCode"]):
     def newest_since(self, email: str, first_id: uuid.UUID) -> "PinCode | None":
-        """The newest code of the canonical address whose id is not below that one."""
+        """The newest code of the canonical address whose id is at least ``first_id``."""
         return (
             self.select_related("challenge__user")
             .filter(challenge__email=email, pk__gte=first_id)
@@ -112,7 +113,7 @@ class PinCodeQuerySet(models.QuerySet["PinCode"]):
 
 
 class PinCode(models.Model):
-    """One code that was sent: only its digest, bound to the challenge."""
+    """The digest of one code, bound to its challenge."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     challenge = models.ForeignKey(PinChallenge, on_delete=models.CASCADE, related_name="codes")

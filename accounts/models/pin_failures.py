@@ -15,11 +15,11 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
     def claim_try(self, bucket: str) -> bool:
         """Counts a try as failed before it is compared; false when the bucket is stopped.
 
-        A success takes its own count back with ``forgive``. One conditional UPDATE, exact under
-        any number of concurrent guesses; sending a code does not touch the row.
+        A success takes its count back with ``forgive``. One conditional UPDATE is exact under
+        concurrent guesses.
         """
         now = timezone.now()
-        # A day that has not begun yet is one from before the clock was set back.
+        # A day in the future was begun before the clock was set back.
         day_over = Q(day_started_at__lte=now - DAY) | Q(day_started_at__gt=now + DAY)
         claimed = self.filter(
             day_over | Q(failures_today__lt=settings.PIN_FAILURES_PER_DAY),
@@ -33,7 +33,7 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         return claimed == 1
 
     def forgive(self, bucket: str) -> None:
-        """After a success: the try was no failure, and the run of consecutive ones is over."""
+        """Takes the count of a successful try back, and resets the consecutive failures."""
         self.filter(bucket=bucket).update(
             failures_today=Case(
                 When(failures_today__gt=0, then=F("failures_today") - 1), default=Value(0)
@@ -42,16 +42,16 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         )
 
     def unlock(self, email: str) -> bool:
-        """An administrator's unlock: every count of the address starts anew."""
+        """Resets every count of the address; returns whether there was one."""
         return self.filter(email=email).update(failures_today=0, consecutive_failures=0) > 0
 
 
 class PinFailures(models.Model):
     """How often PINs failed for an address: in 24 hours, and since the last success.
 
-    A device that the user is logged in on counts in a bucket of its own, so that a stranger's
-    guesses do not lock the owner out. Kept apart from the user, because unknown addresses count
-    alike and guesses must not contend with the profile's row.
+    A device that the user is logged in on has a bucket of its own, so that a stranger's guesses
+    do not lock the owner out. A separate table, because unknown addresses are counted too and
+    guesses must not contend for the user's row.
     """
 
     bucket = models.CharField(max_length=MAX_LENGTH + 40, primary_key=True)
@@ -63,14 +63,14 @@ class PinFailures(models.Model):
     objects = PinFailuresQuerySet.as_manager()
 
     class Meta:
-        verbose_name = verbose_name_plural = "PIN failures"
+        verbose_name, verbose_name_plural = "PIN lockout", "PIN lockouts"
 
     def __str__(self) -> str:
         return f"PIN failures of {self.email}"
 
     @property
     def is_stopped(self) -> bool:
-        """Whether every PIN is refused at present."""
+        """Whether every PIN is refused now."""
         now = timezone.now()
         is_this_day = now - DAY < self.day_started_at <= now + DAY
         today = self.failures_today if is_this_day else 0

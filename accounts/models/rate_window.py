@@ -6,12 +6,12 @@ class RateWindowQuerySet(models.QuerySet["RateWindow"]):
     def open(self) -> "RateWindowQuerySet":
         return self.filter(ends_at__gt=timezone.now())
 
-    def over(self) -> "RateWindowQuerySet":
+    def ended(self) -> "RateWindowQuerySet":
         return self.filter(ends_at__lte=timezone.now())
 
 
 class RateWindow(models.Model):
-    """How often something was done since its window began."""
+    """The hits of one rate limit in its current window."""
 
     key = models.CharField(max_length=400, primary_key=True)
     hits = models.PositiveIntegerField()

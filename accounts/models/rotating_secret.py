@@ -26,7 +26,7 @@ class RotatingSecret(models.Model):
     previous_valid_until = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="Until when the secret before the last rotation is good.",
+        help_text="When the previous secret expires.",
     )
 
     class Meta:

@@ -4,10 +4,10 @@ from accounts.models.organisation import Organisation
 
 
 class RunStorage(models.Model):
-    """What the payloads of an organisation's runs take, against ``Organisation.run_bytes_limit``.
+    """The size of an organisation's run payloads, limited by ``Organisation.run_bytes_limit``.
 
-    Processes add what they have recorded from time to time, and upkeep counts again: the figure
-    is some seconds old, and a process that was killed may have kept up to a MiB to itself.
+    Each process adds its share every few seconds, and upkeep recounts, because a killed process
+    may not have added its last MiB.
     """
 
     organisation = models.OneToOneField(
@@ -15,7 +15,7 @@ class RunStorage(models.Model):
     )
     bytes_used = models.BigIntegerField(default=0, help_text="Payloads, replies, headers and logs.")
     removed_before = models.DateTimeField(
-        null=True, help_text="Runs that started before have no payload: the quota was used up."
+        null=True, help_text="Runs that started earlier have lost their payload to the quota."
     )
 
     def __str__(self) -> str:

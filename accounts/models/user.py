@@ -17,14 +17,14 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(memberships__organisation=organisation)
 
     def belonging_to(self, *organisation_ids: uuid.UUID) -> "UserQuerySet":
-        """The set form of ``User.belongs_to``, for any of the organisations."""
+        """Users for whom ``User.belongs_to`` holds for any of the organisations."""
         at_home = _memberships_of_each_user().filter(organisation=models.OuterRef("home"))
         return self.filter(
             models.Exists(at_home), is_superuser=False, home__in=list(organisation_ids)
         )
 
     def belonging_only_to(self, *organisation_ids: uuid.UUID) -> "UserQuerySet":
-        """The set form of ``User.belongs_only_to``, for any of the organisations."""
+        """Users for whom ``User.belongs_only_to`` holds for any of the organisations."""
         elsewhere = _memberships_of_each_user().exclude(organisation=models.OuterRef("home"))
         return self.belonging_to(*organisation_ids).filter(~models.Exists(elsewhere))
 
@@ -59,10 +59,10 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
 
 class User(Activation, AbstractBaseUser, PermissionsMixin):
-    """A person. Logs in by PIN; staff also enter the admin, with a password.
+    """A person. Logs in by PIN; staff also log in to the admin, with a password.
 
-    ``email`` is the canonical form and the login name; ``delivery_email`` is the address as it
-    was typed, because folding may change where mail goes.
+    ``email`` is the login name in canonical form; ``delivery_email`` is the address as typed,
+    because case folding may change where mail goes.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -78,23 +78,23 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         max_length=200,
         blank=True,
         validators=[validate_plain_text],
-        help_text="What to call the user.",
+        help_text="The user's name.",
     )
     phone = models.CharField(
         max_length=16,
         blank=True,
         validators=[validate_phone],
-        help_text="With country code, like +491701234567. PIN codes by SMS go there.",
+        help_text="Receives PIN codes by SMS. With country code, such as +491701234567.",
     )
     is_active = models.BooleanField(
         "active",
         default=True,
-        help_text="An inactive user cannot log in, and every session of theirs ends at once.",
+        help_text="When off, the user cannot log in and every session ends immediately.",
     )
     is_staff = models.BooleanField(
-        "staff", default=False, help_text="May enter this admin, with a password."
+        "staff", default=False, help_text="Can log in to this admin, with a password."
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was made.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was created.")
 
     home = models.ForeignKey(
         Organisation,
@@ -103,7 +103,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The organisation that made the user, until the user leaves it.",
+        help_text="The organisation that created the user, until the user leaves it.",
     )
     organisations = models.ManyToManyField(
         Organisation, through="accounts.Membership", related_name="users"
@@ -133,7 +133,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         super().save(*args, **kwargs)
 
     def _adopt_email(self) -> None:
-        """Keeps both forms of the address in step when a new one was typed into ``email``."""
+        """Updates both forms of the address when a new one was set as ``email``."""
         if canonical_email(self.delivery_email) != self.email:
             self.delivery_email = self.email.strip()
             self.email = canonical_email(self.email)
@@ -145,18 +145,18 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         return self.get_full_name()
 
     def sole_organisation(self) -> Organisation | None:
-        """The only organisation of the user; ``None`` where there is none or are several."""
+        """The user's only organisation; ``None`` if there is none or more than one."""
         organisations = list(self.organisations.all()[:2])
         return organisations[0] if len(organisations) == 1 else None
 
     def is_without_active_organisation(self) -> bool:
-        """Whether every organisation of the user is switched off, and there is one."""
+        """Whether the user has organisations and all of them are inactive."""
         states = set(self.organisations.values_list("is_active", flat=True))
         return states == {False}
 
     @property
     def tenant_id(self) -> uuid.UUID | None:
-        """The organisation that events about the user are recorded under: its home.
+        """The organisation that events about the user are recorded under: the user's home.
 
         ``None`` for a superuser, who belongs to no tenant, and for a user who has left home.
         """
@@ -165,23 +165,23 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
     def belongs_to(self, organisation: Organisation) -> bool:
         """Whether the organisation is the user's home.
 
-        Home sees the profile, the devices and the sessions, ends them, deactivates and unlocks.
-        No other organisation does: it sees the e-mail and the role that it gave the user itself.
+        Home sees the profile, devices and sessions, ends them, and deactivates or unlocks the
+        user. Any other organisation sees only the e-mail and the role that it gave the user.
         """
         return self.tenant_id == organisation.pk and organisation.pk in self._organisation_ids()
 
     def belongs_only_to(self, organisation: Organisation) -> bool:
-        """Whether the organisation is the user's home and nobody else has them as a member.
+        """Whether the organisation is the user's home, and the user's only organisation.
 
-        Only then may home change what the user logs in with: e-mail, phone, password, second
-        factor. PIN codes go there, so changing them means owning the account everywhere.
+        Only then may home change what the user logs in with (e-mail, phone, password, second
+        factor): whoever changes these controls the account in every organisation.
         """
         return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
 
     def email_known_to(self, organisation_id: uuid.UUID) -> str | None:
-        """The e-mail, if the organisation has the user as a member; superusers' always.
+        """The e-mail, if the user is a member of the organisation or a superuser.
 
-        Of one who has left it, it does not learn of the address that they have now.
+        An organisation does not learn the present address of a user who has left it.
         """
         is_known = self.is_superuser or organisation_id in self._organisation_ids()
         return self.email if is_known else None

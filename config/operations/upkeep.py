@@ -41,7 +41,7 @@ def forget_expired_invitations() -> int:
 
 
 def forget_closed_windows() -> int:
-    return delete_in_batches(RateWindow.objects.over())
+    return delete_in_batches(RateWindow.objects.ended())
 
 
 def forget_expired_values() -> int:

@@ -1,4 +1,4 @@
-"""What a person may ask and change about themselves."""
+"""Queries and mutations of a person about their own account."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from core.http.origin import origin_of
 
 
 class PersonSession(Protocol):
-    """What the door of /user/graphql lets in."""
+    """A session that /user/graphql accepts."""
 
     user: User
 
@@ -46,7 +46,7 @@ class AccountsQuery(graphene.ObjectType):
     )
     invitations = graphene.Field(
         graphene.NonNull(graphene.List(graphene.NonNull(InvitationType))),
-        description="Invitations that wait for the user's answer. Newest first.",
+        description="Open invitations of the user, newest first.",
         resolver=lambda root, info: invitations_of_caller(info),
     )
 
@@ -69,13 +69,13 @@ _ARGUMENTS = {"id": graphene.ID(required=True, description="The invitation's id.
 
 accept_invitation_field = graphene.Boolean(
     required=True,
-    description="Makes the user a member of the organisation. NOT_FOUND once the invitation ended.",
+    description="Makes the user a member of the organisation. NOT_FOUND for an expired invitation.",
     args=_ARGUMENTS,
     resolver=resolve_accept_invitation,
 )
 decline_invitation_field = graphene.Boolean(
     required=True,
-    description="Ends an invitation. The organisation may invite again.",
+    description="Declines an invitation. The organisation may invite again.",
     args=_ARGUMENTS,
     resolver=resolve_decline_invitation,
 )
@@ -88,10 +88,10 @@ def resolve_revoke_device(root: None, info: GraphQLResolveInfo, token_id: str) -
 
 revoke_device_field = graphene.Boolean(
     required=True,
-    description="Ends a device's credential and its sessions, at once.",
+    description="Revokes a device's credential and ends its sessions immediately.",
     args={
         "token_id": graphene.ID(
-            required=True, description="The tokenId of one of the own devices."
+            required=True, description="The tokenId of one of the user's devices."
         ),
     },
     resolver=resolve_revoke_device,

@@ -15,9 +15,11 @@ from core.graphql.problem import GraphQLProblem
 from core.graphql.resolving import domain_errors, required
 from core.http.origin import origin_of
 
+MAX_HOST_LENGTH = 64
+
 
 class SendViaEnum(graphene.Enum):
-    """How the code is to reach the user."""
+    """How to send the code."""
 
     class Meta:
         name = "SendVia"
@@ -29,8 +31,8 @@ class SendViaEnum(graphene.Enum):
     @property
     def description(self) -> str:
         return {
-            "both": "By every way that the user has.",
-            "sms": "By SMS; by e-mail where the user has no phone.",
+            "both": "By e-mail and, if the user has a phone, by SMS.",
+            "sms": "By SMS; by e-mail if the user has no phone.",
             "email": "By e-mail.",
         }[self.value]
 
@@ -47,8 +49,8 @@ def resolve_send_pin_code(
 
 send_pin_code_field = graphene.Boolean(
     description=(
-        "Sends a PIN code of 6 digits, valid for 10 minutes. Answers true for every well-formed "
-        "e-mail, whether anybody has it or not."
+        "Sends a PIN code of 6 digits, valid for 10 minutes. Returns true for every well-formed "
+        "e-mail, whether it has an account or not."
     ),
     args={
         "email": graphene.String(description="The user's e-mail. Required."),
@@ -56,9 +58,6 @@ send_pin_code_field = graphene.Boolean(
     },
     resolver=resolve_send_pin_code,
 )
-
-
-MAX_HOST_LENGTH = 64
 
 
 def resolve_check_pin_code(
@@ -96,16 +95,20 @@ def resolve_check_pin_code(
 check_pin_code_field = graphene.Field(
     CheckPinCode,
     description=(
-        "Exchanges a PIN code for the device's credential. A wrong, expired, used or unknown "
-        "code: result is false, whatever the reason. Five tries a login attempt."
+        "Exchanges a PIN code for the device's credential. For a wrong, expired, used or unknown "
+        "code, result is false. A login attempt has five tries."
     ),
     args={
-        "email": graphene.String(description="The e-mail that the code was asked for. Required."),
+        "email": graphene.String(
+            description="The e-mail that the code was requested for. Required."
+        ),
         "pin": graphene.String(description="The 6 digits. Required."),
-        "device": graphene.String(description="A UUID that the device made and keeps. Required."),
+        "device": graphene.String(
+            description="A UUID that the device generates once and keeps. Required."
+        ),
         "host": graphene.String(
             default_value="",
-            description="The device's name, to tell it from others: ≤ 64 characters.",
+            description="The device's name, at most 64 characters.",
         ),
     },
     resolver=resolve_check_pin_code,

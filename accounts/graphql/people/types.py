@@ -8,7 +8,7 @@ from accounts.models import DeviceToken, Invitation, Membership, Organisation, U
 
 
 class OrganisationType(DjangoObjectType):
-    """An organisation that the user is a member of, or is invited to."""
+    """An organisation that the user is a member of or invited to."""
 
     class Meta:
         name = "Organisation"
@@ -23,7 +23,7 @@ MembershipType = membership_type(OrganisationType)
 
 
 class InvitationType(DjangoObjectType):
-    """An organisation's offer of a membership: gives and takes nothing until it is accepted."""
+    """An organisation's offer of a membership, without effect until it is accepted."""
 
     class Meta:
         name = "Invitation"
@@ -31,11 +31,11 @@ class InvitationType(DjangoObjectType):
         skip_registry = True
         fields = ("created_at", "expires_at")
 
-    id = graphene.ID(required=True, description="Accept or decline it by this id.")
-    organisation = graphene.Field(graphene.NonNull(OrganisationType), description="Whose it is.")
-    role = graphene.Field(
-        graphene.NonNull(RoleEnum), description="The place in the organisation once accepted."
+    id = graphene.ID(required=True, description="The invitation's id.")
+    organisation = graphene.Field(
+        graphene.NonNull(OrganisationType), description="The organisation that invites."
     )
+    role = graphene.Field(graphene.NonNull(RoleEnum), description="The role after acceptance.")
 
 
 class UserType(DjangoObjectType):
@@ -49,11 +49,11 @@ class UserType(DjangoObjectType):
 
     id = graphene.ID(required=True, description="The user's id.")
     email = graphene.String(required=True, description="The login name, in canonical form.")
-    phone = graphene.String(description="In E.164 form, if there is one.")
+    phone = graphene.String(description="The phone number in E.164 form, if any.")
 
     memberships = graphene.Field(
         graphene.NonNull(graphene.List(graphene.NonNull(MembershipType))),
-        description="The organisations that the user is a member of, or is invited to.",
+        description="The user's memberships and open invitations.",
     )
 
     @staticmethod
@@ -68,7 +68,7 @@ class UserType(DjangoObjectType):
 
 
 class DeviceType(DjangoObjectType):
-    """A device that its user logged in on by PIN."""
+    """A device that the user logged in on by PIN."""
 
     class Meta:
         name = "Device"
@@ -77,9 +77,11 @@ class DeviceType(DjangoObjectType):
         fields = ("label", "created_at", "last_used_at")
 
     token_id = graphene.ID(required=True, description="The id of the device's token.")
-    device = graphene.ID(required=True, description="The id the device gave itself: a UUID.")
+    device = graphene.ID(
+        required=True, description="The UUID that the device generated for itself."
+    )
     is_current = graphene.Boolean(
-        required=True, description="Whether this request comes from this device."
+        required=True, description="Whether this request comes from the device."
     )
 
     @staticmethod
@@ -92,8 +94,8 @@ class DeviceType(DjangoObjectType):
 
 
 class CheckPinCode(graphene.ObjectType):
-    """The outcome of a PIN: on success the device's credential, shown this once."""
+    """The result of checking a PIN; on success with the device's credential, shown once."""
 
-    token = graphene.String(description="The secret: POST /session takes it as password.")
-    token_id = graphene.ID(description="Its public id: POST /session takes it as uid.")
+    token = graphene.String(description="The secret: the password of POST /session.")
+    token_id = graphene.ID(description="The public id: the uid of POST /session.")
     result = graphene.Boolean(required=True, description="Whether the PIN was right.")

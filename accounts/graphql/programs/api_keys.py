@@ -1,4 +1,4 @@
-"""API keys, issued, rotated and revoked by programs."""
+"""Mutations of API keys."""
 
 from datetime import datetime
 
@@ -33,13 +33,13 @@ def resolve_create_api_key(
 
 create_api_key_field = graphene.Field(
     graphene.NonNull(IssuedApiKey),
-    description="Issues an API key. Its secret is in this answer only.",
+    description="Creates an API key. Its secret is returned here only.",
     args={
-        "name": graphene.String(required=True, description="What uses it."),
-        "expires_at": graphene.DateTime(description="When it ends by itself; never, without."),
+        "name": graphene.String(required=True, description="The program that uses it."),
+        "expires_at": graphene.DateTime(description="When the key expires. Omit for no expiry."),
         "allowed_networks": graphene.List(
             graphene.NonNull(graphene.String),
-            description="Where it may be used from, like 192.0.2.0/24; anywhere, without.",
+            description="Networks it may be used from, such as 192.0.2.0/24. Omit for any.",
         ),
     },
     resolver=resolve_create_api_key,
@@ -61,11 +61,11 @@ def resolve_rotate_api_key(
 
 rotate_api_key_field = graphene.Field(
     graphene.NonNull(IssuedApiKey),
-    description="Gives a key a new secret, which is in this answer only. Sessions stay open.",
+    description="Gives a key a new secret, returned here only. Sessions stay open.",
     args={
         "id": graphene.ID(required=True, description="The key's id."),
         "overlap_seconds": graphene.Int(
-            default_value=0, description="How long the old secret stays good: 0 to 604800."
+            default_value=0, description="How long the old secret stays valid: 0 to 604800."
         ),
     },
     resolver=resolve_rotate_api_key,
@@ -78,7 +78,7 @@ def resolve_revoke_api_key(root: None, info: GraphQLResolveInfo, id: str) -> Api
 
 revoke_api_key_field = graphene.Field(
     graphene.NonNull(ApiKeyType),
-    description="Ends an API key and its sessions, at once and for good.",
+    description="Revokes an API key for good and ends its sessions immediately.",
     args={
         "id": graphene.ID(required=True, description="The key's id."),
     },

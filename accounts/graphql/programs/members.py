@@ -1,4 +1,4 @@
-"""Members, added and removed by programs."""
+"""Mutations of memberships."""
 
 from enum import Enum
 
@@ -33,13 +33,13 @@ def resolve_add_member(
 add_member_field = graphene.Field(
     graphene.NonNull(MemberType),
     description=(
-        "Invites an existing user, who becomes a member by accepting it; until then it gives and "
-        "takes nothing. A mail tells them. Gives one who is a member already the role."
+        "Invites an existing user by e-mail, who becomes a member on acceptance. Gives an existing "
+        "member the role."
     ),
     args={
         "email": graphene.String(required=True, description="The user's login name."),
         "role": RoleEnum(
-            default_value=RoleEnum.Member, description="The place in the organisation."
+            default_value=RoleEnum.Member, description="The role in the organisation."
         ),
     },
     resolver=resolve_add_member,
@@ -57,7 +57,7 @@ remove_member_field = graphene.Boolean(
     required=True,
     description=(
         "Ends a user's membership in the organisation, or an open invitation; the user stays. "
-        "One who leaves home belongs to no organisation from then on."
+        "A user who leaves home has no home from then on."
     ),
     args={
         "user": graphene.ID(required=True, description="The user's id."),

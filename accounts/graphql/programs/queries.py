@@ -29,28 +29,28 @@ class AccountsQuery(graphene.ObjectType):
     )
     users = connection_field(
         MemberConnection,
-        "The members of the organisation, and the users that it has invited.",
-        email=graphene.String(description="Only the one with this e-mail."),
+        "The organisation's members and invited users.",
+        email=graphene.String(description="Only the user with this e-mail."),
         status=MembershipStatus(description="Only members, or only invited users."),
     )
     user = graphene.Field(
         MemberType,
-        description="One user of the organisation, or one that it has invited.",
+        description="A member or invited user of the organisation.",
         id=graphene.ID(required=True, description="The user's id."),
     )
     api_keys = connection_field(
-        ApiKeyConnection, "The API keys of the organisation, revoked ones too."
+        ApiKeyConnection, "The organisation's API keys, including revoked ones."
     )
     auth_events = connection_field(
         AuthEventConnection,
-        "What happened to the organisation's credentials.",
+        "The organisation's audit log.",
         kind=graphene.String(description="Only events of this kind."),
-        user=graphene.ID(description="Only those about this user."),
+        user=graphene.ID(description="Only events about this user."),
     )
     devices = connection_field(
         DeviceConnection,
-        "The devices of the organisation's own users.",
-        user=graphene.ID(description="Only those of this user."),
+        "Devices of users whose home is the organisation.",
+        user=graphene.ID(description="Only devices of this user."),
     )
 
     @staticmethod

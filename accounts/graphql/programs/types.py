@@ -36,12 +36,11 @@ class OrganisationType(DjangoObjectType):
     id = graphene.ID(required=True, description="The organisation's id.")
     run_bytes_used = graphene.Float(
         required=True,
-        description="What payloads, replies, headers and logs of its runs take, in whole bytes; "
-        "some seconds old.",
+        description="Size of its runs' payloads, replies, headers and logs, in whole bytes; a few "
+        "seconds old.",
     )
     run_bytes_quota = graphene.Float(
-        description="How many bytes they may take: beyond that the oldest are removed. Null: no "
-        "quota.",
+        description="Quota of that size, beyond which the oldest are removed. Null: no quota.",
     )
 
     @staticmethod
@@ -54,7 +53,7 @@ MembershipType = membership_type(OrganisationType)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user as an organisation sees them: what ``MemberType`` shows, and nothing else of them."""
+    """A user as the organisation sees them: the fields of ``MemberType``."""
 
     id: UUID
     email: str
@@ -71,9 +70,9 @@ class Member:
 
 
 def member_of(organisation: Organisation, user: User) -> Member:
-    """The user as the organisation sees them: home sees the profile, another the e-mail.
+    """The user as the organisation sees them: home sees the profile, others only the e-mail.
 
-    NOT_FOUND for a user who is neither a member nor invited any more.
+    NOT_FOUND for a user who is no longer a member or invited.
     """
     places = (row for row in user.memberships.all() if row.organisation_id == organisation.pk)
     membership = next(places, None)
@@ -104,7 +103,7 @@ def _invited(organisation: Organisation, user: User) -> Member:
 
 
 class MemberPage:
-    """A page of users, whose nodes are what the organisation sees of them."""
+    """A page of users as the organisation sees them."""
 
     def __init__(self, organisation: Organisation, page: Page) -> None:
         self._organisation = organisation
@@ -119,9 +118,9 @@ class MemberPage:
 
 
 class MemberType(graphene.ObjectType):
-    """A user of the organisation, or one that it has invited.
+    """A member or invited user of the organisation.
 
-    Only the organisation that made the user, the user's home, sees the profile. Others see the
+    Only the user's home, the organisation that created the user, sees the profile. Others see the
     e-mail and their own role: `name` is empty, `phone` and `createdAt` are null, and `isActive`
     is true.
     """
@@ -130,32 +129,34 @@ class MemberType(graphene.ObjectType):
         name = "User"
 
     id = graphene.ID(required=True, description="The user's id.")
-    created_at = graphene.DateTime(description="When the user was made. Shown to home only.")
+    created_at = graphene.DateTime(description="When the user was created. Shown to home only.")
     email = graphene.String(
         required=True,
-        description="The login name, in canonical form; of an invited user the address invited.",
+        description="The login name in canonical form; for an invited user, the invited address.",
     )
-    name = graphene.String(required=True, description="What to call the user. Shown to home only.")
-    phone = graphene.String(description="In E.164 form, if there is one. Shown to home only.")
+    name = graphene.String(required=True, description="The user's name. Shown to home only.")
+    phone = graphene.String(
+        description="The phone number in E.164 form, if any. Shown to home only."
+    )
     is_active = graphene.Boolean(
         required=True,
-        description="False: every login and session is refused. Shown to home only.",
+        description="If false, every login and session is refused. Shown to home only.",
     )
-    role = graphene.Field(graphene.NonNull(RoleEnum), description="The place in this organisation.")
+    role = graphene.Field(graphene.NonNull(RoleEnum), description="The role in this organisation.")
     is_shared = graphene.Boolean(
         required=True,
         description=(
-            "Whether others have a say too: then this organisation may not change e-mail and "
-            "phone, and unless it is the user's home nothing but the role."
+            "Whether the user also belongs to another organisation. Then this one cannot change "
+            "e-mail and phone, and unless it is the user's home, only the role."
         ),
     )
     membership = graphene.Field(
-        graphene.NonNull(MembershipType), description="The place in this organisation, in full."
+        graphene.NonNull(MembershipType), description="The membership in this organisation."
     )
 
 
 class ApiKeyType(DjangoObjectType):
-    """A program's credential. Its secret was shown once and is not kept."""
+    """A program's credential. Its secret was shown once and is not stored."""
 
     class Meta:
         name = "ApiKey"
@@ -176,20 +177,20 @@ class ApiKeyType(DjangoObjectType):
     allowed_networks = graphene.List(
         graphene.NonNull(graphene.String),
         required=True,
-        description="Where it may be used from; empty: anywhere.",
+        description="Networks it may be used from. Empty for any.",
     )
     is_unused = graphene.Boolean(
         required=True,
-        description="Whether it is good but opened no session for 90 days: better revoke it.",
+        description="Whether the key is valid but has not opened a session for 90 days.",
     )
 
 
 class IssuedApiKey(graphene.ObjectType):
-    """A key just made, with its secret: the only time it is shown."""
+    """A new or rotated key with its secret, which is shown once."""
 
     api_key = graphene.Field(graphene.NonNull(ApiKeyType), description="The key.")
     secret = graphene.String(
-        required=True, description="POST /session takes it as password. Keep it: it is not."
+        required=True, description="The password of POST /session. It is not stored: keep it."
     )
 
 
@@ -203,8 +204,10 @@ class MemberDeviceType(DjangoObjectType):
         fields = ("label", "created_at", "last_used_at")
 
     token_id = graphene.ID(required=True, description="The id of the device's token.")
-    device = graphene.ID(required=True, description="The id the device gave itself: a UUID.")
-    user = graphene.Field(graphene.NonNull(MemberType), description="Whose device it is.")
+    device = graphene.ID(
+        required=True, description="The UUID that the device generated for itself."
+    )
+    user = graphene.Field(graphene.NonNull(MemberType), description="The device's owner.")
 
     @staticmethod
     def resolve_token_id(device_token: DeviceToken, info: GraphQLResolveInfo) -> str:
@@ -216,7 +219,7 @@ class MemberDeviceType(DjangoObjectType):
 
 
 class AuthEventType(DjangoObjectType):
-    """Something that happened to credentials of the organisation or of its users."""
+    """An event in the audit log of the organisation."""
 
     class Meta:
         name = "AuthEvent"
@@ -233,7 +236,7 @@ class AuthEventType(DjangoObjectType):
         )
 
     id = graphene.ID(required=True, description="The event's id.")
-    kind = graphene.String(required=True, description="What happened: session.opened, …")
+    kind = graphene.String(required=True, description="What happened, such as session.opened.")
 
 
 AuthEventConnection = connection_of(AuthEventType)

@@ -1,4 +1,4 @@
-"""Users, made, changed and unlocked by programs."""
+"""Mutations of users and their devices."""
 
 from contextlib import nullcontext
 from enum import Enum
@@ -41,13 +41,13 @@ def resolve_create_user(
 
 create_user_field = graphene.Field(
     graphene.NonNull(MemberType),
-    description="Makes a user, member of the organisation. A known e-mail: use addMember.",
+    description="Creates a user as a member of the organisation. For a known e-mail use addMember.",
     args={
         "email": graphene.String(required=True, description="The login name."),
-        "name": graphene.String(description="What to call the user."),
-        "phone": graphene.String(description="For codes by SMS; with country code."),
+        "name": graphene.String(description="The user's name."),
+        "phone": graphene.String(description="For codes by SMS, with country code."),
         "role": RoleEnum(
-            default_value=RoleEnum.Member, description="The place in the organisation."
+            default_value=RoleEnum.Member, description="The role in the organisation."
         ),
     },
     resolver=resolve_create_user,
@@ -83,17 +83,17 @@ def resolve_update_user(
 update_user_field = graphene.Field(
     graphene.NonNull(MemberType),
     description=(
-        "Changes what is given of a user. The role is each organisation's own; the rest is for "
-        "the user's home: name and activity always, e-mail and phone only while the user is a "
+        "Changes the given fields of a user. Every organisation sets its own role. Only the "
+        "user's home changes name and isActive, and e-mail and phone only while the user is a "
         "member of no other organisation. Otherwise FORBIDDEN."
     ),
     args={
         "id": graphene.ID(required=True, description="The user's id."),
         "email": graphene.String(description="The new login name."),
-        "name": graphene.String(description="What to call the user."),
+        "name": graphene.String(description="The user's name."),
         "phone": graphene.String(description="With country code; empty for none."),
         "is_active": graphene.Boolean(description="False logs the user out everywhere."),
-        "role": RoleEnum(description="The place in the organisation."),
+        "role": RoleEnum(description="The role in the organisation."),
     },
     resolver=resolve_update_user,
 )
@@ -108,7 +108,7 @@ def resolve_deactivate_user(root: None, info: GraphQLResolveInfo, id: str) -> Me
 
 deactivate_user_field = graphene.Field(
     graphene.NonNull(MemberType),
-    description="Logs a user out everywhere and refuses new logins. FORBIDDEN unless home asks.",
+    description="Logs a user out everywhere and refuses new logins. FORBIDDEN except for home.",
     args={
         "id": graphene.ID(required=True, description="The user's id."),
     },
@@ -125,7 +125,7 @@ def resolve_unlock_user(root: None, info: GraphQLResolveInfo, id: str) -> Member
 
 unlock_user_field = graphene.Field(
     graphene.NonNull(MemberType),
-    description="Ends the stop that too many wrong PINs put on a user. FORBIDDEN unless home asks.",
+    description="Unlocks a user after too many wrong PINs. FORBIDDEN except for home.",
     args={"id": graphene.ID(required=True, description="The user's id.")},
     resolver=resolve_unlock_user,
 )
@@ -141,7 +141,7 @@ def resolve_revoke_device(root: None, info: GraphQLResolveInfo, token_id: str) -
 
 revoke_device_field = graphene.Boolean(
     required=True,
-    description="Ends a device's credential and sessions, at once. FORBIDDEN unless home asks.",
+    description="Revokes a device's credential and ends its sessions. FORBIDDEN except for home.",
     args={
         "token_id": graphene.ID(required=True, description="The id of the device's token."),
     },
