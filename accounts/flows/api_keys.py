@@ -1,4 +1,4 @@
-"""API keys are issued, rotated and revoked."""
+"""Creating, rotating and revoking API keys."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -30,13 +30,13 @@ def issue_api_key(
     created_by: User | None = None,
     origin: Origin = NOWHERE,
 ) -> IssuedApiKey:
-    """A new key and its secret, which exists nowhere else and is shown once.
+    """Creates a key; its secret is returned here only, and never stored.
 
     Raises ``ValidationError`` by field.
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise ValidationError(
-            {"expires_at": ValidationError("This time has passed already.", code="invalid")}
+            {"expires_at": ValidationError("This time has passed.", code="invalid")}
         )
     api_key = ApiKey(
         organisation=organisation,
@@ -69,10 +69,10 @@ def checked_networks(networks: Sequence[str]) -> list[str]:
 def rotate_api_key(
     api_key: ApiKey, *, overlap_seconds: int = 0, origin: Origin, by: User | None = None
 ) -> IssuedApiKey:
-    """A new secret for the key; the old one is good for the overlap, 0 to 7 days.
+    """Gives the key a new secret; the old one stays valid for the overlap, 0 to 7 days.
 
-    Sessions that are open stay open: whoever fears that the secret leaked revokes the key.
-    Raises ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
+    Open sessions stay open; if the secret has leaked, revoke the key instead. Raises
+    ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
     """
     issued = _rotate(api_key, validated_overlap(overlap_seconds))
     record(
@@ -90,12 +90,12 @@ def _rotate(stale: ApiKey, overlap: timedelta) -> IssuedApiKey:
     rows = ApiKey.objects.select_for_update(of=("self",)).select_related("organisation")
     api_key = rows.get(pk=stale.pk)
     if api_key.revoked_at is not None:
-        raise ForbiddenError("This key is revoked. Issue a new one.")
+        raise ForbiddenError("This key is revoked. Create a new one.")
     return IssuedApiKey(api_key, api_key.rotate_secret(overlap))
 
 
 def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None = None) -> ApiKey:
-    """Ends the key and, as every request re-checks it, its sessions. For good; repeatable."""
+    """Revokes the key for good, and with it its sessions, which every request checks again."""
     revoke_api_keys([api_key], origin=origin, by=by)
     api_key.refresh_from_db(fields=["revoked_at"])
     return api_key
@@ -104,10 +104,7 @@ def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None
 def revoke_api_keys(
     api_keys: Iterable[ApiKey], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[ApiKey]:
-    """Likewise, in as many queries for many as for one.
-
-    Answers those that it revoked: not those that were revoked already.
-    """
+    """Revokes several keys in a fixed number of queries; returns those not revoked before."""
     asked = [api_key.pk for api_key in api_keys]
     with transaction.atomic():
         good = list(

@@ -1,4 +1,4 @@
-"""What the worker mails: of a new device, of an invitation, of a key that ends soon."""
+"""E-mails sent by the worker: a new device, an invitation, an API key that expires soon."""
 
 from django.conf import settings
 from django.core.mail import send_mail
@@ -11,7 +11,7 @@ from core.plain_text import name_for_mail
 
 
 def notify_new_device(device_token_id: str, client_address: str) -> None:
-    """Tells the user by e-mail of a device that logged in for the first time.
+    """Notifies the user of a device that logged in for the first time.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
     """
@@ -34,7 +34,7 @@ def notify_new_device(device_token_id: str, client_address: str) -> None:
 
 
 def notify_invitation(invitation_id: str) -> None:
-    """Tells the user by e-mail of an invitation, unless it cannot be answered meanwhile.
+    """Notifies the user of an invitation, if it can still be answered.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
     """
@@ -58,13 +58,13 @@ def notify_invitation(invitation_id: str) -> None:
 
 
 def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
-    """Tells one administrator by e-mail of a key that ends soon, unless it has ended meanwhile.
+    """Warns one administrator of a key that expires soon, if it is still valid.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
     """
     api_key = ApiKey.objects.filter(pk=api_key_id, revoked_at__isnull=True).first()
     administrator = User.objects.filter(pk=administrator_id, is_active=True).first()
-    if api_key is None or administrator is None or not _ends_later(api_key):
+    if api_key is None or administrator is None or not _expires_later(api_key):
         return
     context = {
         "api_key": api_key,
@@ -83,5 +83,5 @@ def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
         )
 
 
-def _ends_later(api_key: ApiKey) -> bool:
+def _expires_later(api_key: ApiKey) -> bool:
     return api_key.expires_at is not None and api_key.expires_at > timezone.now()

@@ -1,4 +1,4 @@
-"""Organisations and who belongs to them: added, invited, asked, removed."""
+"""Creating organisations; adding, inviting and removing members."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from core.http.origin import NOWHERE, Origin
 
 
 def create_organisation(name: str) -> Organisation:
-    """Raises ``ValidationError`` for an empty or overlong name."""
+    """Creates an organisation. Raises ``ValidationError`` for an empty or overlong name."""
     organisation = Organisation(name=name.strip())
     organisation.full_clean()
     organisation.save()
@@ -29,11 +29,11 @@ def create_organisation(name: str) -> Organisation:
 def add_member(
     organisation: Organisation, *, email: str, role: str = "", origin: Origin = NOWHERE
 ) -> Membership | Invitation:
-    """Gives a member the role; invites any other existing user, who decides about it.
+    """Gives a member the role; invites any other existing user.
 
-    Who is invited already gets the role once they accept; no second mail is sent. Raises
-    ``NotFoundError`` for an address that nobody has and for a superuser's, ``ForbiddenError`` for
-    an inactive organisation that would invite, and ``RateLimitedError``.
+    An open invitation takes the new role, without a second e-mail. Raises ``NotFoundError`` for an
+    unknown address and for a superuser's, ``ForbiddenError`` for an inactive organisation that
+    would invite, and ``RateLimitedError``.
     """
     address, role = canonical_email(email), role or Role.MEMBER.value
     with transaction.atomic():
@@ -54,7 +54,7 @@ def add_member(
 
 
 def record_about_invitation(kind: AuthEventKind, origin: Origin, invitation: Invitation) -> None:
-    """Writes an event for the organisation that invites; names the user by that address only."""
+    """Records an event for the inviting organisation; it names only the invited address."""
     record(
         kind,
         origin,
@@ -68,7 +68,7 @@ def record_about_invitation(kind: AuthEventKind, origin: Origin, invitation: Inv
 def _find(address: str) -> User:
     user = User.objects.find_by_email(address)
     if user is not None:
-        # An answer to an earlier invitation then comes before this or after it.
+        # Orders this before or after the answer to an earlier invitation.
         user = held(user)
     if user is None or user.is_superuser or user.email != address:
         raise NotFoundError("There is no user with this e-mail. Use createUser.")
@@ -85,7 +85,7 @@ def _invite(
         invitation.save(update_fields=["email", "role"])
         return invitation
     if not organisation.is_active:
-        raise ForbiddenError("An inactive organisation invites nobody.")
+        raise ForbiddenError("An inactive organisation cannot invite users.")
     hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
     hit(
         [windows.INVITATIONS_TO_ADDRESS_OF_ORGANISATION],
@@ -110,8 +110,8 @@ def _invite(
 def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:
     """Makes the user a member, with the role of the invitation.
 
-    From then on home may no longer change what the user logs in with. Raises ``NotFoundError``
-    for an invitation that is not the user's, has ended, or whose organisation is inactive.
+    Home may then no longer change what the user logs in with. Raises ``NotFoundError`` for an
+    invitation that is not the user's, has expired, or whose organisation is inactive.
     """
     with transaction.atomic():
         invitation = _take(user, invitation_id)
@@ -123,17 +123,17 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
 
 
 def decline_invitation(user: User, invitation_id: UUID) -> None:
-    """Ends the invitation. Raises ``NotFoundError`` like ``accept_invitation``."""
+    """Deletes the invitation. Raises ``NotFoundError`` as ``accept_invitation`` does."""
     with transaction.atomic():
         invitation = _take(user, invitation_id)
     _tell_inviter(AuthEventKind.INVITATION_DECLINED, invitation)
 
 
 def _take(user: User, invitation_id: UUID) -> Invitation:
-    """The invitation, deleted: of several answers at once, one gets it.
+    """Deletes and returns the invitation; of concurrent answers one gets it.
 
-    Holds the user's row, as changes of the profile do: none of these runs while the user becomes
-    a member elsewhere.
+    Locks the user's row, so that no change of the profile runs while the user becomes a member of
+    another organisation.
     """
     held(user)
     open_ones = user.invitations.answerable().select_related("organisation")
@@ -147,16 +147,16 @@ def _take(user: User, invitation_id: UUID) -> Invitation:
 
 
 def _tell_inviter(kind: AuthEventKind, invitation: Invitation) -> None:
-    """Without the origin: where the user is, is not the inviting organisation's to know."""
+    """Records the answer without its origin, which the inviting organisation may not know."""
     record_about_invitation(kind, NOWHERE, invitation)
 
 
 def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:
-    """Ends the membership or the open invitation; whether there was one.
+    """Ends the membership or the open invitation; returns whether there was one.
 
     The user, their devices, sessions and other memberships stay; sessions that ended with the
-    organisation stay ended. A user who leaves home is their own from then on: nobody who adds them
-    later may change their profile.
+    organisation stay ended. A user who leaves home has no home from then on: no organisation that
+    adds them later may change their profile.
     """
     with transaction.atomic():
         user = held(user)
@@ -181,10 +181,9 @@ def _end_membership(organisation: Organisation, user: User) -> bool:
 
 
 def _keep_ended_sessions_ended(organisation: Organisation, user: User) -> None:
-    """Ends with the user what had ended with the organisation, now that the user has left it.
+    """Keeps sessions ended that were ended by deactivating the organisation.
 
-    A user without any organisation has sessions of their own, so that those from before it was
-    switched off would be good again.
+    A user without an organisation may have sessions, so the earlier ones would become valid again.
     """
     ended_at = Organisation.objects.values_list("sessions_valid_after", flat=True).get(
         pk=organisation.pk

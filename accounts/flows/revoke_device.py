@@ -11,9 +11,9 @@ from core.http.origin import NOWHERE, Origin
 def revoke_device(
     device_token: DeviceToken, *, origin: Origin = NOWHERE, by: User | None = None
 ) -> None:
-    """Ends the device's token and, as every request re-checks it, its sessions. For good.
+    """Revokes the device's token for good, and with it its sessions.
 
-    The audit names who did it: its owner, or the administrator ``by``.
+    The audit log names the actor: its owner, or the administrator ``by``.
     """
     revoke_devices([device_token], origin=origin, by=by)
 
@@ -21,10 +21,7 @@ def revoke_device(
 def revoke_devices(
     device_tokens: Iterable[DeviceToken], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[DeviceToken]:
-    """Likewise, in as many queries for many as for one.
-
-    Answers those that it revoked: not those that were revoked already.
-    """
+    """Revokes several devices in a fixed number of queries; returns those not revoked before."""
     asked = [device_token.pk for device_token in device_tokens]
     with transaction.atomic():
         live = list(

@@ -1,4 +1,4 @@
-"""A message that says nothing, to see whether messages arrive."""
+"""Sending a test message, to see whether messages arrive."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,26 +21,24 @@ from core.http.origin import Origin
 
 
 class MessageOutcome(NamedTuple):
-    """What came of it, in plain words without a secret."""
+    """Whether the message was sent, and a text for the admin page, without secrets."""
 
     is_sent: bool
-    words: str
+    text: str
 
 
 _REFUSALS = {
     SmsRefusal.COUNTRY: "SMS_COUNTRIES does not allow SMS to the country of this number.",
-    SmsRefusal.NUMBER: "This number has had its five SMS of today. Try again tomorrow.",
+    SmsRefusal.NUMBER: "This number has received its five SMS of today. Try again tomorrow.",
     SmsRefusal.ORGANISATION: (
-        "The organisation's SMS of today are used up (ORGANISATION_SMS_PER_DAY). "
+        "The organisation has used up its SMS of today (ORGANISATION_SMS_PER_DAY). "
         "Try again tomorrow."
     ),
-    SmsRefusal.BUDGET: "The SMS of today are used up (SMS_DAILY_BUDGET). Try again tomorrow.",
+    SmsRefusal.BUDGET: "Today's SMS are used up (SMS_DAILY_BUDGET). Try again tomorrow.",
 }
-
-
 _MAILS_USED_UP = Failure(
     "organisation-limit",
-    "The organisation's mails of today are used up (ORGANISATION_MAILS_PER_DAY). "
+    "The organisation has used up its e-mails of today (ORGANISATION_MAILS_PER_DAY). "
     "Try again tomorrow.",
 )
 
@@ -54,11 +52,11 @@ class _NotSentError(Exception):
 def send_test_message(
     channel: Channel, to: str, *, origin: Origin, by: User, about: User | None = None
 ) -> MessageOutcome:
-    """Sends at once, through the delivery that PINs go through, and waits for what comes of it.
+    """Sends a message immediately, the way PIN codes are sent, and waits for the outcome.
 
-    ``to`` is an e-mail address or a number in E.164, empty where a user has none; ``about`` is
-    the user whose it is, if anybody's. Counts among the SMS of the number and of the day. Raises
-    ``RateLimitedError`` for a person who sends too many, and for whom too many were sent.
+    ``to`` is an e-mail address or an E.164 number, empty if the user has none; ``about`` is the
+    user it belongs to, if any. Counts towards the limits of SMS. Raises ``RateLimitedError`` for
+    too many test messages of one sender or to one recipient.
     """
     hit([windows.TEST_MESSAGES_OF_PERSON], "test-message", str(by.pk))
     hit([windows.TEST_MESSAGES_TO_ADDRESS], "test-message-to", to)
@@ -66,10 +64,10 @@ def send_test_message(
     try:
         file = _SENDERS[channel](to, organisation_id)
     except _NotSentError as error:
-        outcome = MessageOutcome(is_sent=False, words=error.failure.words)
+        outcome = MessageOutcome(is_sent=False, text=error.failure.text)
         reason = f"{channel}: {error.failure.code}"
     else:
-        outcome = MessageOutcome(is_sent=True, words=_success(channel, to, file))
+        outcome = MessageOutcome(is_sent=True, text=_success(channel, to, file))
         reason = channel.value
     sent, not_sent = AuthEventKind.TEST_MESSAGE_SENT, AuthEventKind.TEST_MESSAGE_NOT_SENT
     kind = sent if outcome.is_sent else not_sent
@@ -90,15 +88,15 @@ def _send_email(address: str, organisation_id: UUID | None) -> Path | None:
             subject=render_to_string("messages/test_email_subject.txt", context).strip(),
             text=render_to_string("messages/test_email.txt", context),
         )
-    except Exception as error:  # noqa: BLE001  (whatever a mail backend raises)
+    except Exception as error:  # noqa: BLE001  (mail backends raise anything)
         raise _NotSentError(failure_of_email(error)) from None
 
 
 def _send_sms(phone: str, organisation_id: UUID | None) -> Path | None:
     if settings.SMS_URL == SMS_OFF:
-        raise _NotSentError(Failure("sms-off", "SMS is off here (SMS_URL): codes go by e-mail."))
+        raise _NotSentError(Failure("sms-off", "SMS is off (SMS_URL); codes are sent by e-mail."))
     if not phone:
-        raise _NotSentError(Failure("no-phone", "There is no phone number on the profile."))
+        raise _NotSentError(Failure("no-phone", "The profile has no phone number."))
     refusal = claim_sms(phone, organisation_id)
     if refusal is not None:
         raise _NotSentError(Failure(refusal.value, _REFUSALS[refusal]))
@@ -117,11 +115,11 @@ _SENDERS: dict[Channel, Callable[[str, UUID | None], Path | None]] = {
 
 def _success(channel: Channel, to: str, file: Path | None) -> str:
     if file is not None:
-        return f"Written to {file}: without EMAIL_URL and SMS_URL messages go to the outbox."
-    taker = "mail server" if channel is Channel.EMAIL else "SMS gateway"
-    return f"The {taker} took the message to {to}. If it does not arrive, look there next."
+        return f"Written to {file}. Without EMAIL_URL and SMS_URL messages go to the outbox."
+    server = "mail server" if channel is Channel.EMAIL else "SMS gateway"
+    return f"The {server} accepted the message to {to}. If it does not arrive, look there next."
 
 
 def _shown(channel: Channel, to: str) -> str:
-    """The address in the audit; a number typed for a test is not kept."""
+    """The recipient in the audit log, which does not keep a typed phone number."""
     return to if channel is Channel.EMAIL else "(a phone)"

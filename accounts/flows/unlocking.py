@@ -1,4 +1,4 @@
-"""Locked logins are opened again."""
+"""Unlocking PIN logins and admin logins."""
 
 from accounts.admin_login_limits import forgive_everywhere
 from accounts.audit import record_about, record_about_address
@@ -8,7 +8,7 @@ from core.http.origin import NOWHERE, Origin
 
 
 def unlock_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:
-    """Lets the user log in by PIN again. Raises ``ForbiddenError`` for one of another home."""
+    """Unlocks the user's PIN login. Raises ``ForbiddenError`` for a user of another home."""
     require_home(organisation, user)
     PinFailures.objects.unlock(user.email)
     record_about(AuthEventKind.ACCOUNT_UNLOCKED, origin, user)
@@ -16,9 +16,9 @@ def unlock_user(organisation: Organisation, user: User, *, origin: Origin = NOWH
 
 
 def unlock_address(email: str, *, origin: Origin, by: User) -> None:
-    """Lets the address log in by PIN again, whether somebody has it or not.
+    """Unlocks PIN logins of the address, whether it has an account or not.
 
-    Asks nobody for leave: callers know who may.
+    Callers check the permission.
     """
     PinFailures.objects.unlock(email)
     record_about_address(AuthEventKind.ACCOUNT_UNLOCKED, origin, email, by=by)

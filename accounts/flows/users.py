@@ -1,4 +1,4 @@
-"""Users are made, changed and deactivated."""
+"""Creating, changing and deactivating users."""
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -8,6 +8,11 @@ from accounts.audit import record, record_about
 from accounts.models import AuthEventKind, Membership, Organisation, PinChallenge, Role, User
 from core.errors import AddressTakenError, ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Origin
+
+PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
+# Fields that a user logs in with, or that codes are sent to.
+LOGIN_FIELDS = frozenset({"email", "phone"})
+STAFF_FIELDS = frozenset({"is_staff", "is_superuser"})
 
 
 @transaction.atomic
@@ -20,18 +25,18 @@ def create_user(
     role: str = "",
     origin: Origin = NOWHERE,
 ) -> User:
-    """A new user, member of the organisation.
+    """Creates a user as a member of the organisation.
 
-    Raises ``ValidationError`` by field, and ``AddressTakenError`` when the address belongs to a
-    user who is not this organisation's: a tenant may add that user, not define them.
+    Raises ``ValidationError`` by field, and ``AddressTakenError`` if the address belongs to a user
+    outside the organisation, who can only be invited.
     """
-    # First: what is wrong beside the address must not tell of it, and nothing be made by asking.
+    # Other fields are checked first, so that their errors do not reveal whether the address exists.
     User(email=email, name=name, phone=phone).clean_fields(exclude=["password"])
     known = User.objects.find_by_email(email)
     if known is not None:
         if known.memberships.filter(organisation=organisation).exists():
             raise ValidationError(
-                {"email": ValidationError("This user is a member already.", code="member")}
+                {"email": ValidationError("This user is already a member.", code="member")}
             )
         raise AddressTakenError("A user with this e-mail exists elsewhere. Use addMember.")
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
@@ -49,12 +54,11 @@ def update_user(
     origin: Origin = NOWHERE,
     **profile: object,
 ) -> User:
-    """Changes the given ones of ``email``, ``name``, ``phone``, ``is_active`` and the role.
+    """Changes the role, and the given fields of ``PROFILE_FIELDS``.
 
-    The role is the organisation's own matter. Only home may change the name and the activity, and
-    e-mail and phone only while no other organisation has the user as a member
-    (``ForbiddenError``). Raises ``ValidationError`` by field, and ``NotFoundError`` when the role
-    is that of a user who is a member no more.
+    Every organisation sets its own role. Only home may change name and ``is_active``, and e-mail
+    and phone only while the user is a member of no other organisation (``ForbiddenError``). Raises
+    ``ValidationError`` by field, and ``NotFoundError`` for the role of a former member.
     """
     user = held(user)
     if role is not None:
@@ -78,11 +82,11 @@ def update_user(
 def _change_role(organisation: Organisation, user: User, role: str) -> None:
     memberships = Membership.objects.filter(organisation=organisation, user=user)
     if not memberships.update(role=role):
-        raise NotFoundError("This user is a member no more.")
+        raise NotFoundError("This user is no longer a member.")
 
 
 def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:
-    """Logs the user out everywhere, at once. Raises ``ForbiddenError`` for one of another home."""
+    """Logs the user out everywhere. Raises ``ForbiddenError`` for a user of another home."""
     with transaction.atomic():
         user = held(user)
         require_home(organisation, user)
@@ -92,24 +96,17 @@ def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = 
     return user
 
 
-PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
-# What a user logs in with, or where codes go.
-LOGIN_FIELDS = frozenset({"email", "phone"})
-STAFF_FIELDS = frozenset({"is_staff", "is_superuser"})
-
-
 def change_profile(user: User, **changes: object) -> User:
-    """Changes the given ones of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
+    """Changes the given fields of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
 
-    Asks nobody for leave: callers know who may. Call inside a transaction that holds the user's
-    row (``held``), with the user as it stands there. Saves only what is given. Raises
-    ``ValidationError`` by field.
+    Callers check the permission. Call inside a transaction, with the locked row of ``held``.
+    Raises ``ValidationError`` by field.
     """
     before = (user.email, user.phone)
     given = (PROFILE_FIELDS | STAFF_FIELDS) & changes.keys()
     for field in given:
         setattr(user, field, changes[field])
-    # First: what is wrong beside the address must not tell of it.
+    # Before uniqueness, so that errors of other fields do not reveal whether the address exists.
     user.clean_fields(exclude=["password"])
     user.full_clean(exclude=["password"])
     addresses = {"delivery_email"} if "email" in given else set()
@@ -120,15 +117,15 @@ def change_profile(user: User, **changes: object) -> User:
 
 
 def held(user: User) -> User:
-    """The user as the database has it, held until the transaction ends.
+    """The user's current row, locked until the transaction ends.
 
-    Memberships begin and end under it too, so what was asked about them stays true meanwhile.
+    Memberships change under the same lock, so checks of them stay true meanwhile.
     """
     return User.objects.select_for_update().get(pk=user.pk)
 
 
 def end_open_challenge(email: str) -> None:
-    """Codes that went to an address or number which is the user's no longer are worth nothing."""
+    """Cancels codes that were sent to a former address or number."""
     PinChallenge.objects.filter(email=email, ended_at__isnull=True).update(ended_at=timezone.now())
 
 
@@ -139,10 +136,10 @@ def require_home(organisation: Organisation, user: User) -> None:
 
 
 def require_sole_home(organisation: Organisation, user: User) -> None:
-    """Raises ``ForbiddenError`` unless it is, and the user is a member of no other organisation.
+    """Raises ``ForbiddenError`` unless the organisation is the user's home and only organisation.
 
-    Call with the user's row held, so that no invitation is accepted meanwhile.
+    Call with the user's row locked, so that no invitation is accepted meanwhile.
     """
     require_home(organisation, user)
     if not user.belongs_only_to(organisation):
-        raise ForbiddenError("This user is a member of another organisation too.")
+        raise ForbiddenError("This user is also a member of another organisation.")

@@ -1,4 +1,4 @@
-"""Keys that end soon: their organisation's administrators are told in time."""
+"""Warning administrators of API keys that expire soon."""
 
 from datetime import timedelta
 
@@ -17,17 +17,16 @@ NOTICE_DAYS = (30, 7, 1)
 
 
 def warn_of_expiry() -> int:
-    """Queues each notice that is due, once; how many keys are told of.
+    """Queues each due notice once, 30, 7 and 1 days before expiry; returns the number of keys.
 
-    A key is told of 30, 7 and 1 days before it ends. What was missed meanwhile is not sent late:
-    the latest due notice stands for the earlier ones.
+    A missed notice is not sent late: the latest one that is due replaces the earlier ones.
     """
-    return sum(_warn_if_due(api_key) for api_key in _ending_keys())
+    return sum(_warn_if_due(api_key) for api_key in _expiring_keys())
 
 
-def _ending_keys() -> list[ApiKey]:
-    ending = ApiKey.objects.expiring_within(timedelta(days=max(NOTICE_DAYS)))
-    return list(ending.select_related("organisation").filter(organisation__is_active=True))
+def _expiring_keys() -> list[ApiKey]:
+    expiring = ApiKey.objects.expiring_within(timedelta(days=max(NOTICE_DAYS)))
+    return list(expiring.select_related("organisation").filter(organisation__is_active=True))
 
 
 @transaction.atomic
@@ -36,7 +35,7 @@ def _warn_if_due(api_key: ApiKey) -> bool:
         return False
     remaining = api_key.expires_at - timezone.now()
     due = min(days for days in NOTICE_DAYS if remaining <= timedelta(days=days))
-    # Claimed along with queueing the mails: of two processes one does, and none is lost.
+    # Claimed in the transaction that queues the e-mails: one process sends them, and none is lost.
     claimed = ApiKey.objects.filter(
         Q(expiry_notice_days__isnull=True) | Q(expiry_notice_days__gt=due), pk=api_key.pk
     ).update(expiry_notice_days=due)
@@ -48,7 +47,7 @@ def _warn_if_due(api_key: ApiKey) -> bool:
 
 
 def _may_warn(api_key: ApiKey, administrator: User) -> bool:
-    """An organisation that makes many keys which end soon must not flood a mailbox."""
+    """Whether a warning fits the limits: many expiring keys must not flood a mailbox."""
     try:
         hit([windows.KEY_WARNINGS_TO_ADDRESS], "key-warning-to", administrator.email)
         count_mail_of(api_key.organisation_id)

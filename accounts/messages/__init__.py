@@ -1,1 +1,1 @@
-"""Messages to people: by e-mail and by SMS, within quotas."""
+"""Messages to users, by e-mail and SMS, within quotas."""

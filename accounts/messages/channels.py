@@ -8,7 +8,7 @@ SMS_OFF = "off"
 
 
 class SendVia(StrEnum):
-    """What the caller asks for."""
+    """The channels that the caller asks for."""
 
     BOTH = "both"
     SMS = "sms"
@@ -16,14 +16,14 @@ class SendVia(StrEnum):
 
 
 class Channel(StrEnum):
-    """What the user can be reached by."""
+    """A way to reach a user."""
 
     EMAIL = "email"
     SMS = "sms"
 
 
 def channels_for(user: User, send_via: SendVia) -> tuple[Channel, ...]:
-    """The channels to use: at least one, because every user has an e-mail address."""
+    """The channels to use; at least one, because every user has an e-mail address."""
     has_sms = bool(user.phone) and settings.SMS_URL != SMS_OFF
     if send_via is SendVia.EMAIL or not has_sms:
         return (Channel.EMAIL,)

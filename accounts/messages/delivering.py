@@ -1,4 +1,4 @@
-"""Giving messages to servers of others, which refuse them for now, for good, or not clearly."""
+"""Handing messages to mail servers and SMS gateways: temporary and permanent failures."""
 
 import logging
 from collections.abc import Iterator
@@ -14,39 +14,39 @@ logger = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """A gateway's no. ``is_passing`` says whether it may say yes to the same message later."""
+    """A gateway refused a message. ``is_temporary``: it may accept the same message later."""
 
-    def __init__(self, message: str, *, is_passing: bool) -> None:
+    def __init__(self, message: str, *, is_temporary: bool) -> None:
         super().__init__(message)
-        self.is_passing = is_passing
+        self.is_temporary = is_temporary
 
 
 @contextmanager
 def delivering(
     message: str, channel: str = "email", *, give_up_at: datetime | None = None
 ) -> Iterator[None]:
-    """Raises ``TryAgainError`` or ``DeliveryError`` for whatever a channel's library raises.
+    """Raises ``TryAgainError`` or ``DeliveryError`` for any exception of a channel's library.
 
-    Where the server may have taken the message without our learning of it, the error is a passing
-    one: rather twice than never.
+    If it is unknown whether the server took the message, the error counts as temporary: the
+    message is rather sent twice than never.
     """
     try:
         yield
-    except Exception as error:  # noqa: BLE001  (whatever a channel's library raises)
-        # Its kind only: the text may quote the message, and with it a code.
+    except Exception as error:  # noqa: BLE001  (channels' libraries raise anything)
+        # Not the text of the error, which may quote the message and thus a code.
         reason = f"not sent by {channel}: {_kind(error)}"
         logger.warning("%s was %s", message, reason)
         DELIVERIES.inc(channel, "failed")
-        if is_passing(error):
+        if is_temporary(error):
             raise TryAgainError(reason, give_up_at=give_up_at) from None
         raise DeliveryError(reason) from None
     DELIVERIES.inc(channel, "sent")
 
 
-def is_passing(error: Exception) -> bool:
-    """Whether the same message may be taken later: no connection, a timeout, SMTP's 4xx."""
+def is_temporary(error: Exception) -> bool:
+    """Whether the same message may be accepted later: no connection, a timeout, SMTP 4xx."""
     if isinstance(error, RefusedError):
-        return error.is_passing
+        return error.is_temporary
     if isinstance(error, SMTPRecipientsRefused):
         return all(400 <= code < 500 for code, _ in error.recipients.values())
     if isinstance(error, SMTPResponseException):

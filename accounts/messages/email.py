@@ -18,8 +18,8 @@ def send_pin_email(user: User, pin: str, minutes: int) -> None:
 
 
 def send_email(address: str, *, subject: str, text: str) -> Path | None:
-    """Sends through ``EMAIL_URL``, or into the outbox where there is none: then its file."""
-    # Opened here: a connection that fails half-way, at its login, is closed too.
+    """Sends through ``EMAIL_URL``; without it, writes to the outbox and returns the file."""
+    # Opened here, so that a connection whose login fails is closed too.
     with get_connection() as connection:
         EmailMessage(subject, text, None, [address], connection=connection).send()
     if isinstance(connection, Outbox):

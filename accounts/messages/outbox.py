@@ -1,4 +1,4 @@
-"""Where messages go while nothing is set up to send them: files that only their owner can read."""
+"""The outbox: files, readable by their owner only, for messages while no server is configured."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 
 class EmailOutbox(EmailBackend):
-    """One file for the mails of a connection, as Django writes it."""
+    """Writes the e-mails of one connection to one file."""
 
     stream: Any
 
@@ -30,7 +30,7 @@ class EmailOutbox(EmailBackend):
 
 
 def write_sms(phone: str, text: str) -> Path:
-    """One JSON file a message, named so that they sort by time."""
+    """Writes one JSON file per message; file names sort by time."""
     path = _directory() / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump({"to": phone, "text": text}, file, indent=2)

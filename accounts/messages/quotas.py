@@ -1,7 +1,7 @@
-"""How many messages may be sent: of an organisation, and of SMS, which cost money.
+"""Quotas of messages: per organisation, and for SMS, which cost money.
 
-Its administrators and programs choose the addresses and numbers of its users, so windows of an
-address alone do not bound them. Superusers count for none.
+Limits per address are not enough, because an organisation chooses its users' addresses and
+numbers. Messages to superusers count for no organisation.
 """
 
 from enum import StrEnum
@@ -15,29 +15,29 @@ from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from core.errors import RateLimitedError
 
-# Of users whom every organisation has let go: together they have what one organisation has.
+# Users without any organisation share the quota of one.
 NO_ORGANISATION = UUID(int=0)
 
 
 def organisation_that_pays(user: User) -> UUID | None:
-    """For whom messages to the user count: their home; of who has left it, where they are now."""
+    """The organisation whose quota a message counts for: the user's home, or else any other."""
     if user.is_superuser or user.home_id is not None:
         return user.tenant_id
     return min(user.organisations.values_list("pk", flat=True), default=NO_ORGANISATION)
 
 
 def count_mail_of(organisation_id: UUID | None) -> None:
-    """Counts one more mail. Raises ``RateLimitedError``."""
+    """Counts one e-mail. Raises ``RateLimitedError``."""
     _count("mail-of-organisation", settings.ORGANISATION_MAILS_PER_DAY, organisation_id)
 
 
 def count_sms_of(organisation_id: UUID | None) -> None:
-    """Counts one more SMS. Raises ``RateLimitedError``."""
+    """Counts one SMS. Raises ``RateLimitedError``."""
     _count("sms-of-organisation", settings.ORGANISATION_SMS_PER_DAY, organisation_id)
 
 
 def may_send_mail(organisation_id: UUID | None) -> bool:
-    """Whether one more mail may be sent; if so, it is counted."""
+    """Counts one e-mail; false if the quota is used up."""
     try:
         count_mail_of(organisation_id)
     except RateLimitedError:
@@ -51,7 +51,7 @@ def _count(action: str, per_day: int, organisation_id: UUID | None) -> None:
 
 
 class SmsRefusal(StrEnum):
-    """Why no SMS may go to a number."""
+    """Why no SMS may be sent to a number."""
 
     COUNTRY = "country"
     NUMBER = "number-limit"
@@ -60,9 +60,7 @@ class SmsRefusal(StrEnum):
 
 
 def claim_sms(phone: str, organisation_id: UUID | None) -> SmsRefusal | None:
-    """Counts one more SMS to the number, which the organisation causes; or says why it may not
-    be sent.
-    """
+    """Counts one SMS to the number for the organisation, or returns why it may not be sent."""
     if settings.SMS_COUNTRIES and country_of(phone) not in settings.SMS_COUNTRIES:
         return SmsRefusal.COUNTRY
     try:
@@ -82,7 +80,7 @@ def claim_sms(phone: str, organisation_id: UUID | None) -> SmsRefusal | None:
 
 
 def country_of(phone: str) -> str | None:
-    """The ISO 3166 code of an E.164 number's country."""
+    """The ISO 3166 country code of an E.164 number."""
     try:
         return phonenumbers.region_code_for_number(phonenumbers.parse(phone))
     except phonenumbers.NumberParseException:

@@ -1,4 +1,4 @@
-"""SMS, sent by Apprise. Why a gateway refused, only its log tells."""
+"""Sending SMS with Apprise. Only Apprise's log says why a gateway refused a message."""
 
 import logging
 import re
@@ -15,25 +15,31 @@ from accounts.messages.failures import UNKNOWN_GATEWAY, Failure, failure_of_gate
 from accounts.messages.outbox import write_sms
 from accounts.models import User
 
+_STATUS = re.compile(r"\berror=(\d+)")
+_TEMPORARY = frozenset({408, 425, 429})
+# Twilio's general error codes; the last three digits are the HTTP status.
+_TWILIO = range(20_000, 21_000)
+
 
 class SmsRefusedError(RefusedError):
-    """The gateway did not take the message; ``failure`` says why to who reads the page."""
+    """The gateway refused the message; ``failure`` gives the reason for the admin page."""
 
-    def __init__(self, message: str, failure: Failure, *, is_passing: bool) -> None:
-        super().__init__(message, is_passing=is_passing)
+    def __init__(self, message: str, failure: Failure, *, is_temporary: bool) -> None:
+        super().__init__(message, is_temporary=is_temporary)
         self.failure = failure
 
 
 def send_pin_sms(user: User, pin: str, minutes: int) -> None:
     if not user.phone:
-        raise RefusedError("the profile has no phone any more", is_passing=False)
+        raise RefusedError("the profile has no phone any more", is_temporary=False)
     text = render_to_string("messages/pin_sms.txt", {"pin": pin, "minutes": minutes}).strip()
     send_sms(user.phone, text)
 
 
 def send_sms(phone: str, text: str) -> Path | None:
-    """Sends through the gateway of ``SMS_URL``, or into the outbox where there is none: then its
-    file. Raises ``SmsRefusedError``.
+    """Sends through ``SMS_URL``; without it, writes to the outbox and returns the file.
+
+    Raises ``SmsRefusedError``.
     """
     if settings.SMS_URL is None:
         return write_sms(phone, text)
@@ -42,37 +48,33 @@ def send_sms(phone: str, text: str) -> Path | None:
 
 
 def send_through_gateway(url: str, phone: str, text: str) -> None:
-    """``url`` is in Apprise's notation, with ``{phone}`` for the number.
+    """Sends through a URL in Apprise's notation, with ``{phone}`` for the number.
 
-    Raises ``SmsRefusedError`` when the gateway does not take the message.
+    Raises ``SmsRefusedError``.
     """
     gateway = Apprise()
     if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
-        raise SmsRefusedError(UNKNOWN_GATEWAY.words, UNKNOWN_GATEWAY, is_passing=False)
+        raise SmsRefusedError(UNKNOWN_GATEWAY.text, UNKNOWN_GATEWAY, is_temporary=False)
     log = GatewayLog(gateway)
     if not gateway.notify(body=text):
         reason = "no answer" if log.status is None else f"status {log.status}"
         raise SmsRefusedError(
-            f"the gateway gave {reason}", failure_of_gateway(log.text), is_passing=log.is_passing
+            f"the gateway gave {reason}",
+            failure_of_gateway(log.text),
+            is_temporary=log.is_temporary,
         )
 
 
-_STATUS = re.compile(r"\berror=(\d+)")
-_PASSING = frozenset({408, 425, 429})
-# Twilio's codes of its interface in general; the last three digits are the HTTP status.
-_TWILIO = range(20_000, 21_000)
-
-
 class GatewayLog:
-    """Listens to one Apprise object and to no other: messages are sent in many threads.
+    """Collects the log of one Apprise object, because messages are sent in many threads.
 
-    Never show or keep the text: it may quote the address of the gateway, and the message.
-    Warnings go on to the log of Apprise, as they would without it.
+    Never show or keep the text: it may quote the gateway's URL and the message. Warnings also go
+    to the log of Apprise, as they would without this class.
     """
 
     def __init__(self, gateway: Any) -> None:
         self._lines: list[str] = []
-        logger = logging.Logger("moonhook.sms_gateway", logging.DEBUG)  # noqa: LOG001  (of one message)
+        logger = logging.Logger("moonhook.sms_gateway", logging.DEBUG)  # noqa: LOG001  (for one message)
         logger.addHandler(_Listener(self._lines))
         for service in gateway:
             service.logger = logger
@@ -83,17 +85,17 @@ class GatewayLog:
 
     @property
     def status(self) -> int | None:
-        """The HTTP status or the gateway's own code; ``None`` without an answer."""
+        """The HTTP status or the gateway's error code; ``None`` without an answer."""
         found = _STATUS.search(self.text)
         return None if found is None else int(found[1])
 
     @property
-    def is_passing(self) -> bool:
-        """Whether the same message may be taken later. An invalid number stays one."""
+    def is_temporary(self) -> bool:
+        """Whether the same message may be accepted later."""
         if self.status is None:
             return True
         status = self.status - _TWILIO.start if self.status in _TWILIO else self.status
-        return status in _PASSING or 500 <= status < 600
+        return status in _TEMPORARY or 500 <= status < 600
 
 
 class _Listener(logging.Handler):

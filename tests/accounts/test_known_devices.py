@@ -77,7 +77,7 @@ def test_the_notice_names_device_address_time_and_what_to_do(alice: User) -> Non
     assert "kitchen tablet" in body
     assert "192.0.2.7" in body
     assert f"{issued.device_token.created_at:%Y-%m-%d %H:%M}" in body
-    assert f'revokeDevice(tokenId: "{issued.device_token.pk}")' in body
+    assert f"remove the device (id {issued.device_token.pk})" in body
     assert issued.token not in body
 
 

@@ -95,7 +95,7 @@ def test_test_messages_count_among_the_mails_of_the_organisation(
     ]
 
     assert [outcome.is_sent for outcome in outcomes] == [True, True, False]
-    assert "ORGANISATION_MAILS_PER_DAY" in outcomes[2].words
+    assert "ORGANISATION_MAILS_PER_DAY" in outcomes[2].text
     assert len(mail.outbox) == 2
 
 

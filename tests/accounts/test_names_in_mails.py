@@ -56,5 +56,5 @@ def test_the_warning_of_a_key_with_several_lines_in_its_name_arrives(
 
     [message] = mail.outbox
     assert message.to == [bob.delivery_email]
-    assert message.subject.startswith("The API key “till Bcc eve example com” ends on ")
+    assert message.subject.startswith("The API key “till Bcc eve example com” expires on ")
     assert "“till Bcc eve example com”" in message.body

@@ -216,7 +216,7 @@ def test_what_is_no_network_is_refused_at_the_field(as_bob: Client, acme: Organi
     response = issue(as_bob, acme, allowed_networks="192.0.2.0/24\noffice")
 
     assert response.status_code == 200
-    assert "Write networks like" in text_of(response)
+    assert "Enter networks such as" in text_of(response)
     assert "office" in text_of(response)
     assert not ApiKey.objects.exists()
 

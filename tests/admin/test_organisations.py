@@ -129,7 +129,7 @@ def test_an_inactive_organisation_invites_nobody_and_nothing_is_saved(
 
     response = as_bob.post(page_of(acme), {"name": "New name", **members(row)}, follow=True)
 
-    assert "Nothing was saved. An inactive organisation invites nobody." in text_of(response)
+    assert "Nothing was saved. An inactive organisation cannot invite users." in text_of(response)
     assert Invitation.objects.count() == 0
     acme.refresh_from_db()
     assert acme.name == "Acme"
