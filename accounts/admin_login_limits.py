@@ -1,8 +1,8 @@
-"""How often a password may be tried at the admin's login, and what is locked by it at present.
+"""Limits of password attempts at the admin's login, and what they lock at present.
 
-A try is counted before its password is hashed. Three windows count it: the client's, that of the
-user at this client, and that of the user from anywhere. A browser in which the user has logged in
-before has a window of its own instead, so that no stranger locks the owner out.
+An attempt is counted before its password is hashed, in three windows: of the client, of the user
+at this client, and of the user from anywhere. A browser in which the user has logged in before has
+a window of its own instead, so that a stranger cannot lock the owner out.
 """
 
 import datetime as dt
@@ -24,19 +24,20 @@ from accounts.rate_limits.limiter import (
 from core.database.ids import first_id_at
 from core.errors import RateLimitedError
 
-# As long as the longest of the windows of a user.
-_LOOKS_BACK = dt.timedelta(hours=1)
+# The longest of a user's windows.
+_LONGEST_WINDOW = dt.timedelta(hours=1)
+_AT_CLIENT = "admin-login"
 
 
 class LockedPlace(NamedTuple):
-    """``where`` is a client's address or network; empty for a browser that is known."""
+    """``where`` is a client's address or network; empty for a known browser."""
 
     where: str
     until: dt.datetime
 
 
 def counts_of_try(email: str, client_address: str, browser: str | None) -> tuple[Count, ...]:
-    """The narrowest window that a flood fills comes first; ``browser`` is a known one's id."""
+    """The counts of one attempt, the client's first; ``browser`` is the id of a known one."""
     if browser is not None:
         return (_of_browser(email, browser),)
     network = network_of(client_address)
@@ -48,22 +49,22 @@ def counts_of_try(email: str, client_address: str, browser: str | None) -> tuple
 
 
 def count_login(email: str) -> None:
-    """After a right password."""
+    """Counts a right password."""
     count = _of_logins(email)
     with suppress(RateLimitedError):
         hit([count.window], *count.identifiers)
 
 
 def refuse_too_many_logins(email: str) -> None:
-    """Raises ``CountFullError`` where right passwords were given too often.
+    """Raises ``CountFullError`` after too many right passwords.
 
-    Only they count here, so nobody else locks the user out by it.
+    Only right ones count here, so a stranger cannot lock the user out.
     """
     refuse_if_full(_of_logins(email))
 
 
 def forgive_here(email: str, client_address: str, browser: str | None) -> None:
-    """After a success: forgets what was mistyped here, and nothing that came from elsewhere."""
+    """Resets, after a success, the failures of this browser or client only."""
     if browser is not None:
         forget(_of_browser(email, browser))
     else:
@@ -71,18 +72,18 @@ def forgive_here(email: str, client_address: str, browser: str | None) -> None:
 
 
 def forgive_everywhere(user: User) -> None:
-    """An administrator's unlock."""
+    """Resets all counts of the user."""
     for count in (_of_user(user.email), _of_logins(user.email), *_counts_of_places(user)):
         forget(count)
 
 
 def locked_everywhere_until(user: User) -> dt.datetime | None:
-    """While this lasts, the user logs in only in browsers that are known."""
+    """Until when the user can log in only from known browsers; ``None`` if not locked."""
     return _end(_of_user(user.email))
 
 
 def locked_places(user: User) -> list[LockedPlace]:
-    """Clients and known browsers from which the user does not log in for now."""
+    """Clients and known browsers from which the user cannot log in now."""
     ends = {count.identifiers: _end(count) for count in _counts_of_places(user)}
     return [
         LockedPlace(identifiers[2] if identifiers[0] == _AT_CLIENT else "", end)
@@ -92,11 +93,11 @@ def locked_places(user: User) -> list[LockedPlace]:
 
 
 def _counts_of_places(user: User) -> list[Count]:
-    """Where passwords of the user failed lately. Each failure that was counted is on record."""
+    """Counts of the clients and browsers with recent failures, found in the audit log."""
     refused = AuthEvent.objects.filter(
         organisation=user.tenant_id,
         kind=AuthEventKind.ADMIN_LOGIN_REFUSED,
-        pk__gte=first_id_at(timezone.now() - _LOOKS_BACK),
+        pk__gte=first_id_at(timezone.now() - _LONGEST_WINDOW),
         email=user.email,
     )
     places = refused.order_by().values_list("client_address", "credential").distinct()
@@ -108,9 +109,6 @@ def _counts_of_places(user: User) -> list[Count]:
             for address, browser in places
         }
     )
-
-
-_AT_CLIENT = "admin-login"
 
 
 def _at_client(email: str, network: str) -> Count:

@@ -1,4 +1,4 @@
-"""What happened to credentials is written down, in a commit of its own."""
+"""Writing the audit log. Each entry is committed by itself."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,9 +19,10 @@ def record(
     credential: object = "",
     reason: str = "",
 ) -> None:
-    """Writes one event. Call it outside the transaction that it tells of.
+    """Writes one event. Call it outside the transaction that the event is about.
 
-    ``credential`` is a public id, never a secret. Without an organisation only superusers see it.
+    ``credential`` is a public id, never a secret. Only superusers see an event without an
+    organisation.
     """
     _event(
         kind,
@@ -43,10 +44,9 @@ def record_about(
     credential: object = "",
     reason: str = "",
 ) -> None:
-    """Writes an event about a person's own things, under the organisation they belong to.
+    """Writes an event about a user's own profile, credentials or sessions, for the user's home.
 
-    Their own: profile, credentials, PINs, locks, devices, sessions, second factor. ``by`` is the
-    administrator who did it, where it was not the person. Otherwise like ``record``.
+    ``by`` is the administrator who acted, if it was not the user. Otherwise like ``record``.
     """
     _event(
         kind,
@@ -60,7 +60,7 @@ def record_about(
 
 
 class Ended(NamedTuple):
-    """A credential that is no more: its public id, whose it was, and who ended it."""
+    """An ended credential: its public id, its owner, and the user who ended it."""
 
     credential: UUID | str
     organisation_id: UUID | None
@@ -69,7 +69,7 @@ class Ended(NamedTuple):
 
 
 def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> None:
-    """Writes an event for each, all at once. Otherwise like ``record``."""
+    """Writes one event for each, in one statement. Otherwise like ``record``."""
     AuthEvent.objects.bulk_create(
         _event(
             kind,
@@ -92,10 +92,10 @@ def record_about_address(
     by: User | None = None,
     credential: object = "",
 ) -> None:
-    """Writes an event about the user with the canonical address, if there is one.
+    """Writes an event about a canonical address, which may or may not have a user.
 
-    Otherwise like ``record_about``. The same two statements whether there is such a user or not:
-    the time does not tell.
+    Runs the same two statements in both cases, so that timing does not reveal the account.
+    Otherwise like ``record_about``.
     """
     subject = User.objects.only("pk", "home_id", "is_superuser").filter(email=email).first()
     actor = by or subject
@@ -134,5 +134,5 @@ def _event(
 
 
 def _kept(text: str) -> str:
-    """As long as an address may be."""
+    """The text, storable and cut to the length of an e-mail address."""
     return storable(text)[:254]

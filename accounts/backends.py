@@ -1,4 +1,4 @@
-"""How the admin's login form finds a user."""
+"""The authentication backend of the admin's login form."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 class CanonicalEmailBackend(ModelBackend):
-    """Django's own, with the e-mail typed into the form brought to its canonical form first."""
+    """Django's backend, with the typed e-mail converted to its canonical form."""
 
     def authenticate(
         self,

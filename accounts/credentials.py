@@ -1,12 +1,10 @@
-"""Secrets of every kind: made here, stored as digests, compared in constant time.
+"""Secrets: generated here, stored as digests, compared in constant time.
 
-A secret reads ``mh`` + kind + ``_`` + 40 base62 characters (238 bits) + 6 base62 characters of
-CRC-32 over what stands before them, so that a mistyped or cut-off one is recognised without
-asking the database, and secret scanners can be sure of a find. What is stored is its HMAC-SHA256
-under a versioned pepper, which lives in the environment and never in the database. At 238 bits a
-slow hash would add nothing (OWASP ASVS 5.0, 6.5.2).
-
-Pure functions; the only state is the settings' peppers.
+A secret consists of ``mh`` + kind + ``_``, 40 random base62 characters (238 bits), and a CRC-32 of
+all that as 6 base62 characters. The checksum finds mistyped secrets without a query, and lets
+secret scanners be sure of a match. The database stores the HMAC-SHA256 under a versioned pepper,
+which comes from the environment. With 238 bits a slow hash would add nothing (OWASP ASVS 5.0,
+6.5.2).
 """
 
 import hmac
@@ -27,7 +25,7 @@ PIN_LENGTH = 6
 
 
 class SecretKind(StrEnum):
-    """What a secret opens; the value is its prefix."""
+    """The kinds of secrets; the value is the prefix."""
 
     API_KEY = "mhs_"
     DEVICE_TOKEN = "mht_"
@@ -53,7 +51,7 @@ def generate_api_key_id() -> str:
 
 
 def is_api_key_id(text: str) -> bool:
-    """Whether it has the form of an API key's public half."""
+    """Whether the text has the form of an API key's public half."""
     return (
         text.startswith(API_KEY_ID_PREFIX)
         and len(text) == len(API_KEY_ID_PREFIX) + API_KEY_ID_LENGTH
@@ -62,22 +60,21 @@ def is_api_key_id(text: str) -> bool:
 
 
 def derive_pin(code_id: object, pepper_version: int) -> str:
-    """The PIN of the code with that random id: the same at each call, and kept nowhere.
+    """The PIN of the code with that random id, derived by HMAC instead of being stored.
 
-    So a delivery that is tried again sends the code of the first try. Without the pepper it is
-    as random as an HMAC. Raises ``KeyError`` for a pepper that is retired.
+    A delivery that is retried thus sends the same PIN. Raises ``KeyError`` for a retired pepper.
     """
     number = int(_hmac(pepper_version, f"pin-of-code:{code_id}"), 16)
     return f"{number % 10**PIN_LENGTH:0{PIN_LENGTH}d}"
 
 
 def newest_pepper() -> int:
-    """The version of the pepper that is used for what is new."""
+    """The version of the pepper that new digests use."""
     return next(iter(settings.PEPPERS))
 
 
 def is_well_formed(secret: object, kind: SecretKind) -> bool:
-    """Whether it has the kind's prefix and length and its checksum is right."""
+    """Whether the secret has the kind's prefix and length, and a valid checksum."""
     if not isinstance(secret, str) or not secret.startswith(kind):
         return False
     if len(secret) != len(kind) + RANDOM_LENGTH + CHECKSUM_LENGTH or not secret.isascii():
@@ -93,12 +90,12 @@ def digest(secret: str) -> Digest:
 
 
 def digests(secret: str) -> list[str]:
-    """The digests under every pepper, newest first: for a look-up by an indexed column."""
+    """The digests under every pepper, newest first, to look a row up by its digest."""
     return [_hmac(version, secret) for version in settings.PEPPERS]
 
 
 def matches(secret: str, stored: Digest | None) -> bool:
-    """Whether the secret is the stored one; as long for a row that does not exist (``None``)."""
+    """Whether the secret is the stored one. Takes as long for a missing row (``None``)."""
     version = newest_pepper() if stored is None else stored.pepper_version
     if version not in settings.PEPPERS:
         return False
@@ -107,7 +104,7 @@ def matches(secret: str, stored: Digest | None) -> bool:
 
 
 def pin_material(challenge_id: object, pin: str) -> str:
-    """What is digested for a PIN: bound to its challenge, so equal PINs differ in the database."""
+    """The text to digest for a PIN: with its challenge, so that equal PINs have other digests."""
     return f"pin:{challenge_id}:{pin}"
 
 

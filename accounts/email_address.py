@@ -1,4 +1,4 @@
-"""E-mail addresses in their canonical form, by which accounts are told apart."""
+"""The canonical form of e-mail addresses, which identifies accounts."""
 
 import unicodedata
 
@@ -11,20 +11,18 @@ MAX_LENGTH = 254
 def canonical_email(typed: str) -> str:
     """NFKC, stripped and casefolded.
 
-    Not the form to deliver to: folding may change a domain (``ß`` to ``ss``). Databases' own
-    ways to ignore case are avoided, because ``upper()`` makes ``ı`` an ``I`` and with it another
-    person's address.
+    Not for delivery: folding may change a domain (``ß`` to ``ss``). Databases' case-insensitive
+    comparisons are avoided, because ``upper()`` turns ``ı`` into ``I``: another person's address.
     """
     folded = unicodedata.normalize("NFKC", typed).strip().casefold()
-    # Folding may bring up what normalising had put away; and NUL is in nobody's address.
+    # Folding may undo the normalisation. Databases refuse NUL.
     return unicodedata.normalize("NFKC", folded).replace("\0", "\ufffd")
 
 
 def validate_typed_email(typed: str) -> None:
-    """Raises ``ValidationError`` unless mail could be delivered to it.
+    """Raises ``ValidationError`` for an invalid address.
 
-    The part before the @ must be ASCII: letters that only look alike or fold to others have no
-    place in a login name.
+    The part before the @ must be ASCII, because a login name must not contain look-alike letters.
     """
     normal = unicodedata.normalize("NFKC", typed).strip()
     local_part = normal.rpartition("@")[0]

@@ -1,4 +1,4 @@
-"""An organisation's members and the users that it has invited, in one list."""
+"""An organisation's members and invited users, in one list."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from accounts.models import Invitation, Membership, Organisation, User
 def known_users(
     organisation: Organisation, *, email: str | None = None, is_accepted: bool | None = None
 ) -> QuerySet[Any]:
-    """The users, each with ``since``: when they became a member, or were invited.
+    """The users, each annotated with ``since``: the start of the membership or invitation.
 
-    ``email`` is canonical. It finds an invited user by the address invited only: the organisation
-    does not learn of another one that the user has now.
+    ``email`` is canonical. It finds an invited user only by the invited address, because the
+    organisation does not learn of a later one.
     """
     memberships = Membership.objects.filter(organisation=organisation).order_by()
     invitations = Invitation.objects.of_organisation(organisation).order_by()

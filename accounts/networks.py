@@ -1,4 +1,4 @@
-"""Networks in CIDR notation, as lists that an administrator writes."""
+"""Lists of networks in CIDR notation, as administrators enter them."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
@@ -9,20 +9,20 @@ MAX_NETWORKS = 50
 
 
 def canonical_networks(texts: Sequence[str]) -> list[str]:
-    """The networks in canonical form. Raises ``ValidationError`` for what is none."""
+    """The networks in canonical form. Raises ``ValidationError`` for an invalid one."""
     if len(texts) > MAX_NETWORKS:
         raise ValidationError(f"At most {MAX_NETWORKS} networks.", code="max_length")
     try:
         return [str(ip_network(text.strip())) for text in texts]
     except ValueError:
         raise ValidationError(
-            "Write networks like 192.0.2.0/24 or 2001:db8::/48, or single addresses.",
+            "Enter networks such as 192.0.2.0/24 or 2001:db8::/48, or single addresses.",
             code="invalid",
         ) from None
 
 
 def is_within(client_address: str, networks: Sequence[str]) -> bool:
-    """Whether the address is in one of the networks; no networks allow every address."""
+    """Whether the address is in one of the networks; an empty list allows every address."""
     if not networks:
         return True
     if not client_address:

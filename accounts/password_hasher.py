@@ -1,4 +1,4 @@
-"""Passwords' hashes, a few at once: each costs a core for a third of a second."""
+"""Limits concurrent password hashes: each occupies a core for a third of a second."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from accounts.models import User
 from core.http.bulkhead import Bulkhead
 
-# One place is left by strangers, whose tries no organisation answers for, and by each organisation.
+# No organisation can take all places, nor can strangers together.
 PASSWORD_HASHES = Bulkhead(
     "passwords",
     limit=settings.PASSWORD_HASHES_AT_ONCE,
@@ -24,9 +24,9 @@ _share: ContextVar[str] = ContextVar("share of the password hashes", default=_ST
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own, for every way to a hash: logging in, changing and setting passwords.
+    """Django's hasher with a limit on concurrent hashes in this process.
 
-    Raises ``BulkheadFullError`` while as many as are allowed are being made in this process.
+    Raises ``BulkheadFullError`` while the limit is reached.
     """
 
     def encode(self, password: Any, salt: str, iterations: int | None = None) -> str:
@@ -37,9 +37,9 @@ class BoundedPasswordHasher(PBKDF2PasswordHasher):
 
 @contextmanager
 def hashing_for(user: User | None) -> Iterator[None]:
-    """The hashes made ``with`` this are somebody's who is known to us, and wait for a place.
+    """Hashes in this context count towards the share of the user's organisation, and may wait.
 
-    They take part in their organisation's share of the places; those of ``None`` in strangers'.
+    Those for ``None`` count towards the share of strangers.
     """
     token = _share.set(_STRANGERS if user is None else _share_of(user))
     try:

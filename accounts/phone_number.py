@@ -9,12 +9,12 @@ _SEPARATORS = str.maketrans("", "", " -.()/")
 
 
 def canonical_phone(typed: str) -> str:
-    """E.164 without the separators that people write; ``""`` stays empty."""
+    """The number without separators; ``""`` stays empty."""
     return typed.strip().translate(_SEPARATORS)
 
 
 def validate_phone(number: str) -> None:
     if not _E164.fullmatch(number):
         raise ValidationError(
-            "Enter the number with its country code, like +491701234567.", code="invalid"
+            "Enter the number with its country code, such as +491701234567.", code="invalid"
         )

@@ -1,9 +1,8 @@
-"""Background work. Arguments are kept readable by the task queue: never a secret among them.
+"""Background tasks. The queue stores arguments readably, so they must not contain secrets.
 
-A task that raises ``TryAgainError`` is tried again later; one whose worker was killed too. So each
-must bear being done twice: what is sent twice is the same message.
-
-``request_id`` names the request that asked for it, in every event of the task.
+A task is retried after ``TryAgainError`` and after its worker was killed, so each must tolerate
+running twice: the same message is then sent twice. ``request_id`` names the request that queued
+the task in every log event of it.
 """
 
 from datetime import datetime
@@ -19,7 +18,7 @@ from accounts.messages.channels import Channel, SendVia
 
 @task(takes_context=True)
 def deliver_pin(context: TaskContext, email: str, send_via: str, *, request_id: str = "") -> None:
-    """Makes a delivery of its own for each channel, so that one is tried without the other."""
+    """Queues one delivery per channel, so that each is retried by itself."""
     asked_at = context.task_result.enqueued_at or timezone.now()
     channels = choose_pin_channels(email, SendVia(send_via), asked_at)
     with transaction.atomic():

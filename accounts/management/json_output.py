@@ -1,4 +1,4 @@
-"""Commands for people and for programs alike."""
+"""The base of commands whose output people or programs read."""
 
 import json
 from argparse import ArgumentParser
@@ -13,7 +13,7 @@ from core.errors import ForbiddenError, NotFoundError
 
 
 class JsonCommand(BaseCommand):
-    """A command that prints lines, or with ``--json`` one JSON object, on standard output."""
+    """A command that prints lines, or one JSON object with ``--json``."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -37,7 +37,7 @@ class JsonCommand(BaseCommand):
         raise NotImplementedError
 
     def lines(self, document: dict[str, Any]) -> list[str]:
-        """The same for people."""
+        """The object as lines for people."""
         return [f"{name}: {value}" for name, value in document.items()]
 
 

@@ -6,12 +6,12 @@ from accounts.management.json_output import JsonCommand, organisation_option
 
 
 class Command(JsonCommand):
-    help = "Issues an API key. Its secret is printed this once and not kept."
+    help = "Creates an API key. Its secret is printed once and not stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--organisation", required=True, help="the organisation's id")
-        parser.add_argument("--name", required=True, help="what uses the key")
+        parser.add_argument("--name", required=True, help="the program that uses the key")
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         organisation = organisation_option(options["organisation"])
@@ -27,5 +27,5 @@ class Command(JsonCommand):
         return [
             f"key:    {document['key']}",
             f"secret: {document['secret']}",
-            "The secret is shown this once.",
+            "The secret is shown only once.",
         ]

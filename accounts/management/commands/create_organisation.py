@@ -6,11 +6,11 @@ from accounts.management.json_output import JsonCommand
 
 
 class Command(JsonCommand):
-    help = "Makes an organisation."
+    help = "Creates an organisation."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("name", help="what to call it")
+        parser.add_argument("name", help="its name")
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         organisation = create_organisation(options["name"])

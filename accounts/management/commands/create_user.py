@@ -7,14 +7,14 @@ from accounts.models import Role
 
 
 class Command(JsonCommand):
-    help = "Makes a user, member of an organisation."
+    help = "Creates a user as a member of an organisation."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--email", required=True, help="the login name")
         parser.add_argument("--organisation", required=True, help="the organisation's id")
-        parser.add_argument("--name", default="", help="what to call the user")
-        parser.add_argument("--phone", default="", help="for codes by SMS: +491701234567")
+        parser.add_argument("--name", default="", help="the user's name")
+        parser.add_argument("--phone", default="", help="for codes by SMS, such as +491701234567")
         parser.add_argument("--role", default=Role.MEMBER, choices=Role.values)
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
