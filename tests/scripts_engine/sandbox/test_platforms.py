@@ -10,7 +10,7 @@ from pathlib import Path
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WITHOUT_SECCOMP = """
 import json, os, sys
-from scripts_engine.sandbox import lockdown
+from scripts_engine.sandbox.child import lockdown
 lockdown.pyseccomp = None
 report = lockdown.lock_down(os.getppid())
 sys.stdout.write(json.dumps(report))

@@ -60,7 +60,7 @@ START_WITH_PRELUDE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from scripts_engine.sandbox import fork_server, runtime
+from scripts_engine.sandbox.child import fork_server, runtime
 fork_server.compile_prelude = lambda: runtime.compile_prelude(Path(%r))
 fork_server.main(int(sys.argv[2]))
 """
