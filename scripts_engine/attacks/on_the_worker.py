@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from scripts_engine.attacks.hostile_child import hostile_child
 from scripts_engine.flows.recorder import Recorder
 from scripts_engine.host.http import HttpCapability
-from scripts_engine.sandbox.contract import HostCall, HostCallError, OutcomeKind
+from scripts_engine.sandbox.contract import HostCall, HostCallError, Job, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
-from scripts_engine.sandbox.parent import endings
-from scripts_engine.sandbox.parent.child_process import ChildDied
-from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHostCalls
+from scripts_engine.sandbox.parent.conversation import Conversation, Request
 from scripts_engine.sandbox.parent.endings import Ending
-from scripts_engine.sandbox.protocol import HEADER, ProtocolError, Tag, encode, pack
+from scripts_engine.sandbox.parent.observer import KillReason
+from scripts_engine.sandbox.protocol import HEADER, Tag, encode, pack
 
 # Many times what a worker that holds its bounds needs on a slow machine.
 MAX_CPU_SECONDS = 2.0
@@ -28,8 +27,9 @@ REFUSED = "refused"
 BOUNDED = "bounded"
 
 _LIMITS = Limits()
-_SOURCE = b"return 1"
+_REQUEST = Request.to_run(Job(source=b"return 1", chunk_name="attack", limits=_LIMITS))
 _MANY = 1_000_000
+_KILLED = {KillReason.PROTOCOL: REFUSED, KillReason.HOST_CALLS: BOUNDED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,13 @@ def _attack(name: str, expected: str, attempt: Callable[[], str]) -> WorkerAttac
 
 
 def _heard(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
-    """How the worker takes what a child sends: the ending, or why there is none; the calls kept."""
+    """The ending that the worker believes, or why it killed the child; and the calls it kept."""
     with hostile_child(sent) as child:
-        conversation = Conversation(child, _LIMITS, None)
-        try:
-            heard: Ending | str = endings.of_run(conversation.wait(), _LIMITS, _SOURCE)
-        except ProtocolError:
-            heard = REFUSED
-        except TooManyHostCalls:
-            heard = BOUNDED
-        except ChildDied:
-            heard = "waiting for more"
-        return heard, conversation.host_calls
+        conversation = Conversation(child, _REQUEST, None)
+        ending = conversation.wait(lambda _pid: None)
+        if ending.kill_reason is None:
+            return ending, conversation.host_calls
+        return _KILLED.get(ending.kill_reason, "waiting for more"), conversation.host_calls
 
 
 def _said(sent: bytes) -> Callable[[], str]:

@@ -10,7 +10,7 @@ import pytest
 from scripts_engine.sandbox.child import runtime
 from scripts_engine.sandbox.child.runtime import LuaState, UnexpectedGlobals, compile_prelude
 from scripts_engine.sandbox.contract import Job
-from scripts_engine.sandbox.parent import fork_client
+from scripts_engine.sandbox.parent import spawner
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 
 
@@ -69,7 +69,7 @@ fork_server.main(int(sys.argv[2]))
 def test_no_child_serves_with_a_name_too_many(prelude_copy, monkeypatch):
     chunk = prelude_copy / "globals.lua"
     chunk.write_text(f"{chunk.read_text()}\nsurprise = 1\n")
-    monkeypatch.setattr(fork_client, "_START", START_WITH_PRELUDE % str(prelude_copy))
+    monkeypatch.setattr(spawner, "_START", START_WITH_PRELUDE % str(prelude_copy))
     pool = SandboxPool(size=1)
     try:
         for _ in range(2):
