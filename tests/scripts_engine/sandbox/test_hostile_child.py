@@ -1,4 +1,4 @@
-"""A child that was taken over: whatever it sends, the worker only ever ends a run."""
+"""A child that was taken over can end its own run, and do no more to the worker."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ ANY_SIZE = dict.fromkeys(Tag, MAX_FRAME_BYTES)
 
 
 def ending_of_run(child, limits=Limits()):  # noqa: B008 (frozen)
-    """The ending of a run in the child, of which nobody knows the exit status."""
+    """Run a script in the child, whose exit status is unknown, and return the ending."""
     request = Request.to_run(Job(source=b"return 1", chunk_name="demo", limits=limits))
     return Conversation(child, request, None).wait(lambda _pid: None)
 
 
 @pytest.fixture
 def line():
-    """A child process of which the test plays the other end."""
+    """A child process, and the end of its socket from which the test speaks for it."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -99,14 +99,14 @@ def line():
         protocol.HEADER.pack(2 * 1024 * 1024) + b"\x92" + bytes([Tag.DONE, 0, 0]),
     ],
 )
-def test_nonsense_is_a_protocol_error(line, sent):
+def test_an_invalid_frame_is_a_protocol_error(line, sent):
     child, theirs = line
     theirs.sendall(sent)
     ending = ending_of_run(child)
     assert (ending.kind, ending.kill_reason) == (OutcomeKind.FAILED, KillReason.PROTOCOL)
 
 
-def test_its_cpu_time_may_be_ahead_of_the_kernels_account_by_a_tick(line):
+def test_the_reported_cpu_time_may_exceed_the_kernels_by_a_tick(line):
     child, theirs = line
     used = time.clock_gettime((~child.pid << 3) | 2)
     theirs.sendall(protocol.encode([Tag.DONE, used + 0.005, b"succeeded", 200, b""]))
@@ -136,13 +136,13 @@ def test_half_a_frame_ends_at_the_deadline(line):
     assert (ending.kind, ending.kill_reason) == (OutcomeKind.TIMED_OUT, KillReason.WALL_TIME)
 
 
-def test_one_that_does_not_read_ends_at_the_deadline(line):
+def test_a_child_that_does_not_read_ends_at_the_deadline(line):
     child, _ = line
     with pytest.raises(DeadlinePassed):
         child.send(b"x" * 5_000_000, time.monotonic() + 0.05)
 
 
-def test_one_that_hangs_up_has_died(line):
+def test_a_child_that_closes_its_socket_counts_as_dead(line):
     child, theirs = line
     theirs.shutdown(socket.SHUT_RDWR)
     ending = ending_of_run(child)
@@ -211,7 +211,7 @@ def test_an_impossible_answer_to_a_syntax_check_is_a_protocol_error(answer):
     ("said", "line"),
     [(1, 1), (4, 4), (5, None), (0, None), (-1, None), (2**31, None), (2**63, None), (None, None)],
 )
-def test_a_line_is_one_of_the_source(said, line):
+def test_a_line_outside_the_source_is_dropped(said, line):
     source = b"a\nb\r\nc\rd"
     ending = endings.of_run([b"failed", b"message", said, b""], Limits(), source)
     assert ending.error.line == line
@@ -246,7 +246,7 @@ def test_arguments_may_hold_thousands_of_values():
         b"\x92\xd9\x03abc\xdc\xff\xff" + b"\x90" * 65_535,
     ],
 )
-def test_arguments_that_unfold_are_refused(arguments):
+def test_arguments_that_unpack_into_too_many_values_are_refused(arguments):
     with pytest.raises(HostCallError, match="the arguments hold more than 20,000 values"):
         child_frames.Call("http.request", arguments).arguments()
 
@@ -261,7 +261,7 @@ def test_arguments_that_unfold_are_refused(arguments):
         struct.pack("<II", AREA_BYTES, 0) + struct.pack("<dBI", 0.0, 1, 0) * 5000,
     ],
 )
-def test_a_ruined_log_area_is_read_without_harm(written):
+def test_a_corrupt_log_area_is_read_within_bounds(written):
     log_file = create_area_file()
     os.pwrite(log_file, written, 0)
     area = LogArea(log_file)
@@ -280,7 +280,7 @@ def test_half_a_record_is_not_shown():
 
 
 @pytest.mark.parametrize("at", [float("nan"), float("inf"), -1.0, 1e12, 1e300])
-def test_a_time_that_is_no_time_is_not_shown(at):
+def test_a_log_line_with_an_invalid_time_is_not_shown(at):
     log_file = create_area_file()
     os.pwrite(log_file, struct.pack("<IIdBI", 13, 0, at, 1, 0), 0)
     area = LogArea(log_file)
@@ -289,7 +289,7 @@ def test_a_time_that_is_no_time_is_not_shown(at):
     area.close()
 
 
-def test_frames_come_out_whole_however_they_arrive():
+def test_frames_that_arrive_byte_by_byte_are_read_whole():
     frames = protocol.encode([Tag.READY, b"x" * 100]) + protocol.encode([Tag.DONE, 1.0])
     reader, found = FrameReader(ANY_SIZE, protocol.unpack_message), []
     ours, theirs = socket.socketpair()
@@ -303,7 +303,7 @@ def test_frames_come_out_whole_however_they_arrive():
 
 
 @pytest.mark.parametrize("size", [10, USUAL_BYTES - 10, USUAL_BYTES, 3 * USUAL_BYTES])
-def test_frames_that_come_together_come_out_one_by_one(size):
+def test_frames_that_arrive_together_are_read_one_by_one(size):
     messages = [[Tag.READY, b"x" * size], [Tag.DONE, 1.0], [Tag.CALL, b"y" * size]]
     frames = b"".join(protocol.encode(message) for message in messages)
     reader, found = FrameReader(ANY_SIZE, protocol.unpack_message), []

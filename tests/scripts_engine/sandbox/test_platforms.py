@@ -1,4 +1,4 @@
-"""What holds wherever the sandbox is imported and run."""
+"""The sandbox on platforms that lack a layer, and the imports of the worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_python(source):
     return json.loads(done.stdout)
 
 
-def test_a_platform_without_seccomp_is_reported_and_keeps_its_other_layers():
+def test_without_seccomp_the_other_layers_still_apply():
     report = run_python(WITHOUT_SECCOMP)
     assert report["seccomp"] is not None
     assert {report[name] for name in ("rlimits", "no_new_privs", "pdeathsig")} == {None}

@@ -1,4 +1,4 @@
-"""The pool: children, tenants, slots."""
+"""The pool: its children, tenants and slots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_warm_child_serves_while_many_tenants_wait_for_new_ones(new_pool):
     assert pool.stats().spawned == 9
 
 
-def test_tenants_who_come_once_do_not_push_out_one_who_comes_again(new_pool):
+def test_tenants_that_call_once_do_not_evict_one_that_calls_again(new_pool):
     pool = new_pool(size=1, processes=4)
     for _ in range(2):
         run_in(pool, "return 1", tenant="regular")
@@ -58,7 +58,7 @@ def test_tenants_who_come_once_do_not_push_out_one_who_comes_again(new_pool):
     assert (pool.stats().spawned, pool.stats().evicted) == (9, 5)
 
 
-def test_tenants_who_came_again_keep_half_of_the_places_at_most(new_pool):
+def test_tenants_that_called_again_keep_at_most_half_of_the_places(new_pool):
     pool = new_pool(size=1, processes=4)
     for tenant in ("a", "b", "c", "d"):
         for _ in range(2):
@@ -86,7 +86,7 @@ def test_tenants_never_share_a_child(new_pool):
     assert (stats.spawned, stats.children, stats.evicted) == (3, 3, 0)
 
 
-def test_the_tenant_unused_longest_gives_up_its_child(new_pool):
+def test_the_least_recently_used_child_is_evicted(new_pool):
     pool = new_pool(size=2)
     for tenant in ("acme", "globex", "acme", "initech"):
         run_in(pool, "return 1", tenant=tenant)
@@ -106,18 +106,18 @@ def test_more_tenants_than_slots_keep_their_children(new_pool):
     assert (pool.stats().spawned, pool.stats().children, pool.stats().evicted) == (4, 3, 1)
 
 
-def test_no_more_scripts_run_at_once_for_more_processes(new_pool):
+def test_more_processes_do_not_let_more_scripts_run_at_once(new_pool):
     pool = new_pool(size=1, processes=4, queue_seconds=0.05)
     with held_slots(pool, ["acme"]), pytest.raises(SandboxBusy):
         run_in(pool, "return 1", tenant="globex")
 
 
-def test_a_slot_without_a_process_is_refused(new_pool):
+def test_fewer_processes_than_slots_are_refused(new_pool):
     with pytest.raises(ValueError, match="a process for each slot"):
         new_pool(size=2, processes=1)
 
 
-# The last one drops it, and collects it, before the end.
+# The last script collects its garbage before it ends.
 @pytest.mark.parametrize(
     "hoard",
     [
@@ -126,7 +126,7 @@ def test_a_slot_without_a_process_is_refused(new_pool):
         "do local t = {} for i = 1, 400000 do t[i] = {} end end for i = 1, 3e6 do local x = {} end",
     ],
 )
-def test_an_idle_child_keeps_nothing_of_what_a_run_used(new_pool, hoard):
+def test_an_idle_child_returns_the_memory_of_a_run(new_pool, hoard):
     pool = new_pool(size=1)
     run_in(pool, "return 1")
     [child] = children_of(pool.fork_server_pid())
@@ -157,7 +157,7 @@ def test_a_child_is_replaced_after_it_ran_out_of_memory(new_pool):
     assert (pool.stats().children, pool.stats().recycled) == (0, 1)
 
 
-def test_a_failed_script_costs_no_child(new_pool):
+def test_a_child_survives_a_failed_script(new_pool):
     pool = new_pool()
     run_in(pool, "error('boom')")
     run_in(pool, "syntax error")
@@ -174,7 +174,7 @@ def test_an_idle_child_that_was_killed_is_replaced(new_pool):
     assert run_in(pool, "return 2").reply.body == b"2"
 
 
-def test_a_child_killed_while_it_runs_fails_the_run_and_is_not_tried_again(new_pool):
+def test_a_run_whose_child_is_killed_fails_and_is_not_retried(new_pool):
     pool = new_pool()
     calls = []
 
@@ -251,7 +251,7 @@ def test_a_tenant_whose_share_of_the_queue_waits_is_refused_at_once(new_pool):
         assert waiting.result().kind == "succeeded"
 
 
-def test_who_is_refused_is_told_when_a_slot_would_be_free(new_pool):
+def test_a_refusal_estimates_when_a_slot_is_free(new_pool):
     pool = new_pool(size=1, queue_seconds=0)
     limits = Limits(wall_seconds=MAX_WALL_SECONDS)
     with held_slots(pool, ["acme"]), pytest.raises(SandboxBusy) as before_any_has_ended:
@@ -276,7 +276,7 @@ def test_waiting_for_a_slot_is_not_counted_as_running(new_pool):
     assert outcome.duration_seconds < limits.wall_seconds
 
 
-def test_one_slot_is_everybodys_share_of_a_pool_of_one(new_pool):
+def test_a_tenants_share_is_half_of_the_slots_but_at_least_one(new_pool):
     assert new_pool(size=1).stats().tenant_share == 1
     assert new_pool(size=8).stats().tenant_share == 4
     assert new_pool(size=8, tenant_share=2).stats().tenant_share == 2
@@ -331,7 +331,7 @@ def test_a_forked_copy_of_the_process_has_processes_of_its_own(new_pool):
     assert fork_server_of(pool) == server
 
 
-def test_a_busy_time_is_measured(new_pool):
+def test_duration_and_cpu_time_are_measured(new_pool):
     pool = new_pool()
     before = time.time()
     outcome = run_in(pool, "local stop = os.clock() + 0.2\nwhile os.clock() < stop do end")
