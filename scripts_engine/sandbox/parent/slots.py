@@ -28,47 +28,6 @@ class NoSlot(Exception):
         """Runs ahead of this one, per slot."""
 
 
-class _Waiter:
-    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
-
-    def __init__(self, tenant: str) -> None:
-        self.tenant = tenant
-        self.is_granted = False
-        self.is_preparing = False
-        # Held until the grant. A threading.Event would create three locks.
-        self.turn = threading.Lock()
-        self.turn.acquire()
-
-    def grant(self, is_preparing: bool) -> None:
-        self.is_granted = True
-        self.is_preparing = is_preparing
-        self.turn.release()
-
-
-class _Hold:
-    """The context manager of `hold`. As a class, since a generator costs three times as much."""
-
-    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
-
-    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
-        self._slots = slots
-        self._tenant = tenant
-        self._wait_seconds = wait_seconds
-
-    def __enter__(self) -> Self:
-        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._slots.release(self._tenant, self._is_preparing)
-
-    def is_prepared(self) -> None:
-        """Let the next tenant prepare."""
-        if self._is_preparing:
-            self._is_preparing = False
-            self._slots.end_preparation()
-
-
 class FairSlots:
     """At most `size` slots are held, at most `tenant_share` of them by one tenant.
 
@@ -199,6 +158,47 @@ class FairSlots:
     def _count(self, change: int) -> None:
         self._busy += change
         self._observer.slots_in_use(self._busy)
+
+
+class _Hold:
+    """The context manager of `hold`. As a class, since a generator costs three times as much."""
+
+    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
+
+    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
+        self._slots = slots
+        self._tenant = tenant
+        self._wait_seconds = wait_seconds
+
+    def __enter__(self) -> Self:
+        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._slots.release(self._tenant, self._is_preparing)
+
+    def is_prepared(self) -> None:
+        """Let the next tenant prepare."""
+        if self._is_preparing:
+            self._is_preparing = False
+            self._slots.end_preparation()
+
+
+class _Waiter:
+    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.is_granted = False
+        self.is_preparing = False
+        # Held until the grant. A threading.Event would create three locks.
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def grant(self, is_preparing: bool) -> None:
+        self.is_granted = True
+        self.is_preparing = is_preparing
+        self.turn.release()
 
 
 class RunTimes:
