@@ -1,5 +1,6 @@
-"""Attacks on the process that runs the sandbox: by a child that was taken over, which says what
-it likes, and by what a script makes the worker do for it.
+"""Attacks on the worker: by a child that was taken over, and by the work of host calls and records.
+
+A worker holds if it refuses or bounds an attack, within limits of CPU time and memory.
 """
 
 import struct
@@ -12,15 +13,14 @@ from dataclasses import dataclass
 from scripts_engine.attacks.hostile_child import hostile_child
 from scripts_engine.flows.recorder import Recorder
 from scripts_engine.host.http import HttpCapability
-from scripts_engine.sandbox.contract import HostCall, HostCallError, OutcomeKind
+from scripts_engine.sandbox.contract import HostCall, HostCallError, Job, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
-from scripts_engine.sandbox.parent import endings
-from scripts_engine.sandbox.parent.child_process import ChildDied
-from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHostCalls
+from scripts_engine.sandbox.parent.conversation import Conversation, Request
 from scripts_engine.sandbox.parent.endings import Ending
-from scripts_engine.sandbox.protocol import HEADER, ProtocolError, Tag, encode, pack
+from scripts_engine.sandbox.parent.observer import KillReason
+from scripts_engine.sandbox.protocol import HEADER, Tag, encode, pack
 
-# Many times what a worker that holds its bounds needs on a slow machine.
+# Many times the need of a worker that holds, even on a slow machine.
 MAX_CPU_SECONDS = 2.0
 MAX_MEMORY_BYTES = 48 * 1024 * 1024
 
@@ -28,37 +28,38 @@ REFUSED = "refused"
 BOUNDED = "bounded"
 
 _LIMITS = Limits()
-_SOURCE = b"return 1"
+_REQUEST = Request.to_run(Job(source=b"return 1", chunk_name="attack", limits=_LIMITS))
 _MANY = 1_000_000
+_KILLED = {KillReason.PROTOCOL: REFUSED, KillReason.HOST_CALLS: BOUNDED}
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerAttack:
-    """One of them; `attempt` answers what came of it."""
+    """An attack whose `attempt` returns its result, to be compared with `expected`."""
 
     name: str
     expected: str
     attempt: Callable[[], str]
 
     def run(self) -> str:
-        """What came of it, or that it cost the worker too much."""
+        """The result of the attack, with its cost if that was too high."""
         tracemalloc.start()
         started = time.process_time()
         try:
-            came_of_it = self.attempt()
+            result = self.attempt()
             cpu_seconds = time.process_time() - started
             memory_bytes = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
         if cpu_seconds > MAX_CPU_SECONDS:
-            return f"{came_of_it}, after {cpu_seconds:.1f} s of CPU time"
+            return f"{result}, after {cpu_seconds:.1f} s of CPU time"
         if memory_bytes > MAX_MEMORY_BYTES:
-            return f"{came_of_it}, with {memory_bytes // 1024**2} MiB of memory"
-        return came_of_it
+            return f"{result}, with {memory_bytes // 1024**2} MiB of memory"
+        return result
 
 
 def worker_attacks() -> list[WorkerAttack]:
-    """All of them, by name."""
+    """All attacks on the worker, sorted by name."""
     return sorted(_ATTACKS, key=lambda attack: attack.name)
 
 
@@ -67,22 +68,17 @@ def _attack(name: str, expected: str, attempt: Callable[[], str]) -> WorkerAttac
 
 
 def _heard(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
-    """How the worker takes what a child sends: the ending, or why there is none; the calls kept."""
+    """The ending that the worker believes, or why it killed the child; and the calls it kept."""
     with hostile_child(sent) as child:
-        conversation = Conversation(child, _LIMITS, None)
-        try:
-            heard: Ending | str = endings.of_run(conversation.wait(), _LIMITS, _SOURCE)
-        except ProtocolError:
-            heard = REFUSED
-        except TooManyHostCalls:
-            heard = BOUNDED
-        except ChildDied:
-            heard = "waiting for more"
-        return heard, conversation.host_calls
+        conversation = Conversation(child, _REQUEST, None)
+        ending = conversation.wait(lambda _pid: None)
+        if ending.kill_reason is None:
+            return ending, conversation.host_calls
+        return _KILLED.get(ending.kill_reason, "waiting for more"), conversation.host_calls
 
 
 def _said(sent: bytes) -> Callable[[], str]:
-    """An attempt to be believed."""
+    """Make an attempt that sends these bytes; it fails if the worker believes them."""
 
     def attempt() -> str:
         heard, _ = _heard(sent)
@@ -155,7 +151,7 @@ def _many_headers() -> str:
 
 
 def _redaction_bomb() -> str:
-    """Each secret is a part of the mark that hides another."""
+    """Secrets that are part of the mark that replaces other secrets."""
     secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
     shown = b"shown-secret-" * 700
     kept = Recorder(secrets).bytes(shown, len(shown))

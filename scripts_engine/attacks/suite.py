@@ -1,6 +1,6 @@
-"""Hostile scripts, each with what must come of it: the sandbox's report card.
+"""Hostile scripts, each with the outcome that it must have.
 
-The first line of each says how it must end, the second may set limits:
+The first line of a script names that outcome, the second may set limits:
 
     -- expect: <kind of outcome>[: text that the error or the reply holds]
     -- limits: wall=0.3 cpu=1
@@ -14,7 +14,7 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
-# Those that need http, store and secrets; without a host, a script finds none of them.
+# These need http, store and secrets, which `check_sandbox` does not provide.
 HOST_SCRIPTS = SCRIPTS / "host"
 
 
@@ -55,7 +55,7 @@ def text_of(outcome: Outcome) -> str:
 
 
 def attacks(directory: Path = SCRIPTS) -> list[Attack]:
-    """The attacks of a folder, by name. Raises NoAttacks."""
+    """The attacks of a folder, sorted by name. Raises NoAttacks."""
     found = [_attack(path) for path in sorted(directory.glob("*.lua"))]
     if not found:
         raise NoAttacks(f"no attacks in {directory}")

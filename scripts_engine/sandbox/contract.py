@@ -1,4 +1,8 @@
-"""What the trusted and the untrusted side agree on: the job, the host's calls, the outcome."""
+"""The contract between the parent, a child and the rest of the project.
+
+A `Job` goes in, an `Outcome` comes out. In between, the script makes host calls, which a
+`HostHandler` answers. `LayerName` lists the layers of a child's lockdown.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +16,25 @@ from scripts_engine.sandbox.limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One script and the call that it answers.
-
-    `params` holds what `params.get` finds: body, method, query, content_type, remote_addr,
-    run_id, hook_id, script_id, org_id; an absent one is nil in Lua. `headers` may repeat a
-    name; the script sees the values joined with ", ". `trace_lines` names the line at which
-    time ran out, and makes tight loops several times slower.
-    """
+    """A script and the call that it answers."""
 
     source: bytes
     chunk_name: str
     params: Mapping[str, bytes] = field(default_factory=dict)
+    """For `params.get`: body, method, query, content_type, remote_addr, run_id, hook_id,
+    script_id, org_id. A missing one is nil in Lua."""
     headers: Sequence[tuple[bytes, bytes]] = ()
+    """The script sees the values of a repeated name joined with ", "."""
     limits: Limits = field(default_factory=Limits)
     trace_lines: bool = False
+    """Name the line at which time ran out. Tight loops run several times slower."""
 
 
+# A value in a host call: its arguments or its answer. Strings are bytes.
 Value = None | bool | int | float | bytes | list["Value"] | dict[bytes, "Value"]
 
 
-# By their names in a message.
+# By name, as a child sends it.
 HOST_CALLS: Mapping[bytes, str] = {
     name.encode(): name
     for name in (
@@ -46,13 +49,13 @@ HOST_CALLS: Mapping[bytes, str] = {
 
 
 class HostCallError(Exception):
-    """A host call failed; the text is raised in the script as a Lua error."""
+    """A host call failed; the script gets the text as a Lua error."""
 
 
 class HostHandler(Protocol):
     """Answers the host calls of one run, in the thread that called `SandboxPool.run`.
 
-    Names and arguments, as the prelude sends them (strings are bytes, keys of a dict too):
+    Names, arguments and answers (strings are bytes, as are the keys of a dict):
         http.request   {method, url, headers: {name: value}, body?, timeout?}
                        -> {status, headers, body}
         store.get      key -> JSON text or None
@@ -61,8 +64,8 @@ class HostHandler(Protocol):
         store.increment  key, by -> the new number
         secrets.get    name -> the secret or None
 
-    Raises HostCallError for what the script may hear of. `deadline` is the instant of
-    `time.monotonic()` at which the run ends: the handler bounds itself by it.
+    Raises HostCallError with a text that the script may see. The handler must answer before
+    `deadline`, the `time.monotonic()` at which the run ends.
     """
 
     def __call__(self, name: str, args: list[Value], *, deadline: float) -> Value: ...
@@ -96,7 +99,7 @@ class ScriptError:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the script answered. Header values are Latin-1 text, as WSGI wants them."""
+    """The script's reply. Header values are Latin-1 text, as WSGI wants them."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -105,7 +108,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call of http, store or secrets, for the timeline of a run."""
+    """A call of http, store or secrets, for the timeline of a run."""
 
     name: str
     offset_seconds: float
@@ -120,7 +123,7 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended. `reply` is there only when it succeeded, `error` only when it did not."""
+    """How a run ended. A run that succeeded has a `reply`, any other has an `error`."""
 
     kind: OutcomeKind
     reply: Reply | None
@@ -128,15 +131,17 @@ class Outcome:
     logs: tuple[LogLine, ...]
     host_calls: tuple[HostCall, ...]
     started_at: float
-    """Seconds since the epoch, when the script was handed over."""
+    """Seconds since the epoch, when the script was sent to a child."""
     queue_seconds: float
-    """Waiting for a slot and for a process: not counted as running."""
+    """Time spent waiting for a slot and a process; not part of the duration."""
     duration_seconds: float
     cpu_seconds: float
-    """Of the process; 0 when it had to be killed."""
+    """CPU time of the process; 0 if it was killed."""
 
 
 class LayerName(StrEnum):
+    """The layers of a child's lockdown."""
+
     RLIMITS = "rlimits"
     NO_NEW_PRIVS = "no_new_privs"
     PDEATHSIG = "pdeathsig"

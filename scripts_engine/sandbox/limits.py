@@ -1,4 +1,4 @@
-"""Every number that bounds a run, in one place."""
+"""Every limit of a run. Both sides keep to them; the parent does not rely on the child."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
 MAX_MESSAGE_BYTES = 4 * KIB
 MAX_TRACEBACK_BYTES = 16 * KIB
-# Of a reply and of an HTTP request or response of a script; bytes of names and values together.
+# For a reply and for a script's HTTP requests and responses. Bytes count names and values.
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 16 * KIB
-# A message between the processes: a payload, a reply, or what a host call carries.
+# A frame between the processes: a payload, a reply, or a host call.
 MAX_FRAME_BYTES = 8 * MIB
-# What a child answers at the end of a run: a reply with its headers, or an error.
+# A child's answer at the end of a run: a reply with its headers, or an error.
 MAX_ANSWER_BYTES = MAX_REPLY_BYTES + 64 * KIB
-# Fields of an answer (a hundred headers with their values among them), and values in the
-# arguments of one host call: a small message could otherwise unfold into millions of objects.
+# Fields of an answer (including a hundred headers with their values), and values in the arguments
+# of one host call. Without these, a small frame could unpack into millions of objects.
 MAX_ANSWER_FIELDS = 256
 MAX_ARGUMENT_VALUES = 20_000
 MAX_ARGUMENT_DEPTH = 32
-# A script may catch the error of a host call past the limit. One that goes on is ended.
+# A script may catch the error of a host call over the limit; one that goes on calling is ended.
 MAX_REFUSED_HOST_CALLS = 100
 MAX_HOST_CALL_ERROR_CHARS = 1000
-# What ToJson may write; a shared table that unfolds without end stops here.
+# The longest text of ToJson, to bound tables that refer to the same table many times.
 MAX_JSON_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use. Going over any of them ends the run with an outcome that names it."""
+    """The limits of one run. A run over one of them ends with an outcome that names it."""
 
     wall_seconds: float = 10.0
     cpu_seconds: int = 5
@@ -58,7 +58,7 @@ class Limits:
             raise ValueError(f"reply_bytes must be at most {MAX_REPLY_BYTES}")
 
     def as_run_arguments(self) -> tuple[int, ...]:
-        """What `run` of the prelude takes, the memory limit first."""
+        """The limits as arguments of the prelude's `run`, the memory limit first."""
         return (
             self.lua_memory_bytes,
             self.reply_bytes,
@@ -69,7 +69,7 @@ class Limits:
 
 
 def figure_in_words(size_bytes: int) -> str:
-    """65536 -> "64 KiB": how a limit is named in a message."""
+    """Format a size for a message: 65536 -> "64 KiB"."""
     if size_bytes >= MIB and size_bytes % MIB == 0:
         return f"{size_bytes // MIB} MiB"
     if size_bytes >= KIB and size_bytes % KIB == 0:

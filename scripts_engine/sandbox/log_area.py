@@ -1,10 +1,10 @@
 """The log of a run, in memory shared by the child and the worker.
 
-A script that has to be killed leaves its log readable, and an ordinary run pays no system call
-for it. The child is not trusted: whatever stands here is read as at most so many bytes.
+The log of a killed script stays readable, and a log line costs no system call. The child may
+write anything here at any time, so the worker checks each record and bounds what it reads.
 
     0  uint32  bytes used by records
-    4  uint32  line being run, when lines are traced
+    4  uint32  current line, if lines are traced
     8  records: float64 time, uint8 level, uint32 length, text
 """
 
@@ -18,7 +18,7 @@ from scripts_engine.sandbox.contract import LogLine
 from scripts_engine.sandbox.limits import MAX_LOG_BYTES, MAX_LOG_LINES
 
 LEVELS = ("debug", "info", "warn", "error")
-# What is a time in every calendar and time zone: until the year 9000.
+# The year 9000: later times may not be valid dates in every time zone.
 _MAX_TIME = 221_845_392_000.0
 _HEAD = struct.Struct("<II")
 _USED = struct.Struct("<I")
@@ -30,7 +30,7 @@ AREA_BYTES = _HEAD.size + MAX_TEXT_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size
 
 
 def create_area_file() -> int:
-    """An anonymous file of the right size; the caller closes the descriptor."""
+    """Create an anonymous file of the right size; the caller closes the descriptor."""
     descriptor = os.memfd_create("run-log", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, AREA_BYTES)
     return descriptor
@@ -48,26 +48,26 @@ class LogArea:
         _HEAD.pack_into(self._memory, 0, 0, 0)
 
     def append(self, at: float, level: int, text: bytes) -> None:
-        """Add a line. One that does not fit is dropped: the limits stop a script long before."""
+        """Add a line, or drop it if it does not fit: the log limits stop a script long before."""
         record = _RECORD.pack(at, level, len(text)) + text
         end = self._end + len(record)
         if end > AREA_BYTES:
             return
         self._memory[self._end : end] = record
         self._end = end
-        # Last, so that a kill in between leaves whole records.
+        # Written last, so that a kill in between leaves only whole records.
         _USED.pack_into(self._memory, 0, end - _HEAD.size)
 
     def set_current_line(self, line: int) -> None:
         _LINE.pack_into(self._memory, 4, line)
 
     def current_line(self) -> int | None:
-        """The line last seen by the trace of this run."""
+        """The last line that the trace of this run reported."""
         line: int = _LINE.unpack_from(self._memory, 4)[0]
         return line or None
 
     def lines(self) -> tuple[LogLine, ...]:
-        """All whole lines; what makes no sense, and what stands behind it, is left out."""
+        """All whole lines, up to the first invalid record."""
         used = min(_USED.unpack_from(self._memory, 0)[0], AREA_BYTES - _HEAD.size)
         if used == 0:
             return ()

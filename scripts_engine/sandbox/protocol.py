@@ -1,17 +1,19 @@
-"""Frames between the worker and a child: four bytes of length, then msgpack.
+"""The frames between the worker and a child: four bytes of length, then msgpack.
 
-Nothing is ever unpickled: what comes out of a child may have been written by an attacker.
+Never pickle, which can run code: an attacker may have written what a child sends.
 
     worker -> child   [RUN, source, chunk_name, params, headers, limits, trace_lines]
                       [CHECK, source, chunk_name]
                       [VALUE, packed value]     the answer to a CALL
-                      [ERROR, message]          likewise, raised in Lua
+                      [ERROR, message]          the failure of a CALL, raised in Lua
     child -> worker   [READY] or [REFUSED, reason]
                       [CALL, name, packed arguments]
                       [DONE, total_cpu_seconds, kind, …]
 
-FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached
-EXIT_STATUS, NUMBER  -> NUMBER wait status of that child, which has ended
+Between the worker and its fork server, one packet each way:
+
+    FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached
+    EXIT_STATUS, NUMBER  -> NUMBER wait status of that child, which has ended
 """
 
 from __future__ import annotations
@@ -29,22 +31,29 @@ from scripts_engine.sandbox.limits import KIB, MAX_ANSWER_BYTES, MAX_FRAME_BYTES
 Frame = TypeVar("Frame")
 
 HEADER = struct.Struct(">I")
-# It grows when need be. The default is so large that malloc asks the system for it each time.
+# First size of a packing buffer, which grows as needed. The default of msgpack is so large that
+# malloc maps it from the OS each time.
 FIRST_PACKING_BYTES = 1024
-# The buffer for frames: longer ones get one of their own. Below the size from which malloc asks
-# the system for memory each time.
+# Size of the receive buffer; a longer frame gets a buffer of its own. Small enough that malloc does
+# not map it from the OS each time.
 USUAL_BYTES = 64 * 1024
-# A payload begins with a list of up to 15 or of more fields, the first of which is the tag.
+# A payload is a list of up to 15 fields, or of more; the first field is the tag.
 _SHORT_LIST, _LONG_LIST = range(0x91, 0xA0), 0xDC
 _TAG_WITHIN_BYTES = 4
 
+FORK = b"F"
+EXIT_STATUS = b"E"
+NUMBER = struct.Struct(">q")
+# The exit status of a child that reached its address space limit outside of Lua.
+EXIT_OUT_OF_MEMORY = 3
+
 
 class ProtocolError(Exception):
-    """The other side did not keep to the protocol."""
+    """The other side broke the protocol."""
 
 
 class FrameTooLarge(ProtocolError):
-    """A message is over MAX_FRAME_BYTES; nothing of it was sent."""
+    """A message is over MAX_FRAME_BYTES; no part of it was sent."""
 
 
 class Tag(IntEnum):
@@ -58,7 +67,7 @@ class Tag(IntEnum):
     DONE = 8
 
 
-# How long the frames of each side may be, by tag.
+# Maximum frame length of each side, by tag.
 FROM_WORKER: Mapping[int, int] = dict.fromkeys(
     (Tag.RUN, Tag.CHECK, Tag.VALUE, Tag.ERROR), MAX_FRAME_BYTES
 )
@@ -71,15 +80,15 @@ FROM_CHILD: Mapping[int, int] = {
 
 
 def pack(message: Any) -> bytes:
-    """A message as msgpack, without the length."""
+    """Pack a message as msgpack, without the length."""
     packed: bytes = msgpack.Packer(buf_size=FIRST_PACKING_BYTES).pack(message)
     return packed
 
 
 def unpack(payload: bytes | bytearray | memoryview, **limits: int) -> Any:
-    """The value of a msgpack text; strings stay bytes. Raises ProtocolError.
+    """Unpack one msgpack value; strings stay bytes. Raises ProtocolError.
 
-    `limits` are msgpack's own: max_array_len and the like.
+    `limits` are those of msgpack, such as max_array_len.
     """
     try:
         return msgpack.unpackb(payload, raw=True, strict_map_key=False, max_ext_len=0, **limits)
@@ -88,7 +97,7 @@ def unpack(payload: bytes | bytearray | memoryview, **limits: int) -> Any:
 
 
 def unpack_message(payload: bytes | bytearray | memoryview) -> list[Any]:
-    """A frame of the trusted side: tag and fields. Raises ProtocolError."""
+    """Unpack a frame of the trusted side: tag and fields. Raises ProtocolError."""
     message = unpack(payload)
     if not isinstance(message, list) or not message:
         raise ProtocolError("a frame is not a list")
@@ -96,7 +105,7 @@ def unpack_message(payload: bytes | bytearray | memoryview) -> list[Any]:
 
 
 def encode(message: Sequence[Any]) -> bytes:
-    """A whole frame. Raises FrameTooLarge."""
+    """Make a frame of a message. Raises FrameTooLarge."""
     payload = pack(message)
     if len(payload) > MAX_FRAME_BYTES:
         raise FrameTooLarge(f"a message of {len(payload)} bytes is over {MAX_FRAME_BYTES}")
@@ -104,31 +113,31 @@ def encode(message: Sequence[Any]) -> bytes:
 
 
 class FrameReader(Generic[Frame]):
-    """Receives bytes into one buffer, used again and again, and gives the frames out whole.
+    """Receives bytes into one buffer, which is reused, and returns whole frames.
 
-    Most messages come whole, in one piece, and are unpacked where they were received.
+    Most frames arrive in one piece and are unpacked in place.
     """
 
     def __init__(self, max_bytes: Mapping[int, int], read: Callable[[memoryview], Frame]) -> None:
-        """`max_bytes` has the tags that are expected; `read` makes a frame of a payload."""
+        """`max_bytes` lists the expected tags; `read` makes a frame of a payload."""
         self._max_bytes = max_bytes
         self._read = read
         self._buffer = memoryview(bytearray(USUAL_BYTES))
         self._filled = 0
 
     def receive_from(self, channel: socket.socket) -> int:
-        """Receive once: how many bytes, 0 at the end. Raises what `recv_into` raises."""
+        """Receive once and return the number of bytes, 0 at the end of the stream."""
         count = channel.recv_into(self._buffer[self._filled :])
         self._filled += count
         return count
 
     @property
     def has_rest(self) -> bool:
-        """Whether something has come that is not a whole message yet, or not given out."""
+        """Whether bytes are left that `next_frame` has not returned."""
         return self._filled > 0
 
     def next_frame(self) -> Frame | None:
-        """The next whole message, or None until more bytes are there. Raises ProtocolError."""
+        """The next whole frame, or None if more bytes are needed. Raises ProtocolError."""
         if self._filled < HEADER.size:
             return None
         (length,) = HEADER.unpack_from(self._buffer)
@@ -137,7 +146,7 @@ class FrameReader(Generic[Frame]):
         start = HEADER.size + min(length, _TAG_WITHIN_BYTES)
         if self._filled < start:
             return None
-        # Before room is made for the payload.
+        # Checked before memory is allocated for the payload.
         if length > self._max_bytes.get(_tag_of(self._buffer[HEADER.size : start]), 0):
             raise ProtocolError(f"an unexpected frame of {length} bytes was announced")
         end = HEADER.size + length
@@ -153,7 +162,7 @@ class FrameReader(Generic[Frame]):
         return frame
 
     def _move_to(self, size: int, start: int) -> None:
-        """Go on in a new buffer, with what was received from `start` on."""
+        """Replace the buffer, keeping the received bytes from `start` on."""
         rest = self._buffer[start : self._filled]
         self._buffer = memoryview(bytearray(max(size, len(rest))))
         self._buffer[: len(rest)] = rest
@@ -161,17 +170,9 @@ class FrameReader(Generic[Frame]):
 
 
 def _tag_of(start: memoryview) -> int:
-    """The tag of the payload that begins so, -1 where there is none."""
+    """The tag of a payload that starts with these bytes, or -1."""
     if len(start) < 2:
         return -1
     if start[0] in _SHORT_LIST:
         return start[1]
     return start[3] if start[0] == _LONG_LIST and len(start) == _TAG_WITHIN_BYTES else -1
-
-
-FORK = b"F"
-EXIT_STATUS = b"E"
-NUMBER = struct.Struct(">q")
-
-# The exit status of a child that ran into its address space limit outside of Lua.
-EXIT_OUT_OF_MEMORY = 3

@@ -1,9 +1,10 @@
-"""Which headers a reply may have: the rule for the prelude, which drops the others, and for the
-parent, which does not rely on that.
+"""Which headers a script's reply may have.
 
-A reply has the origin of the whole service, and passes the proxies before it. So everything that
-speaks for the host is left out: to a browser about the origin, or to a server or proxy. What a
-script says of its own resource (caching, CORS, redirects, content) is its own affair.
+The prelude drops the others; the parent checks again, since the child may have been taken over.
+
+Replies share one origin with the whole service and pass through its proxies. A script may set
+headers about its own resource (caching, CORS, redirects, content), but none that speak for the
+host: to a browser about the origin, or to a server or proxy.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ x-permitted-cross-domain-policies
 edge-control x-esi x-lscache x-send-file
 """
 _RESERVED = frozenset(RESERVED_NAMES.split())
-# Whole families: ours, the browser's, and those of proxies, caches and file servers.
+# Prefixes of our own headers, of browser features, and of proxies, caches and file servers.
 RESERVED_PREFIXES = (
     "moonhook-",
     "ad-auction-",
@@ -59,11 +60,11 @@ RESERVED_PREFIXES = (
     "x-reproxy-",
     "x-sendfile",
 )
-# A token (RFC 9110, 5.1), and text without control characters but the tab.
+# A name is a token (RFC 9110, 5.1); a value has no control character but the tab.
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN_IN_VALUES = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
-# What the prelude may add to a script's own.
+# The Content-Type that the prelude may add.
 _DEFAULT_HEADERS = 1
 _DEFAULT_HEADER_BYTES = len("Content-Type" + "text/plain; charset=utf-8")
 
@@ -71,16 +72,16 @@ _DEFAULT_HEADER_BYTES = len("Content-Type" + "text/plain; charset=utf-8")
 def is_reserved(name: bytes) -> bool:
     """Whether a script may not set the header, in any case or spelling.
 
-    Servers fold what they pass on: ``X_Sendfile`` reaches some as ``X-Sendfile``.
+    Some servers normalise names, so ``X_Sendfile`` may arrive as ``X-Sendfile``.
     """
     spelled = _SEPARATORS.sub("-", name.decode("latin-1").lower()).strip("-")
     return spelled in _RESERVED or f"{spelled}-".startswith(RESERVED_PREFIXES)
 
 
 def checked_headers(flat: Sequence[Any]) -> tuple[tuple[str, str], ...]:
-    """Names and values, from what a child sent: a name, its value, the next name, …
+    """Pair up the headers that a child sent as name, value, name, value, …
 
-    Raises ProtocolError for what the prelude would not have sent: the child may have been taken
+    Raises ProtocolError if the prelude could not have sent them: the child may have been taken
     over.
     """
     names, values = flat[::2], flat[1::2]

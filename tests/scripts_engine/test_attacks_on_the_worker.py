@@ -1,4 +1,4 @@
-"""Attacks on the process that runs the sandbox, each with what must come of it."""
+"""Attacks on the worker, each with its expected result."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from scripts_engine.attacks.on_the_worker import REFUSED, WorkerAttack, worker_a
 
 
 @pytest.mark.parametrize("attack", worker_attacks(), ids=lambda attack: attack.name)
-def test_an_attack_on_the_worker_gets_nowhere(attack: WorkerAttack) -> None:
+def test_the_worker_withstands_an_attack(attack: WorkerAttack) -> None:
     assert attack.run() == attack.expected
 
 
-def test_an_attack_that_costs_the_worker_too_much_memory_is_not_as_expected() -> None:
+def test_an_attack_that_costs_the_worker_too_much_memory_has_succeeded() -> None:
     def unfold() -> str:
         return REFUSED if bytearray(100 * 1024 * 1024) else ""
 

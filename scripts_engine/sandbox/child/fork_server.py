@@ -1,8 +1,10 @@
-"""The process that forks the children of one worker.
+"""The fork server: the process that forks the children of one worker.
 
-It is single-threaded, has imported everything once, and holds nothing of the worker but the
-control socket: no environment, no files, no settings. It ends with the worker, at the end of
-the control socket, and its children end with it.
+In a run's way: before it, when the tenant has no warm child.
+
+The process imports everything once, and is single-threaded so that it may fork safely. It has only
+the control socket of the worker: no environment, files or settings that a child could inherit. It
+ends when the worker closes that socket, and its children end with it.
 """
 
 from __future__ import annotations
@@ -29,13 +31,14 @@ from scripts_engine.sandbox.log_area import LogArea, create_area_file
 from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, FORK, NUMBER, Tag
 
 _CHANNEL_DESCRIPTOR = 3
-# Wait statuses are asked for after a death only; this many unasked ones are remembered.
+# The worker asks for the wait status of a child only after a run died with it; this many others are
+# kept.
 _MAX_STATUSES = 1000
 
 
 class ForkServer:
     def __init__(self, control: socket.socket, prelude: Prelude, unexpected: str | None) -> None:
-        """`unexpected` is why no child may serve, if so."""
+        """`unexpected` is the reason why no child may serve, or None."""
         self._control = control
         self._prelude = prelude
         self._unexpected = unexpected
@@ -43,7 +46,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, self._reap)
 
     def serve_forever(self) -> None:
-        """Return when the worker has closed the control socket."""
+        """Fork on request until the worker closes the control socket."""
         while request := self._control.recv(64):
             if request == FORK:
                 self._fork()
@@ -54,7 +57,7 @@ class ForkServer:
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
         log_file = create_area_file()
-        # Until the pidfd is there the child must stay waitable, or its pid could be another's.
+        # A child reaped before its pidfd is open could leave its pid to another process.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         pid = os.fork()
         if pid == 0:
@@ -77,8 +80,8 @@ class ForkServer:
         except MemoryError:
             status = EXIT_OUT_OF_MEMORY
         finally:
-            # Never back into the loop of the fork server, whatever happened, and no traceback: it
-            # would open source files.
+            # A child must never return into the loop of the fork server. No traceback is printed,
+            # since formatting one would open source files.
             os._exit(status)
 
     def _serve(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
@@ -109,7 +112,7 @@ class ForkServer:
                 del self._statuses[next(iter(self._statuses))]
 
     def _take_status(self, pid: int) -> int:
-        """The worker asks only for a child that has ended, so there is next to nothing to wait."""
+        """The wait status of a child, which has ended: the wait is short."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             if pid not in self._statuses:
@@ -124,7 +127,7 @@ class ForkServer:
 
 def _keep_only(channel: socket.socket) -> socket.socket:
     """Close every descriptor but the channel, which becomes number 3; 0 to 2 are /dev/null."""
-    # The null device first: it may itself be number 3.
+    # First the null device, whose own descriptor may be number 3.
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -136,17 +139,17 @@ def _keep_only(channel: socket.socket) -> socket.socket:
 
 
 def _warm_up(prelude: Prelude) -> None:
-    """Does once what every child will do, so that its pages are shared and its imports done."""
+    """Run a script once, so that every child shares the imports and pages that it needs."""
     state = _new_state(prelude)
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
     state.run(source, b"warm-up", False, *Limits().as_run_arguments())
-    # Where there is none, children go on without it, as without any other layer.
+    # Without seccomp, children serve with the layers that there are; the start has reported it.
     with suppress(LayerMissing, OSError):
         seccomp_filter()
 
 
 def _unexpected_names(prelude: Prelude) -> str | None:
-    """What a script could reach more or less than it should, in every state of this prelude."""
+    """How the names that a script can reach differ from the allow-list, or None."""
     try:
         _new_state(prelude).check_names()
     except UnexpectedGlobals as error:
@@ -162,11 +165,11 @@ def _new_state(prelude: Prelude) -> LuaState:
 
 
 def main(control_descriptor: int) -> None:
-    # A child could not read zone files; scripts live in UTC.
+    # Scripts use UTC, since a locked-down child cannot read time zone files.
     os.environ["TZ"] = "UTC0"
     time.tzset()
     time.localtime()
-    # Ctrl-C in a terminal is for the worker, whose end is ours.
+    # Ctrl-C in a terminal is for the worker; the fork server ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_descriptor)
     prelude = compile_prelude()

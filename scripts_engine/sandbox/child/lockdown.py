@@ -1,7 +1,7 @@
-"""Gives up, for good, everything that a child does not need to run Lua.
+"""The lockdown: a child gives up for good every right that it does not need to run Lua.
 
-Each step is a layer with a name. A layer that the platform lacks is reported with the reason;
-whether to go on without it is for the caller to decide.
+In a run's way: once for each child, before it says that it is ready. The steps are named layers.
+A layer that the platform lacks is reported with the reason; the caller decides whether to go on.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS = 38, 39
 
-# The same numbers on every architecture: both calls are younger than the common table.
+# The same numbers on every architecture, like those of all recent system calls.
 SYS_LANDLOCK_CREATE_RULESET, SYS_LANDLOCK_RESTRICT_SELF = 444, 446
 LANDLOCK_CREATE_RULESET_VERSION = 1
 PROT_EXEC = 4
 
-# Receiving and sending on the socket, memory, clocks, randomness, ending. No open, no socket,
-# no exec, no clone, no kill, no prctl, no setrlimit.
+# For the socket, memory, clocks, randomness and exit. Not open, socket, exec, clone, kill, prctl or
+# setrlimit.
 ALLOWED_SYSCALLS = (
     "recvfrom",
     "sendto",
@@ -56,7 +56,7 @@ ALLOWED_SYSCALLS = (
     "exit",
     "exit_group",
 )
-# Allowed only without PROT_EXEC in the third argument.
+# Allowed only without PROT_EXEC in the third argument, so that no new machine code can run.
 MEMORY_SYSCALLS = ("mmap", "mprotect")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -67,7 +67,10 @@ class LayerMissing(Exception):
 
 
 def set_rlimits() -> None:
-    """No file, no process, no core dump, bounded address space. CPU is armed by the worker."""
+    """Forbid files, processes and core dumps; bound the address space.
+
+    The worker sets the CPU limit before each run.
+    """
     for kind, value in (
         (resource.RLIMIT_AS, PROCESS_MEMORY_BYTES),
         (resource.RLIMIT_NOFILE, 0),
@@ -80,19 +83,26 @@ def set_rlimits() -> None:
 
 def set_no_new_privs() -> None:
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    # Other processes of the same user may not look into this one.
+    # Other processes of the same user cannot read the memory of this one then.
     _prctl(PR_SET_DUMPABLE, 0)
 
 
 def set_pdeathsig(parent_pid: int) -> None:
-    """Die with the parent, which must be single-threaded: the signal follows the thread."""
+    """Die with the parent, which must be single-threaded.
+
+    The kernel sends the signal when the forking thread ends, not the process. A parent that ended
+    before the call would send none, hence the check.
+    """
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
         os._exit(1)
 
 
 def restrict_with_landlock() -> None:
-    """Deny every file, TCP port, abstract socket and foreign process that the kernel can deny."""
+    """Deny files, TCP ports, abstract sockets and signals, as far as the kernel can.
+
+    Raises LayerMissing.
+    """
     version = _libc.syscall(
         SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION
     )
@@ -103,7 +113,7 @@ def restrict_with_landlock() -> None:
     if version >= 4:
         handled.append(0b11)  # TCP bind and connect
     if version >= 6:
-        handled.append(0b11)  # abstract unix sockets and signals to the outside
+        handled.append(0b11)  # abstract Unix sockets, signals to other processes
     ruleset = (ctypes.c_uint64 * len(handled))(*handled)
     descriptor = _libc.syscall(
         SYS_LANDLOCK_CREATE_RULESET,
@@ -121,18 +131,21 @@ def restrict_with_landlock() -> None:
 
 
 def require_seccomp() -> None:
-    """Raises LayerMissing when the library for it is not installed."""
+    """Raise LayerMissing if libseccomp is not installed."""
     if pyseccomp is None:
         raise LayerMissing(_seccomp_missing)
 
 
 @cache
 def seccomp_filter() -> pyseccomp.SyscallFilter:
-    """Raises LayerMissing. Made once, for whoever is forked later: it takes longest of all."""
+    """The filter, built once in the fork server, since it is the slowest step of the lockdown.
+
+    Raises LayerMissing.
+    """
     require_seccomp()
     allow_list = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
     for name in ALLOWED_SYSCALLS:
-        # "time" exists on some architectures only.
+        # "time" exists only on some architectures.
         if _exists(name):
             allow_list.add_rule(pyseccomp.ALLOW, name)
     no_exec = pyseccomp.Arg(2, pyseccomp.MASKED_EQ, PROT_EXEC, 0)
@@ -142,7 +155,7 @@ def seccomp_filter() -> pyseccomp.SyscallFilter:
 
 
 def restrict_with_seccomp() -> None:
-    """Kill the process at any system call that is not on the list."""
+    """Let the kernel kill the process at a system call off the list. Raises LayerMissing."""
     try:
         seccomp_filter().load()
     except OSError as error:
@@ -150,11 +163,14 @@ def restrict_with_seccomp() -> None:
 
 
 def lock_down(parent_pid: int) -> dict[LayerName, str | None]:
-    """Apply every layer, in the one order that works. Says of each None or why it is missing."""
+    """Apply every layer, and return for each None or the reason why it is missing.
+
+    The order matters: a later step forbids what an earlier one needs.
+    """
     steps: tuple[tuple[LayerName, Callable[[], None]], ...] = (
         (LayerName.PDEATHSIG, lambda: set_pdeathsig(parent_pid)),
         (LayerName.NO_NEW_PRIVS, set_no_new_privs),
-        # Landlock needs a descriptor for a moment, rlimits leave none.
+        # Landlock must open a descriptor, which the rlimits forbid.
         (LayerName.LANDLOCK, restrict_with_landlock),
         (LayerName.RLIMITS, set_rlimits),
         (LayerName.SECCOMP, restrict_with_seccomp),
@@ -171,7 +187,7 @@ def lock_down(parent_pid: int) -> dict[LayerName, str | None]:
 
 
 def get_prctl(option: int) -> int:
-    """The value of a PR_GET option that answers by its result."""
+    """The value of a PR_GET option that prctl returns as its result."""
     return int(_libc.prctl(option, 0, 0, 0, 0))
 
 

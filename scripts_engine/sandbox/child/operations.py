@@ -1,7 +1,8 @@
-"""What the prelude asks of Python: pure functions of bytes, the params of the call, the log.
+"""The Python functions of the prelude: crypto and encodings, the params of the call, the log.
 
-Everything goes through one function, `serve`, that holds no reference to a Lua state and lets no
-exception out: an exception object inside Lua would be a way out of the sandbox.
+In a run's way: Lua calls Python only here, through the one function `serve`. It raises nothing,
+since a script could climb from an exception object to the interpreter. It holds no reference to a
+Lua state, since that cycle would never be freed.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.reply_headers import is_reserved
 
 Answer = bytes | bool | float | None | tuple[Literal[False], bytes]
-# Lua's own words.
+# The message of Lua itself, which the prelude compares.
 NOT_ENOUGH_MEMORY = b"not enough memory"
 
 HostCaller = Callable[[bytes, bytes], Answer]
+_FROM_URL_ALPHABET = bytes.maketrans(b"-_", b"+/")
 
 
 class Operations:
-    """The Python functions of one child, and what the run of the moment makes them see."""
+    """The Python functions of one child, and the data of its current run."""
 
     def __init__(
         self, log_area: LogArea, call_host: HostCaller, chunks: Mapping[bytes, bytes]
     ) -> None:
-        """`chunks` are those that the prelude loads when it needs them."""
+        """`chunks` are the compiled parts of the prelude that are loaded on first use."""
         self._log_area = log_area
         self._params: dict[bytes, bytes] = {}
         self._headers: dict[bytes, bytes] = {}
@@ -76,7 +78,11 @@ class Operations:
         self._kept = None
 
     def serve(self, operation: bytes, room_bytes: float, *values: Any) -> Answer:
-        """The answer; or False and a message. One longer than the room is kept for b"kept"."""
+        """The answer of an operation, or False and a message.
+
+        Lua must not run out of memory while it copies an answer. One longer than `room_bytes` is
+        therefore kept, for Lua to collect garbage and fetch with b"kept".
+        """
         try:
             answer = self._table[operation](*values)
             if isinstance(answer, bytes) and len(answer) > room_bytes:
@@ -86,7 +92,7 @@ class Operations:
         except MemoryError:
             return False, NOT_ENOUGH_MEMORY
         except BaseException as error:  # noqa: BLE001
-            # None may get into Lua, whatever it is.
+            # A script could escape through an exception object.
             return False, f"internal error ({type(error).__name__})".encode()
 
     def _param(self, name: bytes) -> bytes | None:
@@ -143,6 +149,3 @@ def _hex_decode(data: bytes) -> Answer:
         return binascii.unhexlify(data)
     except binascii.Error:
         return False, b"not valid hexadecimal"
-
-
-_FROM_URL_ALPHABET = bytes.maketrans(b"-_", b"+/")

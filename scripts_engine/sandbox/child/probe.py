@@ -1,7 +1,7 @@
-"""Tries every layer of the lockdown for real, each in a process of its own.
+"""Tries every layer of the lockdown, each in a process of its own. Not in a run's way.
 
-Runs as a fresh, single-threaded interpreter; prints one JSON object: by layer null when it
-holds, else why not.
+Runs in a new, single-threaded interpreter and prints a JSON object: for each layer null if it
+works, else the reason why not.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def _probe_seccomp() -> str | None:
 
 
 def _is_stopped(call: Callable[[], object]) -> bool:
-    """Whether seccomp ends a process at this call."""
+    """Whether seccomp kills a process that makes this call."""
     pid = os.fork()
     if pid == 0:
-        # Kept open, because closing is forbidden too; ending is allowed.
+        # Keep what the call opens, since closing is forbidden too; exiting is allowed.
         kept = []
         with contextlib.suppress(OSError, LayerMissing):
             lockdown.restrict_with_seccomp()
@@ -72,7 +72,7 @@ def _is_stopped(call: Callable[[], object]) -> bool:
 
 
 def _probe_pdeathsig() -> str | None:
-    """A process that waits for ever must end with the one that forked it."""
+    """Check that a process that waits for ever ends with the one that forked it."""
     alive, held_by_grandchild = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -110,7 +110,7 @@ PROBES: dict[LayerName, Callable[[], str | None]] = {
 
 
 def _try_in_child(name: LayerName) -> str | None:
-    """What is wrong with the layer, or None."""
+    """The problem of the layer, or None if it works."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,6 +1,6 @@
-"""A fresh Lua state: the only place that touches lupa.
+"""Creates the Lua state of a run, from the compiled prelude. The only module that uses lupa.
 
-lupa is imported by the name of its Lua version, since its bare module may pick another one.
+In a run's way: a child has a state ready when the run arrives, and drops it afterwards.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# By the version's name: `import lupa` may load another version of Lua.
 from lupa import lua54
 
 from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
 
-# Part of every state, in this order: a chunk uses what those before it made.
+# Loaded into every state, in this order: a chunk uses those before it.
 EAGER_CHUNKS = (
     "boot",
     "arguments",
@@ -32,7 +33,7 @@ EAGER_CHUNKS = (
     "run",
     "globals",
 )
-# Asked for by the state itself when a script first needs them.
+# Loaded on first use.
 LATER_CHUNKS = ("audit", "bytes", "failure", "host", "packing", "reply", "time", "trace", "url")
 SEED_BYTES = 16
 _PRELUDE_FOLDER = Path(__file__).parent / "prelude"
@@ -44,29 +45,29 @@ Native = Callable[..., Any]
 
 
 class UnexpectedGlobals(Exception):
-    """The state holds a name that is not on the allow-list, or lacks one that is."""
+    """The names that a script can reach differ from the allow-list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """The Lua side of the platform, compiled once."""
+    """The Lua side of the platform, compiled once in the fork server."""
 
     eager: bytes
-    """All chunks that every state begins with, as one."""
+    """EAGER_CHUNKS as one chunk."""
     later: Mapping[bytes, bytes]
-    """The others, by name."""
+    """LATER_CHUNKS, by name."""
 
 
 def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
-    """Read and compile the prelude. Line numbers are stripped: errors point at the script."""
+    """Read and compile the prelude, without line numbers, so that errors point at the script."""
     lua = _new_lua(max_memory_bytes=0)
     dump = lua.eval(b"function(text) return string.dump(assert(load(text, '=prelude')), true) end")
 
     def read(name: str) -> bytes:
         return (folder / f"{name}.lua").read_bytes()
 
-    # Loading one large chunk takes half the time of loading many; each keeps its own scope, and
-    # gets the private table that scripts never see.
+    # One large chunk loads in half the time of many. Each part keeps its own scope, and gets the
+    # `private` table, which scripts never see.
     eager = b"local private, native, seed = {}, ...\n%b\nreturn private.call" % b"\n".join(
         b";(function(...)\n%b\nend)(private, native, seed)" % read(name) for name in EAGER_CHUNKS
     )
@@ -76,16 +77,16 @@ def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
 
 
 class LuaState:
-    """One state, good for one run. It must be dropped, never used again."""
+    """A Lua state for one run. Never used again, or the next run would see its globals."""
 
     def __init__(self, prelude: Prelude, native: Native, memory_bytes: int) -> None:
-        """`native(operation, *values)` serves the prelude.
+        """`native(operation, room_bytes, *values)` serves the prelude.
 
-        It must not lead to this state by any reference: lupa keeps it alive from inside Lua,
-        and the cycle would never be freed.
+        It must not refer to this state, even indirectly: Lua keeps it alive, and Python could
+        never free the cycle.
         """
         self._lua = _new_lua(memory_bytes)
-        # One function for all: each one that Python holds has its price in every state.
+        # One function for all calls, since each that Python holds slows every new state down.
         self._call = self._lua.execute(prelude.eager, native, os.urandom(SEED_BYTES), mode="b")
 
     def run(self, *arguments: Any) -> Any:
@@ -98,7 +99,10 @@ class LuaState:
         self._lua.set_max_memory(memory_bytes)
 
     def check_names(self) -> None:
-        """Compare all that a script can reach with the allow-list. Raises UnexpectedGlobals."""
+        """Compare the names that a script can reach with the allow-list.
+
+        Raises UnexpectedGlobals.
+        """
         found = frozenset(self._call(b"list_names").decode().split("\n"))
         if found != ALLOWED_NAMES:
             unexpected = ", ".join(sorted(found - ALLOWED_NAMES)) or "none"

@@ -1,4 +1,7 @@
-"""A locked-down process that runs the scripts of one tenant, one after the other."""
+"""Serves the frames of the worker in a locked-down process: the runs of one tenant, one by one.
+
+In a run's way: the child's end of `parent/conversation`.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,24 @@ from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, ProtocolError, Tag
 
-# Above a script's limit: what the prelude and lupa may need when the script has used its own.
+# Memory above a script's limit, for the prelude and lupa when the script has used up its own.
 MEMORY_RESERVE_BYTES = 256 * 1024
-# Until a run says what it may use.
+# The limit of a new state, until a run sets its own.
 LUA_MEMORY_BYTES = Limits().lua_memory_bytes
-# CPU time in which a run can hardly use much memory; a longer one may have had, and dropped, any.
+# A run with less CPU time can hardly have used much memory.
 SHORT_RUN_SECONDS = 0.002
+# Only in glibc; other C libraries return memory by themselves.
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 class ParentGone(Exception):
-    """The worker closed the socket: nothing is left to do."""
+    """The worker closed the socket."""
 
 
 class Child:
-    """Serves frames until the worker hangs up.
+    """Serves frames until the worker closes the socket.
 
-    A state is made ready while the worker is busy elsewhere, so that a run finds one waiting.
+    The next Lua state is created right after an answer, so that it is ready when a run arrives.
     """
 
     def __init__(self, channel: socket.socket, log_area: LogArea, prelude: Prelude) -> None:
@@ -47,7 +52,7 @@ class Child:
         self._channel.sendall(protocol.encode(message))
 
     def serve_forever(self) -> NoReturn:
-        """Raises ParentGone at the end."""
+        """Serve until the worker closes the socket. Raises ParentGone then."""
         while True:
             tag, *fields = self._receive()
             if tag == Tag.RUN:
@@ -58,7 +63,7 @@ class Child:
                 raise ProtocolError(f"unexpected frame {tag}")
             cpu_seconds = time.process_time()
             self.send(Tag.DONE, cpu_seconds, *answer)
-            # First drop the old one, whose memory may be needed.
+            # Drop the old state first, since the new one may need its memory.
             del self._state
             if cpu_seconds - self._cpu_seconds > SHORT_RUN_SECONDS:
                 give_back_memory()
@@ -114,20 +119,16 @@ class Child:
 
 
 def _message_of(error: LuaError) -> Sequence[Any]:
-    """An error that the state itself did not describe: message, no line, no traceback."""
+    """Message, no line, no traceback: the fields of an error that Lua did not describe."""
     return str(error).encode("utf-8", "replace")[:MAX_MESSAGE_BYTES], None, b""
 
 
 def _as_sequence(returned: Any) -> Sequence[Any]:
-    """What a Lua function returned: lupa gives several values as a tuple, one as itself."""
+    """The values of a Lua function: lupa returns several as a tuple, but a single one bare."""
     return returned if isinstance(returned, tuple) else (returned,)
 
 
-# The GNU C library's own; others give memory back by themselves.
-_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-
-
 def give_back_memory() -> None:
-    """To the system: memory in small pieces is kept for later otherwise, however much it is."""
+    """Return freed heap to the OS; glibc otherwise keeps it."""
     if _malloc_trim is not None:
         _malloc_trim(0)

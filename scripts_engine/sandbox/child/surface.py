@@ -1,4 +1,7 @@
-"""Everything that a script can reach, by name or by metatable: the allow-list of the audit."""
+"""The allow-list: every name that a script can reach, also through a metatable.
+
+The fork server compares it with a new state; if they differ, no child serves.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _NUMBERS = "math.huge math.maxinteger math.mininteger math.pi"
 _STRINGS = "_VERSION null.<metatable>.__name utf8.charpattern"
 _BOOLEANS = "<string>.<metatable>.__metatable null.<metatable>.__metatable"
 
-# "name type", as the prelude lists them.
+# "name type", as the prelude prints them.
 ALLOWED_NAMES = frozenset(
     f"{name} {kind}"
     for names, kind in (

@@ -1,7 +1,8 @@
-"""What a child says, checked: its frames become values that the worker may use.
+"""Checks the frames of a child and turns them into values that the worker may use.
 
-A child may have been taken over. The type, range and length of each field are checked here, and
-nowhere else: `endings` makes an outcome of an answer by the same functions.
+In a run's way: every message of the child passes here. The child may have been taken over, so the
+type, range and length of each field are checked, in this one place; `endings` checks the fields
+of an answer with the same functions.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from scripts_engine.sandbox.limits import (
 )
 from scripts_engine.sandbox.protocol import ProtocolError, Tag, unpack
 
-# More than any process has, and less than the kernel takes.
+# More than any process uses, and less than the largest limit that the kernel accepts.
 MAX_CPU_SECONDS = 1e9
-# What is longer in arguments is a map. msgpack makes room for a list before it reads it.
+# No list in arguments is longer. The limit is needed since msgpack allocates a list's announced
+# length before it reads the values.
 _MAX_LIST = 16
+_LINE_END = re.compile(rb"\r\n|\n\r|\n|\r")
+# A message up to this size cannot unpack into many values, so it is not counted.
+_SMALL_BYTES = 4096
 
 
 class Ready(NamedTuple):
-    """The child is locked down and takes runs."""
+    """The child is locked down and accepts runs."""
 
 
 class Refused(NamedTuple):
@@ -42,7 +47,7 @@ class Call(NamedTuple):
     packed_arguments: bytes
 
     def arguments(self) -> list[Any]:
-        """Raises ProtocolError, and HostCallError when there are too many."""
+        """Unpack the arguments. Raises ProtocolError, or HostCallError if they are too many."""
         if _unfolds_too_far(self.packed_arguments, MAX_ARGUMENT_VALUES, MAX_ARGUMENT_DEPTH):
             raise HostCallError(
                 f"{self.name}: the arguments hold more than {MAX_ARGUMENT_VALUES:,} values"
@@ -58,16 +63,16 @@ class Done(NamedTuple):
     """The answer to a run or a syntax check."""
 
     cpu_seconds: float
-    """Of the process, since it began."""
+    """CPU time of the process since its start."""
     answer: list[Any]
-    """Not checked yet: see `endings`."""
+    """Not checked yet; `endings` does."""
 
 
 Frame = Ready | Refused | Call | Done
 
 
 def read(payload: memoryview) -> Frame:
-    """The frame in a payload. Raises ProtocolError."""
+    """Read and check the frame in a payload. Raises ProtocolError."""
     if _unfolds_too_far(payload, MAX_ANSWER_FIELDS, max_depth=1):
         raise ProtocolError("a frame of too many values")
     tag, *fields = unpack(payload, max_array_len=MAX_ANSWER_FIELDS, max_map_len=0)
@@ -83,16 +88,16 @@ def read(payload: memoryview) -> Frame:
 
 
 def text(value: Any, max_bytes: int) -> str:
-    """Of bytes, the first of them when they are more. Raises ProtocolError."""
+    """Decode the first `max_bytes` of a bytes value. Raises ProtocolError for other types."""
     if not isinstance(value, bytes):
         raise ProtocolError("a text is missing")
     return value[:max_bytes].decode("utf-8", "replace")
 
 
 def line(value: Any, source: bytes) -> int | None:
-    """One of the source's lines, None for another number. Raises ProtocolError.
+    """The number of a line of the source, or None for any other number. Raises ProtocolError.
 
-    A script may choose the number, by an error that looks like one of Lua's own.
+    A script may choose the number, by raising an error that looks like one of Lua's own.
     """
     if value is None:
         return None
@@ -103,7 +108,7 @@ def line(value: Any, source: bytes) -> int | None:
 
 def _done(fields: list[Any]) -> Done:
     cpu_seconds, *answer = fields or (None,)
-    # Not a number fails the comparison too.
+    # NaN fails the comparison too.
     if type(cpu_seconds) is not float or not 0 <= cpu_seconds <= MAX_CPU_SECONDS:
         raise ProtocolError("an answer with an impossible CPU time")
     return Done(cpu_seconds, answer)
@@ -118,27 +123,21 @@ def _call(fields: list[Any]) -> Call:
 
 
 def _lines_of(source: bytes) -> int:
-    """As Lua counts them."""
+    """The number of lines, as Lua counts them."""
     return 1 + len(_LINE_END.findall(source))
 
 
-_LINE_END = re.compile(rb"\r\n|\n\r|\n|\r")
-
-
-# A message up to this size makes little of whatever it holds: most need no closer look.
-_SMALL_BYTES = 4096
-
-
 def _unfolds_too_far(packed: bytes | memoryview, max_values: int, max_depth: int) -> bool:
-    """Whether a msgpack text announces more values, or deeper lists and maps, than that.
+    """Whether msgpack data announces too many values, or lists and maps too deep.
 
-    Anything else that is wrong with it is left for `unpack` to find.
+    Counted before unpacking, since a few bytes can announce millions of objects. Other errors in
+    the data are left for `unpack` to find.
     """
     size = len(packed)
     if size <= _SMALL_BYTES:
         return False
     position, values = 0, 1
-    # How many are to come of each list that is open.
+    # The number of values still to come in each open list or map.
     open_lists = [1]
     while open_lists and position < size:
         if not open_lists[-1]:
@@ -160,8 +159,10 @@ def _unfolds_too_far(packed: bytes | memoryview, max_values: int, max_depth: int
 
 
 def _shape_of(first: int) -> tuple[int, int, int, int]:
-    """Of a value that begins with this byte: how many bytes its length takes, the length where
-    it takes none, and how many bytes and how many values follow for each unit of it.
+    """The shape of a msgpack value that starts with this byte.
+
+    Four numbers: the bytes that hold its length, the length itself if they are none, and the
+    bytes and the values that follow for each unit of the length.
     """
     if first < 0x80 or first >= 0xE0:
         return 0, 0, 0, 0
@@ -182,7 +183,7 @@ _LONG_SHAPES = {
     **{first: (0, size, 1, 0) for first, size in {0xCA: 4, 0xCB: 8}.items()},
     **{first: (0, size, 1, 0) for first, size in {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.items()},
     **{first: (0, size, 1, 0) for first, size in {0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}.items()},
-    # Extensions, which a child has no use for, are as good as too many values.
+    # A child never sends extensions, so they count as too many values.
     **dict.fromkeys((0xC1, *range(0xC7, 0xCA), *range(0xD4, 0xD9)), (0, 2**32, 0, 1)),
 }
 _SHAPES = tuple(map(_shape_of, range(256)))

@@ -1,4 +1,7 @@
-"""One child as the worker sees it: sends it a run, answers its host calls, ends it."""
+"""One child as the worker sees it: send and receive frames, bound its CPU time, kill it.
+
+In a run's way: `conversation` talks to the child through it.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from scripts_engine.sandbox.parent import child_frames
 from scripts_engine.sandbox.parent.child_frames import Frame
 from scripts_engine.sandbox.protocol import FROM_CHILD, FrameReader
 
-# CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds.
+# CPUCLOCK_SCHED of the kernel: user and system time.
 _PROCESS_CPU_CLOCK = 2
-# The longest that Linux is built with: 100 a second.
+# The longest tick that Linux is built with: 100 per second.
 _TICK_SECONDS = 0.01
 LOWEST_PRIORITY = 19
 
@@ -32,7 +35,7 @@ class DeadlinePassed(Exception):
 
 
 class ChildProcess:
-    """Used by one thread at a time. Nothing that it sends is trusted."""
+    """A child process, used by one thread at a time. None of its messages is trusted."""
 
     def __init__(self, pid: int, channel: socket.socket, pidfd: int, log_file: int) -> None:
         self.pid = pid
@@ -52,10 +55,10 @@ class ChildProcess:
         self._events.register(pidfd, select.POLLIN)
 
     def arm_cpu(self, seconds: int) -> None:
-        """Let the process use so much more CPU time; then the kernel ends it with SIGXCPU.
+        """Allow the process this much more CPU time; then the kernel ends it with SIGXCPU.
 
-        The kernel counts whole seconds: the run gets up to one more. They are those of the whole
-        process, which cannot change its limits: while the sum is the same, it stands already.
+        The limit is in whole seconds of the whole process, so a run gets up to one second more.
+        The process cannot change its limits, so an unchanged sum needs no system call.
         """
         soft = math.ceil(self.cpu_seconds + seconds)
         if soft != self._armed_cpu_seconds:
@@ -63,26 +66,26 @@ class ChildProcess:
             self._armed_cpu_seconds = soft
 
     def take_lowest_priority(self) -> None:
-        """For good: only root may raise it again."""
+        """Lower the priority for good, since only root may raise it again."""
         with suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, self.pid, LOWEST_PRIORITY)
         self.has_lowest_priority = True
 
     def most_cpu_seconds(self) -> float:
-        """What the process may have used by now; infinite where that is not to be had."""
+        """The most CPU time that the process may have used, or infinity if it is unknown."""
         try:
-            # The clock of another process, as clock_getcpuclockid makes it. While that one runs,
-            # the kernel brings it up to date with each tick only.
+            # The clock id of another process, as clock_getcpuclockid computes it. While the
+            # process runs, the kernel updates the clock only with each tick.
             return time.clock_gettime((~self.pid << 3) | _PROCESS_CPU_CLOCK) + _TICK_SECONDS
         except OSError:
             return math.inf
 
     def has_more_to_say(self) -> bool:
-        """Whether more has come than the messages that were received."""
+        """Whether bytes have arrived after the last received frame."""
         return self._reader.has_rest
 
     def send(self, frame: bytes, deadline: float) -> None:
-        """Raises ChildDied, DeadlinePassed."""
+        """Send a whole frame. Raises ChildDied, DeadlinePassed."""
         sent = 0
         while sent < len(frame):
             try:
@@ -93,16 +96,16 @@ class ChildProcess:
                 raise ChildDied from error
 
     def receive(self, deadline: float) -> Frame:
-        """The next message, checked. Raises ChildDied, DeadlinePassed, ProtocolError."""
+        """The next frame, checked. Raises ChildDied, DeadlinePassed, ProtocolError."""
         while (message := self._reader.next_frame()) is None:
             remaining = deadline - time.monotonic()
-            # Rounded up, or the last part of a millisecond would be spent in a busy loop.
+            # Rounded up, or the loop would be busy for the last part of a millisecond.
             if remaining <= 0 or not self._events.poll(int(remaining * 1000) + 1):
                 raise DeadlinePassed
             try:
                 count = self._reader.receive_from(self._channel)
             except BlockingIOError:
-                # Only the pidfd can have woken us.
+                # No data, so the pidfd ended the wait: the process has ended.
                 raise ChildDied from None
             except OSError as error:
                 raise ChildDied from error
@@ -111,19 +114,20 @@ class ChildProcess:
         return message
 
     def kill(self) -> None:
-        """Whatever the process is doing."""
+        """Kill the process with SIGKILL, which it cannot delay."""
         try:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     def forget(self) -> None:
-        """Close what belongs to this process; the child itself is left alone."""
+        """Close the worker's descriptors and leave the process alone."""
         self._channel.close()
         os.close(self._pidfd)
         self.log_area.close()
 
     def end(self) -> None:
+        """Kill the process and close the worker's descriptors."""
         self.kill()
         self.forget()
 

@@ -1,56 +1,121 @@
-"""The exchange of one run between the worker and a child: one request, calls, one answer."""
+"""The exchange of one run with a child: one request, host calls, one answer or an end by force.
+
+In a run's way: the pool has found a child, and waits here until the run has ended.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.contract import HostCall, HostCallError, HostHandler
+from scripts_engine.sandbox.contract import HostCall, HostCallError, HostHandler, Job
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
     MAX_REFUSED_HOST_CALLS,
     Limits,
 )
+from scripts_engine.sandbox.parent import child_frames, endings
 from scripts_engine.sandbox.parent.child_frames import Call, Done, Frame
-from scripts_engine.sandbox.parent.child_process import ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.protocol import ProtocolError, Tag
 
-# A run that has used so much CPU time gives way to those that have not: a loop without end would
-# else hold up every quick script, for seconds.
+# A run that has used this much CPU time gets the lowest priority; an endless loop would otherwise
+# delay every quick script for seconds.
 LONG_RUN_CPU_SECONDS = 0.02
+SYNTAX_CHECK_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
+
+
+class Request(NamedTuple):
+    """A run or a syntax check: the frame to send, its limits, and the reading of its answer."""
+
+    frame: bytes
+    source: bytes
+    limits: Limits
+    trace_lines: bool
+    read_answer: Callable[[Sequence[Any]], Ending]
+
+    @classmethod
+    def to_run(cls, job: Job) -> Self:
+        message = [
+            Tag.RUN,
+            job.source,
+            _chunk_name(job.chunk_name),
+            dict(job.params),
+            job.headers,
+            job.limits.as_run_arguments(),
+            job.trace_lines,
+        ]
+        read_answer = partial(endings.of_run, limits=job.limits, source=job.source)
+        return cls(protocol.encode(message), job.source, job.limits, job.trace_lines, read_answer)
+
+    @classmethod
+    def to_check_syntax(cls, source: bytes, chunk_name: str) -> Self:
+        message = [Tag.CHECK, source, _chunk_name(chunk_name)]
+        read_answer = partial(endings.of_syntax_check, source=source)
+        return cls(protocol.encode(message), source, SYNTAX_CHECK_LIMITS, False, read_answer)
+
+
+def _chunk_name(name: str) -> bytes:
+    """The name on one line, since Lua prints it in front of every message."""
+    return " ".join(name.split()).encode() or b"script"
 
 
 class TooManyHostCalls(Exception):
-    """The script went on with host calls that the limit refused."""
+    """The script went on making host calls after the limit refused them."""
 
 
 class Conversation:
-    """Starts the clock of the run when it is made."""
+    """One request to one child. Creating it starts the run's clock."""
 
-    def __init__(self, child: ChildProcess, limits: Limits, host: HostHandler | None) -> None:
-        self._child = child
-        self._limits = limits
+    def __init__(self, child: ChildProcess, request: Request, host: HostHandler | None) -> None:
+        self.child = child
+        self._request = request
+        self._limits = request.limits
         self._host = host
         self.started_at = time.time()
         self.started = time.monotonic()
-        self._deadline = self.started + limits.wall_seconds
+        self._deadline = self.started + request.limits.wall_seconds
         self.host_calls: list[HostCall] = []
         """The first ones, up to the limit."""
         self._calls = 0
         self.cpu_seconds = 0.0
-        # A new process has used some already.
+        # The process has used CPU time before, if only to start.
         self._cpu_seconds_before = child.most_cpu_seconds()
 
-    def send(self, frame: bytes) -> None:
-        """Raises ChildDied, when the child cannot have begun, and DeadlinePassed."""
-        self._child.log_area.clear()
-        self._child.arm_cpu(self._limits.cpu_seconds)
-        self._child.send(frame, self._deadline)
+    def send(self) -> None:
+        """Send the request. Raises ChildDied and DeadlinePassed: the run has not begun then."""
+        self.child.log_area.clear()
+        self.child.arm_cpu(self._limits.cpu_seconds)
+        self.child.send(self._request.frame, self._deadline)
 
-    def wait(self) -> list[Any]:
-        """Answer calls until the child is done; what it says then.
+    def wait(self, exit_status: Callable[[int], int | None]) -> Ending:
+        """Answer host calls until the run ends. Raises what the host handler raises.
+
+        An ending with a `kill_reason` means that the child must not be used again.
+        `exit_status` returns the wait status of a child that has ended.
+        """
+        try:
+            return self._request.read_answer(self._answer())
+        except DeadlinePassed:
+            self.child.kill()
+            return endings.out_of_wall_time(self._limits, self._traced_line())
+        except ChildDied:
+            # A child that only closed its socket must end before its status is asked for.
+            self.child.kill()
+            status = exit_status(self.child.pid)
+            return endings.from_exit_status(status, self._limits, self._traced_line())
+        except TooManyHostCalls:
+            return endings.too_many_host_calls(self._limits)
+        except ProtocolError as error:
+            return endings.broken_protocol(error)
+
+    def _answer(self) -> list[Any]:
+        """The child's answer, after its host calls.
 
         Raises ChildDied, DeadlinePassed, ProtocolError, TooManyHostCalls, and what the host
         handler raises.
@@ -61,43 +126,43 @@ class Conversation:
                 return self._answer_of(frame)
             if not isinstance(frame, Call):
                 raise ProtocolError("an unexpected frame")
-            self._child.send(self._answer_call(frame), self._deadline)
+            self.child.send(self._answer_call(frame), self._deadline)
 
     def _receive(self) -> Frame:
-        """The next message. Looks now and then at how long a run goes on that says nothing."""
-        while not self._child.has_lowest_priority:
-            looks_at = time.monotonic() + LONG_RUN_CPU_SECONDS
-            if looks_at >= self._deadline:
+        """The next message. While the child is silent, lower its priority once the run is long."""
+        while not self.child.has_lowest_priority:
+            check_at = time.monotonic() + LONG_RUN_CPU_SECONDS
+            if check_at >= self._deadline:
                 break
             try:
-                return self._child.receive(looks_at)
+                return self.child.receive(check_at)
             except DeadlinePassed:
-                self._give_way_if_long()
-        return self._child.receive(self._deadline)
+                self._lower_priority_if_long()
+        return self.child.receive(self._deadline)
 
-    def _give_way_if_long(self) -> None:
-        if self._child.has_lowest_priority:
+    def _lower_priority_if_long(self) -> None:
+        if self.child.has_lowest_priority:
             return
-        used = self._child.most_cpu_seconds() - self._cpu_seconds_before
-        # Not a number where it is not to be had.
+        used = self.child.most_cpu_seconds() - self._cpu_seconds_before
+        # Infinite or not a number if the clock of the process cannot be read.
         if used >= LONG_RUN_CPU_SECONDS and math.isfinite(used):
-            self._child.take_lowest_priority()
+            self.child.take_lowest_priority()
 
     def _answer_of(self, done: Done) -> list[Any]:
-        # The next run's CPU limit is counted from what the process says.
-        most = self._child.most_cpu_seconds()
-        if not self._child.cpu_seconds <= done.cpu_seconds <= most:
+        # The next run's CPU limit is counted from this figure, so a child must not invent it.
+        most = self.child.most_cpu_seconds()
+        if not self.child.cpu_seconds <= done.cpu_seconds <= most:
             raise ProtocolError("an answer with an impossible CPU time")
-        if self._child.has_more_to_say():
-            # It would pass for the answer to the next run.
+        if self.child.has_more_to_say():
+            # The rest would pass for the answer to the next run.
             raise ProtocolError("something behind the answer")
-        self.cpu_seconds = done.cpu_seconds - self._child.cpu_seconds
-        self._child.cpu_seconds = done.cpu_seconds
+        self.cpu_seconds = done.cpu_seconds - self.child.cpu_seconds
+        self.child.cpu_seconds = done.cpu_seconds
         return done.answer
 
     def _answer_call(self, call: Call) -> bytes:
         self._calls += 1
-        self._give_way_if_long()
+        self._lower_priority_if_long()
         started = time.monotonic()
         try:
             frame = protocol.encode([Tag.VALUE, protocol.pack(self._ask_host(call))])
@@ -126,3 +191,8 @@ class Conversation:
         if self._host is None:
             raise HostCallError(f"{call.name.partition('.')[0]} is not available here")
         return self._host(call.name, arguments, deadline=self._deadline)
+
+    def _traced_line(self) -> int | None:
+        if not self._request.trace_lines:
+            return None
+        return child_frames.line(self.child.log_area.current_line(), self._request.source)

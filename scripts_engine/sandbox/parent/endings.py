@@ -1,4 +1,7 @@
-"""From the way in which a run ended to its kind and error. Messages name the limit and figure."""
+"""Turns the way a run ended into its kind, reply or error. Messages name the limit and its figure.
+
+In a run's way: the last step in the parent, called by `conversation`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ from scripts_engine.sandbox.limits import (
     figure_in_words,
 )
 from scripts_engine.sandbox.parent import child_frames
+from scripts_engine.sandbox.parent.observer import KillReason
 from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, ProtocolError
 from scripts_engine.sandbox.reply_headers import checked_headers
 
-# RFC 9110. The prelude drops the body of a reply with one of them.
+# RFC 9110. The prelude drops the body of such a reply.
 STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
 
 
@@ -26,10 +30,12 @@ class Ending(NamedTuple):
     kind: OutcomeKind
     reply: Reply | None = None
     error: ScriptError | None = None
+    kill_reason: KillReason | None = None
+    """Why the child must not be used again; None if it may."""
 
 
 def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending:
-    """What the child said of a run of the source. Raises ProtocolError when it makes no sense."""
+    """The ending that a child reports of a run. Raises ProtocolError if the answer is invalid."""
     kind, *values = answer or (None,)
     match child_frames.text(kind, MAX_MESSAGE_BYTES):
         case OutcomeKind.SUCCEEDED:
@@ -47,18 +53,10 @@ def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending
 
 
 def of_syntax_check(answer: Sequence[Any], source: bytes) -> Ending:
-    """What the child said of a source: None, or an error. Raises ProtocolError."""
+    """The ending of a syntax check, from None or an error. Raises ProtocolError."""
     if list(answer) == [None]:
         return Ending(OutcomeKind.SUCCEEDED)
     return Ending(OutcomeKind.FAILED, error=_script_error(answer, source))
-
-
-def failed(message: str) -> Ending:
-    return Ending(OutcomeKind.FAILED, error=ScriptError(message))
-
-
-def too_many_host_calls(limits: Limits) -> Ending:
-    return failed(f"more than {limits.host_calls:,} host calls in a run")
 
 
 def out_of_memory(limits: Limits) -> Ending:
@@ -68,42 +66,56 @@ def out_of_memory(limits: Limits) -> Ending:
 
 
 def out_of_wall_time(limits: Limits, line: int | None) -> Ending:
-    where = f" (line {line})" if line else ""
-    message = f"ran out of time: {limits.wall_seconds:g} s wall limit{where}"
-    return Ending(OutcomeKind.TIMED_OUT, error=ScriptError(message, line))
+    limit = f"{limits.wall_seconds:g} s wall limit"
+    return _out_of_time(limit, line, KillReason.WALL_TIME)
 
 
-def out_of_cpu_time(limits: Limits, line: int | None) -> Ending:
-    where = f" (line {line})" if line else ""
-    message = f"ran out of time: {limits.cpu_seconds} s CPU limit{where}"
-    return Ending(OutcomeKind.TIMED_OUT, error=ScriptError(message, line))
+def too_many_host_calls(limits: Limits) -> Ending:
+    message = f"more than {limits.host_calls:,} host calls in a run"
+    return _failed(message, KillReason.HOST_CALLS)
+
+
+def broken_protocol(error: ProtocolError) -> Ending:
+    return _failed(f"the sandbox process broke the protocol: {error}", KillReason.PROTOCOL)
 
 
 def from_exit_status(status: int | None, limits: Limits, line: int | None) -> Ending:
-    """The process ended by itself, or by the kernel's hand. `status` as of waitpid, if known."""
+    """The ending of a child that died. `status` is that of waitpid, or None if it is unknown."""
     code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
     if code == -signal.SIGXCPU:
-        return out_of_cpu_time(limits, line)
+        return _out_of_time(f"{limits.cpu_seconds} s CPU limit", line, KillReason.CPU_TIME)
     if code == EXIT_OUT_OF_MEMORY:
         error = ScriptError("out of memory: process memory limit")
-        return Ending(OutcomeKind.OUT_OF_MEMORY, error=error)
+        return Ending(OutcomeKind.OUT_OF_MEMORY, error=error, kill_reason=KillReason.MEMORY)
     if code >= 0:
-        return failed("the sandbox process ended before it answered")
-    if code == -signal.SIGKILL:
-        return failed("the sandbox process was ended from outside")
-    if code == -signal.SIGSYS:
-        return failed("stopped by the sandbox: a forbidden system call")
-    return failed(f"the sandbox process crashed ({_signal_name(-code)})")
+        message = "the sandbox process ended before it answered"
+    elif code == -signal.SIGKILL:
+        message = "the sandbox process was ended from outside"
+    elif code == -signal.SIGSYS:
+        message = "stopped by the sandbox: a forbidden system call"
+    else:
+        message = f"the sandbox process crashed ({_signal_name(-code)})"
+    return _failed(message, KillReason.CRASHED)
+
+
+def _failed(message: str, kill_reason: KillReason) -> Ending:
+    return Ending(OutcomeKind.FAILED, error=ScriptError(message), kill_reason=kill_reason)
+
+
+def _out_of_time(limit: str, line: int | None, kill_reason: KillReason) -> Ending:
+    where = f" (line {line})" if line else ""
+    error = ScriptError(f"ran out of time: {limit}{where}", line)
+    return Ending(OutcomeKind.TIMED_OUT, error=error, kill_reason=kill_reason)
 
 
 def _signal_name(number: int) -> str:
-    """Real-time signals have numbers only."""
+    """The name, or the number for real-time signals, which have no name."""
     known = {each.value: each.name for each in signal.Signals}
     return known.get(number, f"signal {number}")
 
 
 def _script_error(values: Sequence[Any], source: bytes) -> ScriptError:
-    """Message, line or None, traceback."""
+    """The error in a message, a line or None, and a traceback. Raises ProtocolError."""
     message, line, traceback = values if len(values) == 3 else (None, None, None)
     return ScriptError(
         child_frames.text(message, MAX_MESSAGE_BYTES),
@@ -121,6 +133,6 @@ def _reply(values: Sequence[Any], limits: Limits) -> Reply:
     if not isinstance(body, bytes) or len(body) > limits.reply_bytes:
         raise ProtocolError("a reply with an impossible body")
     if body and status in STATUSES_WITHOUT_BODY:
-        # On a connection that is used again it would pass for the next reply.
+        # On a kept-alive connection the client would take the body for the next reply.
         raise ProtocolError("a reply with a body that its status forbids")
     return Reply(status, checked_headers(flat), body)

@@ -1,4 +1,4 @@
-"""Which layers of the lockdown hold on this machine."""
+"""Tells which layers of the lockdown work on this machine. Not in a run's way: asked at start."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _PROBE_SECONDS = 30.0
 
 
 class ProbeFailed(Exception):
-    """The layers could not be tried at all."""
+    """The probe of the layers could not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     name: str
-    """seccomp, landlock, rlimits, no_new_privs or pdeathsig."""
+    """One of LayerName."""
     is_active: bool
     detail: str
-    """Why it is not active; empty when it is."""
+    """Why the layer is not active; empty if it is."""
 
 
 def active_layers() -> tuple[Layer, ...]:
-    """Try each layer in a process of its own: about 0.2 s. Raises ProbeFailed."""
+    """Try each layer in a process of its own, in about 0.2 s. Raises ProbeFailed."""
     try:
-        # Nothing in it comes from outside.
+        # No part of the command comes from outside.
         probe = subprocess.run(  # noqa: S603
             [sys.executable, "-I", "-c", _START, str(_PROJECT_ROOT)],
             env={},

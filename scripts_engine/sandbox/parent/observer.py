@@ -1,4 +1,4 @@
-"""What a pool tells of itself as it happens, for whoever counts."""
+"""The events of a pool, for metrics: an observer is called as they happen."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class KillReason(StrEnum):
     CPU_TIME = "cpu-time"
     MEMORY = "memory"
     CRASHED = "crashed"
-    """It ended by itself, or something outside ended it."""
+    """The process ended by itself, or was ended from outside."""
     PROTOCOL = "protocol"
-    """It said something that makes no sense."""
+    """The child sent an invalid frame."""
     HOST_CALLS = "host-calls"
-    """It went on with host calls that the limit refused."""
+    """The script went on making host calls after the limit refused them."""
     HOST = "host"
     """The handler of its host calls raised."""
     UNREACHABLE = "unreachable"
-    """It did not take its work: dead or stuck before the run began."""
+    """The child did not take the request: it was dead or stuck before the run began."""
 
 
 class BusyReason(StrEnum):
@@ -31,13 +31,13 @@ class BusyReason(StrEnum):
 
 
 class PoolObserver:
-    """Hears everything and does nothing; called in the threads of the runs, so be quick."""
+    """Ignores every event. Overrides are called in the threads of the runs and must be quick."""
 
     def slots_in_use(self, count: int) -> None:
         """Called with the slots' lock held, after each change."""
 
     def about_to_wait(self) -> None:
-        """Called in the thread that no slot is free for, before it waits for one."""
+        """Called in the thread of a run that finds no free slot, before it waits."""
 
     def waiting(self, count: int) -> None:
         """Called with the slots' lock held, after each change."""
@@ -49,10 +49,10 @@ class PoolObserver:
         """A child was killed, or found dead."""
 
     def recycled(self) -> None:
-        """A child was ended after its last run, or after one that ran out of memory."""
+        """A child was ended after its last run, or after a run that ran out of memory."""
 
     def evicted(self) -> None:
-        """A warm child was ended to make room for another tenant's."""
+        """A warm child was ended to make room for another tenant."""
 
     def refused(self, reason: BusyReason) -> None:
-        """No slot came free in time, or too many waited for one."""
+        """No slot became free in time, or too many runs waited already."""

@@ -1,52 +1,41 @@
-"""The sandbox of one worker: warm children behind a bounded number of slots."""
+"""The sandbox of one worker: find or make a child of the tenant, run, give the child back.
+
+In a run's way: the entrance. `slots` decides who may run now, `children` provides the child,
+`conversation` runs the job in it.
+"""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 import weakref
-from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
-from typing import Any, Literal
 
-from scripts_engine.sandbox import protocol
 from scripts_engine.sandbox.contract import HostHandler, Job, Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_words
-from scripts_engine.sandbox.parent import child_frames, endings
-from scripts_engine.sandbox.parent.child_frames import Ready, Refused
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
-from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHostCalls
-from scripts_engine.sandbox.parent.endings import Ending
-from scripts_engine.sandbox.parent.fork_client import ForkClient, ForkServerLost
+from scripts_engine.sandbox.parent.children import Change, Children
+from scripts_engine.sandbox.parent.conversation import Conversation, Request
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot, RunTimes
-from scripts_engine.sandbox.parent.warm_children import WarmChildren
-from scripts_engine.sandbox.protocol import ProtocolError, Tag
+from scripts_engine.sandbox.parent.spawner import SpawnFailed
 
-# What becomes of a child after a run.
-Fate = Literal["warm", "killed", "recycled", "evicted"]
-
-SPAWN_SECONDS = 10.0
-# More would take all slots, and a processor's time, from tenants whose child waits for them.
+# More at once would take every slot, and the CPU, from tenants that have a warm child.
 SPAWNS_AT_ONCE = 2
-SYNTAX_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
 
 
 class SandboxBusy(Exception):
-    """Every slot, or the tenant's share of them, is taken, and nobody may wait any longer."""
+    """Every slot, or the tenant's share of them, is taken, and the run could not wait longer."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("all sandbox slots are busy")
         self.retry_after = retry_after
-        """Seconds until a slot would be free, if runs go on as they do."""
+        """Estimated seconds until a slot is free."""
 
 
 class SandboxUnavailable(Exception):
-    """No process can be had to run anything in."""
+    """No sandbox process can be started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +48,24 @@ class PoolStats:
     idle: int
     spawned: int
     killed: int
-    """At a limit, or because they broke the protocol or crashed."""
+    """At a limit, or after a crash or a protocol error."""
     recycled: int
-    """Replaced after their last run, or after one that ran out of memory."""
+    """Replaced after their last run, or after a run that ran out of memory."""
     evicted: int
-    """Given up for another tenant."""
+    """Ended to make room for another tenant."""
     fork_servers: int
-    """Started so far: more than one means that one was lost."""
+    """Started so far; more than one means that one was lost."""
 
 
 class SandboxPool:
     """Runs jobs in children of its own fork server. Thread-safe.
 
-    Nothing is started before the first run, and a forked copy of the process starts anew.
+    Starts no process before the first run; a forked copy of the worker starts its own.
     """
 
-    _lock: threading.Lock
-    _starting: threading.Lock
     _slots: FairSlots
     _run_times: RunTimes
-    _warm: WarmChildren
-    _children: int
-    _counts: Counter[str]
-    _client: ForkClient | None
-    _is_closed: bool
+    _children: Children
 
     def __init__(
         self,
@@ -95,10 +78,10 @@ class SandboxPool:
         runs_per_child: int = 1000,
         observer: PoolObserver | None = None,
     ) -> None:
-        """At most `size` scripts run at once, in at most `processes`: as many, unless given.
+        """Run at most `size` scripts at once, in at most `processes` children (default: `size`).
 
-        `tenant_share` is half of the slots, at least one, unless given. At most `queue_size` wait
-        for a slot, four to each unless given, and half as many of one tenant.
+        `tenant_share` defaults to half of the slots, at least one. At most `queue_size` runs wait
+        for a slot (default: four per slot), at most half of them of one tenant.
         """
         if size < 1:
             raise ValueError("a pool needs at least one slot")
@@ -116,24 +99,14 @@ class SandboxPool:
         os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
 
     def run(self, tenant: str, job: Job, host: HostHandler | None = None) -> Outcome:
-        """Run a script in a child of the tenant and wait for what comes of it.
+        """Run a script in a child of the tenant and wait for its outcome.
 
-        Raises SandboxBusy, SandboxUnavailable, and whatever `host` raises besides HostCallError:
-        the run is ended then.
+        Raises SandboxBusy, SandboxUnavailable, and any exception of `host` but HostCallError;
+        that exception ends the run.
         """
         if len(job.source) > MAX_SOURCE_BYTES:
             return _refused_source()
-        request = [
-            Tag.RUN,
-            job.source,
-            _chunk_name(job.chunk_name),
-            dict(job.params),
-            job.headers,
-            job.limits.as_run_arguments(),
-            job.trace_lines,
-        ]
-        read_answer = partial(endings.of_run, limits=job.limits, source=job.source)
-        return self._execute(tenant, request, job, read_answer, host)
+        return self._execute(tenant, Request.to_run(job), host)
 
     def check_syntax(self, tenant: str, source: bytes, chunk_name: str) -> ScriptError | None:
         """Compile a source in a child, without running it.
@@ -142,104 +115,72 @@ class SandboxPool:
         """
         if len(source) > MAX_SOURCE_BYTES:
             return _refused_source().error
-        job = Job(source=source, chunk_name=chunk_name, limits=SYNTAX_LIMITS)
-        request = [Tag.CHECK, source, _chunk_name(chunk_name)]
-        read_answer = partial(endings.of_syntax_check, source=source)
-        return self._execute(tenant, request, job, read_answer).error
+        return self._execute(tenant, Request.to_check_syntax(source, chunk_name)).error
 
     def stats(self) -> PoolStats:
-        with self._lock:
-            return PoolStats(
-                slots=self._slots.size,
-                tenant_share=self._slots.tenant_share,
-                busy=self._slots.busy,
-                waiting=self._slots.waiting,
-                children=self._children,
-                idle=len(self._warm),
-                spawned=self._counts["spawned"],
-                killed=self._counts["killed"],
-                recycled=self._counts["recycled"],
-                evicted=self._counts["evicted"],
-                fork_servers=self._counts["fork_servers"],
-            )
+        slots, children = self._slots, self._children
+        return PoolStats(
+            slots=slots.size,
+            tenant_share=slots.tenant_share,
+            busy=slots.busy,
+            waiting=slots.waiting,
+            children=children.count,
+            idle=children.idle,
+            spawned=children.changes[Change.SPAWNED],
+            killed=children.changes[Change.KILLED],
+            recycled=children.changes[Change.RECYCLED],
+            evicted=children.changes[Change.EVICTED],
+            fork_servers=children.spawner.fork_servers,
+        )
 
     def fork_server_pid(self) -> int | None:
-        """The process whose children run the scripts; None before the first run."""
-        client = self._client
-        return client.pid if client else None
+        """The parent process of all children; None before the first run."""
+        return self._children.spawner.fork_server_pid
 
     def close(self) -> None:
         """End every process. A run in progress loses its child; later ones are refused."""
-        with self._starting, self._lock:
-            self._is_closed = True
-            idle = self._warm.take_all()
-            client, self._client = self._client, None
-        for child in idle:
-            child.end()
-        if client:
-            client.close()
+        self._children.close()
 
     def _start_empty(self) -> None:
-        self._lock = threading.Lock()
-        self._starting = threading.Lock()
+        self._children = Children(self._processes, self._runs_per_child, self._observer)
         self._slots = FairSlots(
             self._size,
             self._tenant_share,
             self._observer,
             queue_size=self._queue_size,
             tenant_queue_share=max(1, self._queue_size // 2),
-            must_prepare=self._must_spawn,
+            must_prepare=self._children.must_make,
             preparing_at_once=SPAWNS_AT_ONCE,
         )
         self._run_times = RunTimes()
-        self._warm = WarmChildren()
-        self._children = 0
-        self._counts = Counter()
-        self._client = None
-        self._is_closed = False
 
     def _forget_inherited(self) -> None:
-        """In a forked copy: locks may be held by threads that are gone, children are not ours.
-
-        Their descriptors must go, or the fork server would outlive the original.
-        """
-        idle, client = self._warm.take_all(), self._client
+        """Start empty in a forked copy of the worker, which has none of the original's threads."""
+        inherited = self._children
         self._start_empty()
-        for child in idle:
-            child.forget()
-        if client:
-            client.forget()
+        inherited.forget()
 
-    def _execute(
-        self,
-        tenant: str,
-        request: list[Any],
-        job: Job,
-        read_answer: Callable[[Sequence[Any]], Ending],
-        host: HostHandler | None = None,
-    ) -> Outcome:
-        frame = protocol.encode(request)
+    def _execute(self, tenant: str, request: Request, host: HostHandler | None = None) -> Outcome:
         queued = time.monotonic()
         try:
             with self._slots.hold(tenant, self._queue_seconds) as slot:
-                child, conversation = self._send(tenant, frame, job.limits, host)
+                conversation = self._begin(tenant, request, host)
                 slot.is_prepared()
-                fate: Fate = "killed"
-                why_killed: KillReason | None = KillReason.HOST
+                child = conversation.child
                 try:
-                    ending, why_killed = self._wait(child, conversation, job, read_answer)
+                    ending = conversation.wait(self._children.spawner.exit_status)
                     duration_seconds = time.monotonic() - conversation.started
                     self._run_times.record(tenant, duration_seconds)
                     logs = child.log_area.lines()
-                    if why_killed is None:
-                        fate = self._next_of(child, ending)
-                finally:
-                    self._part(child, fate, why_killed)
+                except BaseException:
+                    # The host handler raised: the script still waits for its answer.
+                    self._children.kill(child, KillReason.HOST)
+                    raise
+                self._children.give_back(child, ending)
         except NoSlot as no_slot:
             self._observer.refused(no_slot.reason)
-            mean_seconds = self._run_times.mean_seconds(tenant)
-            run_seconds = job.limits.wall_seconds if mean_seconds is None else mean_seconds
-            raise SandboxBusy(retry_after=max(1, ceil(run_seconds * no_slot.ahead))) from None
+            retry_after = self._seconds_until_free(tenant, request.limits, no_slot.ahead)
+            raise SandboxBusy(retry_after) from None
         return Outcome(
             kind=ending.kind,
             reply=ending.reply,
@@ -252,181 +193,44 @@ class SandboxPool:
             cpu_seconds=conversation.cpu_seconds,
         )
 
-    def _send(
-        self, tenant: str, frame: bytes, limits: Limits, host: HostHandler | None
-    ) -> tuple[ChildProcess, Conversation]:
-        """Hand the request to a child. A warm one that turns out dead is replaced once.
+    def _begin(self, tenant: str, request: Request, host: HostHandler | None) -> Conversation:
+        """Send the request to a warm child, or else to a new one. Raises SandboxUnavailable.
 
-        Never after the whole request has been sent: the script may have had effects then.
+        A warm child found dead is replaced once. Never after the whole request has been sent: the
+        script may have had effects by then.
         """
-        child = self._take_warm(tenant)
-        if child:
-            conversation = Conversation(child, limits, host)
-            try:
-                conversation.send(frame)
-                return child, conversation
-            except (ChildDied, ProcessLookupError, DeadlinePassed):
-                self._part(child, "killed")
-            except BaseException:
-                self._part(child, "killed")
-                raise
-        child = self._spawn(tenant)
+        warm = self._children.find(tenant)
+        conversation = warm and self._send(warm, request, host)
+        if conversation:
+            return conversation
         try:
-            conversation = Conversation(child, limits, host)
-            conversation.send(frame)
-        except (ChildDied, ProcessLookupError, DeadlinePassed) as error:
-            self._part(child, "killed")
-            raise SandboxUnavailable("a new sandbox process does not take its work") from error
-        return child, conversation
-
-    def _wait(
-        self,
-        child: ChildProcess,
-        conversation: Conversation,
-        job: Job,
-        read_answer: Callable[[Sequence[Any]], Ending],
-    ) -> tuple[Ending, KillReason | None]:
-        """How it ended, and why the child may not go on, if so."""
-        client = self._client
-        try:
-            return read_answer(conversation.wait()), None
-        except DeadlinePassed:
-            child.kill()
-            ending = endings.out_of_wall_time(job.limits, _line(child, job))
-            return ending, KillReason.WALL_TIME
-        except ChildDied:
-            # A child that only hung up must end too before anybody waits for its status.
-            child.kill()
-            status = client.exit_status(child.pid) if client else None
-            ending = endings.from_exit_status(status, job.limits, _line(child, job))
-            return ending, _reason_of_death(ending)
-        except TooManyHostCalls:
-            return endings.too_many_host_calls(job.limits), KillReason.HOST_CALLS
-        except ProtocolError as error:
-            ending = endings.failed(f"the sandbox process broke the protocol: {error}")
-            return ending, KillReason.PROTOCOL
-
-    def _next_of(self, child: ChildProcess, ending: Ending) -> Fate:
-        child.runs += 1
-        worn_out = child.runs >= self._runs_per_child
-        return "recycled" if worn_out or ending.kind == OutcomeKind.OUT_OF_MEMORY else "warm"
-
-    def _part(self, child: ChildProcess, fate: Fate, why_killed: KillReason | None = None) -> None:
-        """Put the child back among the warm ones, or end it."""
-        with self._lock:
-            if fate == "warm" and not self._is_closed:
-                self._warm.add(child)
-                return
-            self._children -= 1
-            self._counts[fate] += 1
-        child.end()
-        self._tell(fate, why_killed)
-
-    def _tell(self, fate: Fate, why_killed: KillReason | None) -> None:
-        if fate == "killed":
-            self._observer.killed(why_killed or KillReason.UNREACHABLE)
-        elif fate == "recycled":
-            self._observer.recycled()
-        elif fate == "evicted":
-            self._observer.evicted()
-
-    def _take_warm(self, tenant: str) -> ChildProcess | None:
-        with self._lock:
-            return self._warm.take(tenant)
-
-    def _must_spawn(self, tenant: str) -> bool:
-        """While a fork server starts, which takes it longer than spawning, all may wait for it."""
-        client = self._client
-        if client is None or not client.has_forked:
-            return False
-        with self._lock:
-            return not self._warm.has(tenant)
-
-    def _spawn(self, tenant: str) -> ChildProcess:
-        """A new child, in place of the least needed when there are as many as may be.
-
-        Raises SandboxUnavailable.
-        """
-        with self._lock:
-            if self._is_closed:
-                raise SandboxUnavailable("the sandbox is closed")
-            is_full = self._children >= self._processes
-            given_up = self._warm.take_least_needed() if is_full else None
-            self._children += 1
-        if given_up:
-            self._part(given_up, "evicted")
-        try:
-            child = self._fork()
-        except BaseException:
-            with self._lock:
-                self._children -= 1
-            raise
-        child.tenant = tenant
-        with self._lock:
-            self._counts["spawned"] += 1
-        self._observer.spawned()
-        return child
-
-    def _fork(self) -> ChildProcess:
-        client = self._running_client()
-        try:
-            return _first_word(ChildProcess(*client.fork()))
-        except ForkServerLost:
-            self._drop_client(client)
-        try:
-            return _first_word(ChildProcess(*self._running_client().fork()))
-        except ForkServerLost as error:
+            new = self._children.make(tenant)
+        except SpawnFailed as error:
             raise SandboxUnavailable(str(error)) from error
+        conversation = self._send(new, request, host)
+        if conversation is None:
+            raise SandboxUnavailable("a new sandbox process does not take its work")
+        return conversation
 
-    def _running_client(self) -> ForkClient:
-        with self._starting:
-            if self._is_closed:
-                raise SandboxUnavailable("the sandbox is closed")
-            if self._client is None:
-                try:
-                    self._client = ForkClient()
-                except ForkServerLost as error:
-                    raise SandboxUnavailable(str(error)) from error
-                self._counts["fork_servers"] += 1
-            return self._client
+    def _send(
+        self, child: ChildProcess, request: Request, host: HostHandler | None
+    ) -> Conversation | None:
+        """Send the request to the child; None if it is dead or does not read."""
+        try:
+            conversation = Conversation(child, request, host)
+            conversation.send()
+        except BaseException as error:
+            self._children.kill(child, KillReason.UNREACHABLE)
+            if isinstance(error, ChildDied | ProcessLookupError | DeadlinePassed):
+                return None
+            raise
+        return conversation
 
-    def _drop_client(self, lost: ForkClient) -> None:
-        """Its children have died with it; those that are warm are found out when taken."""
-        with self._starting:
-            if self._client is lost:
-                self._client = None
-        lost.close()
-
-
-def _first_word(child: ChildProcess) -> ChildProcess:
-    """Wait until the child is locked down and ready. Raises SandboxUnavailable."""
-    try:
-        frame = child.receive(time.monotonic() + SPAWN_SECONDS)
-    except (ChildDied, DeadlinePassed, ProtocolError) as error:
-        child.end()
-        raise SandboxUnavailable("a new sandbox process did not get ready") from error
-    if not isinstance(frame, Ready):
-        child.end()
-        reason = frame.reason if isinstance(frame, Refused) else "it said something else"
-        raise SandboxUnavailable(f"a new sandbox process refuses to serve: {reason}")
-    return child
-
-
-def _reason_of_death(ending: Ending) -> KillReason:
-    if ending.kind == OutcomeKind.TIMED_OUT:
-        return KillReason.CPU_TIME
-    if ending.kind == OutcomeKind.OUT_OF_MEMORY:
-        return KillReason.MEMORY
-    return KillReason.CRASHED
-
-
-def _line(child: ChildProcess, job: Job) -> int | None:
-    return child_frames.line(child.log_area.current_line(), job.source) if job.trace_lines else None
-
-
-def _chunk_name(name: str) -> bytes:
-    """Lua prints it in front of every message, so it stays on one line."""
-    return " ".join(name.split()).encode() or b"script"
+    def _seconds_until_free(self, tenant: str, limits: Limits, runs_ahead: float) -> int:
+        """Estimate from the tenant's mean run time, or from the limit before its first run."""
+        mean_seconds = self._run_times.mean_seconds(tenant)
+        run_seconds = limits.wall_seconds if mean_seconds is None else mean_seconds
+        return max(1, ceil(run_seconds * runs_ahead))
 
 
 def _refused_source() -> Outcome:

@@ -1,4 +1,8 @@
-"""Who may run now: a fixed number of slots, shared between tenants, behind a bounded queue."""
+"""Decides who may run now: a fixed number of slots, shared fairly, behind a bounded queue.
+
+In a run's way: the first wait. Knows tenants by name, but no child and no process: the pool says
+whose run must `prepare` (start a child). The resolver of host names uses it too.
+"""
 
 from __future__ import annotations
 
@@ -9,67 +13,30 @@ from typing import Self
 
 from scripts_engine.sandbox.parent.observer import BusyReason, PoolObserver
 
+# Weight of the latest run in the mean run time, which so follows a change within a dozen runs.
+_WEIGHT = 0.2
+_MAX_TENANTS = 1000
+
 
 class NoSlot(Exception):
-    """No slot came free in time, or too many wait for one already."""
+    """No slot became free in time, or too many wait already."""
 
     def __init__(self, reason: BusyReason, ahead: float) -> None:
         super().__init__(reason)
         self.reason = reason
         self.ahead = ahead
-        """How many runs each slot has before it would serve this one."""
-
-
-class _Waiter:
-    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
-
-    def __init__(self, tenant: str) -> None:
-        self.tenant = tenant
-        self.is_granted = False
-        self.is_preparing = False
-        # Taken until it is granted: an event would make three locks.
-        self.turn = threading.Lock()
-        self.turn.acquire()
-
-    def grant(self, is_preparing: bool) -> None:
-        self.is_granted = True
-        self.is_preparing = is_preparing
-        self.turn.release()
-
-
-class _Hold:
-    """A context manager of its own: one made of a generator costs three times as much."""
-
-    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
-
-    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
-        self._slots = slots
-        self._tenant = tenant
-        self._wait_seconds = wait_seconds
-
-    def __enter__(self) -> Self:
-        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._slots.release(self._tenant, self._is_preparing)
-
-    def is_prepared(self) -> None:
-        """The next tenant may prepare what it needs."""
-        if self._is_preparing:
-            self._is_preparing = False
-            self._slots.end_preparation()
+        """Runs ahead of this one, per slot."""
 
 
 class FairSlots:
-    """At most `size` holders, at most `tenant_share` of one tenant.
+    """At most `size` slots are held, at most `tenant_share` of them by one tenant.
 
-    A free slot goes to the waiting tenant that holds the fewest, and among those to whoever came
-    first; a waiter whose tenant is at its share does not hold up those behind it. At most
-    `queue_size` wait, at most `tenant_queue_share` of one tenant: any number, unless given.
+    A free slot goes to the waiting tenant that holds the fewest, and among equals to the first in
+    the queue; a waiter whose tenant is at its share is passed over. At most `queue_size` wait, at
+    most `tenant_queue_share` of one tenant (default: no limit).
 
-    A holder whose tenant `must_prepare` first does so beside at most `preparing_at_once` others;
-    those behind it that need not do not wait for that.
+    At most `preparing_at_once` holders prepare at the same time. A waiter whose tenant need not
+    prepare passes those that wait for their turn to do so.
     """
 
     def __init__(
@@ -83,7 +50,7 @@ class FairSlots:
         must_prepare: Callable[[str], bool] = lambda _tenant: False,
         preparing_at_once: int = 1,
     ) -> None:
-        """`must_prepare` is called with the lock held."""
+        """`must_prepare` tells whether a tenant must prepare; it is called with the lock held."""
         self.size = size
         self.tenant_share = tenant_share
         self._queue_size = inf if queue_size is None else queue_size
@@ -106,13 +73,13 @@ class FairSlots:
         return len(self._waiters)
 
     def hold(self, tenant: str, wait_seconds: float) -> _Hold:
-        """Hold a slot, `with` this. Raises NoSlot."""
+        """Hold a slot in a `with` block. Raises NoSlot."""
         return _Hold(self, tenant, wait_seconds)
 
     def acquire(self, tenant: str, wait_seconds: float) -> bool:
-        """Whether the tenant must prepare, and counts as preparing.
+        """Take a slot and return whether the tenant must prepare, and counts as preparing.
 
-        Raises NoSlot: at once where the queue, or the tenant's share of it, is full.
+        Raises NoSlot, at once if the queue or the tenant's share of it is full.
         """
         with self._lock:
             if self._may_enter(tenant):
@@ -126,7 +93,7 @@ class FairSlots:
         if waiter.turn.acquire(timeout=wait_seconds):
             return waiter.is_preparing
         with self._lock:
-            # It may have been granted in the meantime.
+            # The slot may have been granted after the timeout.
             if waiter.is_granted:
                 return waiter.is_preparing
             self._leave_queue(waiter)
@@ -139,14 +106,14 @@ class FairSlots:
             held = self._held.pop(tenant) - 1
             if held:
                 self._held[tenant] = held
-            self._grant_what_may_be()
+            self._grant_free_slots()
 
     def end_preparation(self) -> None:
         with self._lock:
             self._preparing -= 1
-            self._grant_what_may_be()
+            self._grant_free_slots()
 
-    def _grant_what_may_be(self) -> None:
+    def _grant_free_slots(self) -> None:
         while waiter := self._next_waiter():
             self._leave_queue(waiter)
             waiter.grant(self._enter(waiter.tenant))
@@ -193,13 +160,49 @@ class FairSlots:
         self._observer.slots_in_use(self._busy)
 
 
-# How much the latest run counts: the mean follows a change within a dozen runs.
-_WEIGHT = 0.2
-_MAX_TENANTS = 1000
+class _Hold:
+    """The context manager of `hold`. As a class, since a generator costs three times as much."""
+
+    __slots__ = ("_is_preparing", "_slots", "_tenant", "_wait_seconds")
+
+    def __init__(self, slots: FairSlots, tenant: str, wait_seconds: float) -> None:
+        self._slots = slots
+        self._tenant = tenant
+        self._wait_seconds = wait_seconds
+
+    def __enter__(self) -> Self:
+        self._is_preparing = self._slots.acquire(self._tenant, self._wait_seconds)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._slots.release(self._tenant, self._is_preparing)
+
+    def is_prepared(self) -> None:
+        """Let the next tenant prepare."""
+        if self._is_preparing:
+            self._is_preparing = False
+            self._slots.end_preparation()
+
+
+class _Waiter:
+    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.is_granted = False
+        self.is_preparing = False
+        # Held until the grant. A threading.Event would create three locks.
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def grant(self, is_preparing: bool) -> None:
+        self.is_granted = True
+        self.is_preparing = is_preparing
+        self.turn.release()
 
 
 class RunTimes:
-    """Exponential moving averages of the tenants that ran last. Thread-safe."""
+    """The moving average run time of each tenant, to estimate when a slot is free. Thread-safe."""
 
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
@@ -208,7 +211,7 @@ class RunTimes:
         means = self._means
         mean = means.get(tenant)
         if mean is None and len(means) >= _MAX_TENANTS:
-            # All of them: each is known again after its next run.
+            # Forget all: each tenant is known again after its next run.
             self._means = means = {}
         means[tenant] = seconds if mean is None else mean + _WEIGHT * (seconds - mean)
 

@@ -1,4 +1,4 @@
-"""Scripts run in real processes here; nothing needs the settings of the project."""
+"""Fixtures that run scripts in real processes, without the settings of the project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture(scope="session")
 def shared_pool() -> Iterator[SandboxPool]:
-    """For tests that only look at what a script does."""
+    """One pool for all tests that only look at what a script does."""
     pool = SandboxPool()
     yield pool
     pool.close()
@@ -29,7 +29,7 @@ def shared_pool() -> Iterator[SandboxPool]:
 
 @pytest.fixture
 def new_pool() -> Iterator[Callable[..., SandboxPool]]:
-    """For tests that look at the processes: pools of their own, closed at the end."""
+    """A factory of pools for tests that look at processes; closes them at the end."""
     pools: list[SandboxPool] = []
 
     def make(**options: Any) -> SandboxPool:
@@ -59,7 +59,7 @@ def run_in(
 
 @contextmanager
 def held_slots(pool: SandboxPool, tenants: list[str]) -> Iterator[None]:
-    """Runs that keep a slot each from the block's beginning to its end."""
+    """Occupy one slot per named tenant during the block."""
     may_end = threading.Event()
 
     def wait(name: str, args: list[Any], *, deadline: float) -> None:
@@ -90,7 +90,7 @@ def run(shared_pool: SandboxPool) -> Run:
 
 @pytest.fixture
 def evaluate(run: Run) -> Callable[..., bytes]:
-    """The body of the reply to a script that must succeed."""
+    """Run a script that must succeed, and return the body of its reply."""
 
     def evaluate_source(source: str | bytes, **options: Any) -> bytes:
         outcome = run(source, **options)
@@ -103,7 +103,7 @@ def evaluate(run: Run) -> Callable[..., bytes]:
 
 @pytest.fixture
 def fail(run: Run) -> Callable[..., str]:
-    """The message of a script that must fail."""
+    """Run a script that must fail, and return the message of its error."""
 
     def fail_source(source: str | bytes, **options: Any) -> str:
         outcome = run(source, **options)

@@ -1,4 +1,4 @@
-"""What the tests look up about processes, in /proc."""
+"""Looks up processes in /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def children_of(pid: int | None) -> set[int]:
-    """Living children of a process."""
+    """The pids of the living children of a process."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -37,7 +37,7 @@ def is_running(pid: int) -> bool:
 
 
 def resident_kilobytes(pid: int) -> int:
-    """Pages that it shares with others are among them."""
+    """Resident memory, including pages shared with other processes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize() // 1024
 
@@ -49,5 +49,5 @@ def descriptors_of(pid: int) -> int:
 def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.01)

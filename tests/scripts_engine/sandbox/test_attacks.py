@@ -1,4 +1,4 @@
-"""Every script of the attack suite, with the outcome that its first line expects."""
+"""Every script of the attack suite has the outcome that its first line names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def attacked_pool():
     pool.close()
 
 
-def test_there_are_attacks_to_try():
+def test_the_suite_has_attacks():
     assert len(ATTACKS) >= 60
 
 

@@ -1,4 +1,4 @@
-"""What an administrator reads about a script that failed."""
+"""The errors of failed scripts, as administrators read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_an_error_names_script_and_line(run):
     assert error.line == 2
 
 
-def test_the_traceback_shows_the_way_through_the_script_only(run):
+def test_the_traceback_shows_only_frames_of_the_script(run):
     error = run("local function inner()\n  error('boom')\nend\nlocal x = inner()\nreturn x").error
     assert error.traceback == (
         "stack traceback:\n"
@@ -107,7 +107,7 @@ def test_an_error_object_may_describe_itself(fail):
         ("nil", "nil"),
     ],
 )
-def test_a_script_that_replaced_everything_is_still_told_of_its_error(run, raised, message):
+def test_a_script_that_replaced_every_function_still_gets_its_error(run, raised, message):
     script = f"local function fail()\n  error({raised})\nend\nlocal x = fail()\nreturn x"
     error = run(REPLACE_EVERYTHING + script).error
     assert (error.message, error.line) == (message, 3)
@@ -117,7 +117,7 @@ def test_a_script_that_replaced_everything_is_still_told_of_its_error(run, raise
     ]
 
 
-def test_a_deep_stack_is_shown_by_its_ends(run):
+def test_a_deep_stack_is_shortened_in_the_middle(run):
     script = "local function f(n)\n  if n == 0 then error('deep') end\n  f(n - 1)\nend\nf(50)"
     lines = run(script).error.traceback.splitlines()
     assert lines[1:3] == ["\t[C]: in function 'error'", "\tdemo:2: in upvalue 'f'"]
@@ -126,7 +126,7 @@ def test_a_deep_stack_is_shown_by_its_ends(run):
 
 
 def fail_with_little_memory(run, freed_bytes):
-    """A script that uses all there is, lets go of so much, and fails."""
+    """Run a script that uses all its memory, frees some of it, and fails."""
     source = f"""
         held, size = {{}}, 1024 * 1024
         local spare = ("x"):rep({freed_bytes})
@@ -142,12 +142,12 @@ def fail_with_little_memory(run, freed_bytes):
 
 
 @pytest.mark.parametrize("freed_bytes", [64_000, 100_000, 250_000, 300_000])
-def test_an_error_is_told_of_a_script_that_used_all_its_memory(run, freed_bytes):
+def test_a_script_that_used_all_its_memory_still_gets_its_error(run, freed_bytes):
     assert fail_with_little_memory(run, freed_bytes) == ("failed", "demo:9: boom")
 
 
 @pytest.mark.parametrize("freed_bytes", range(0, 24_000, 750))
-def test_an_error_with_no_memory_to_tell_it_is_out_of_memory(run, freed_bytes):
+def test_an_error_without_memory_for_its_message_is_out_of_memory(run, freed_bytes):
     assert fail_with_little_memory(run, freed_bytes) in [
         ("out-of-memory", "out of memory: 4 MiB Lua memory limit"),
         ("failed", "demo:9: boom"),
@@ -189,7 +189,7 @@ def test_a_message_that_is_not_utf8_is_shown_with_replacement(fail):
 
 
 @pytest.mark.parametrize("line", ["9999999999", "99999999999999999999999", "70000", "0", "2"])
-def test_a_script_cannot_choose_a_line_that_its_source_has_not(run, line):
+def test_a_script_cannot_choose_a_line_outside_its_source(run, line):
     outcome = run(f"error('demo:{line}: boom', 0)")
     assert outcome.error.message == f"demo:{line}: boom"
     assert outcome.error.line in {None, 1}

@@ -1,4 +1,4 @@
-"""http, store and secrets: what a script sends to the process that runs it, and gets back."""
+"""http, store and secrets: the calls of a script to the worker, and the answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import run_in
 
 
 class Host:
-    """Answers every call with the same value, and remembers what it was asked."""
+    """Answers every call with the same value, and records the calls."""
 
     def __init__(self, answer=None):
         self.answer = answer
@@ -74,7 +74,7 @@ class Host:
         ("secrets.get('name')", "secrets.get", [b"name"]),
     ],
 )
-def test_what_the_host_is_asked(run, call, name, args):
+def test_a_call_reaches_the_host_with_its_arguments(run, call, name, args):
     host = Host()
     assert run(f"local x = {call}", host=host).error is None
     assert host.calls == [(name, args)]
@@ -103,7 +103,7 @@ def test_what_the_host_is_asked(run, call, name, args):
         ({str(n): n for n in range(1000)}, "tostring(x['999'])", "999"),
     ],
 )
-def test_what_the_host_answers_arrives(evaluate, answer, expression, value):
+def test_an_answer_of_the_host_arrives(evaluate, answer, expression, value):
     source = f"local x = secrets.get('x')\nreturn {expression}"
     assert evaluate(source, host=Host(answer)).decode() == value
 
@@ -137,7 +137,7 @@ def test_without_a_host_a_call_says_so(fail, library):
     assert fail(f"local x = {library}") == f"demo:1: {name} is not available here"
 
 
-def test_calls_stand_in_the_timeline(run):
+def test_calls_are_recorded_in_the_timeline(run):
     def slow(name, args, *, deadline):
         time.sleep(0.05)
         return refuse(name, args, deadline=deadline) if name == "http.request" else 1
@@ -164,7 +164,7 @@ def test_waiting_for_the_host_uses_no_cpu_time(run):
     assert outcome.duration_seconds >= 1.3
 
 
-def test_a_host_that_answers_too_late_does_not_save_the_run(run):
+def test_an_answer_after_the_deadline_does_not_save_the_run(run):
     def too_slow(name, args, *, deadline):
         time.sleep(max(0, deadline - time.monotonic()) + 0.05)
 
@@ -194,7 +194,7 @@ def test_a_script_may_end_after_calls_that_were_refused(run):
     assert [call.ok for call in outcome.host_calls] == [True] * 3
 
 
-def test_a_script_that_goes_on_after_refused_calls_is_ended(new_pool):
+def test_a_script_that_keeps_calling_after_refusals_is_ended(new_pool):
     host, pool = Host(1), new_pool(size=1)
     source = "while true do pcall(store.increment, 'k') end"
     outcome = run_in(pool, source, host=host, limits=Limits(host_calls=3))
@@ -212,11 +212,11 @@ def test_the_error_of_a_call_is_cut(run):
     assert len(outcome.host_calls[0].error) == MAX_HOST_CALL_ERROR_CHARS
 
 
-def test_the_host_answers_exactly_the_calls_that_are_known():
+def test_the_host_answers_exactly_the_calls_of_the_contract():
     assert set(HOST_CALLS.values()) == set(RunHost(uuid.uuid4())._functions)
 
 
-def test_an_answer_that_does_not_fit_into_memory_ends_the_run_out_of_memory(run):
+def test_an_answer_larger_than_the_memory_ends_the_run_out_of_memory(run):
     limits = Limits(lua_memory_bytes=2 * 1024 * 1024)
     outcome = run("local x = secrets.get('x')", host=Host(b"x" * 3_000_000), limits=limits)
     assert outcome.kind == "out-of-memory"
@@ -226,7 +226,7 @@ def test_an_answer_over_the_frame_limit_is_an_error(fail):
     assert "is over" in fail("local x = secrets.get('x')", host=Host(b"x" * 9_000_000))
 
 
-def test_a_fault_of_the_host_ends_the_run_and_is_not_hidden(new_pool):
+def test_an_exception_of_the_host_ends_the_run_and_is_raised(new_pool):
     def broken(name, args, *, deadline):
         raise ZeroDivisionError
 
@@ -240,7 +240,7 @@ def test_a_fault_of_the_host_ends_the_run_and_is_not_hidden(new_pool):
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", sorted(HOST_CALLS.values()))
 @pytest.mark.parametrize("count", [0, 4])
-def test_a_wrong_number_of_arguments_is_an_error_and_no_fault_in_the_log(name, count, caplog):
+def test_a_wrong_number_of_arguments_is_an_error_and_is_not_logged(name, count, caplog):
     with pytest.raises(HostCallError, match="wrong arguments"):
         RunHost(uuid.uuid4())(name, [b"a"] * count, deadline=time.monotonic() + 1)
     assert caplog.records == []

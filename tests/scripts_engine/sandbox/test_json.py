@@ -1,4 +1,4 @@
-"""FromJson and ToJson, with Python's json as the witness."""
+"""FromJson and ToJson, compared with Python's json."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ values = st.recursive(
 
 
 def same(a: object, b: object) -> bool:
-    """Equal, and every number of the same type, and zero of the same sign."""
+    """Whether two values are equal, with numbers of the same type and zeros of the same sign."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
@@ -39,7 +39,7 @@ def test_any_document_survives_a_round_trip(shared_pool: SandboxPool, value, asc
 
 @settings(max_examples=200)
 @given(value=values)
-def test_pretty_text_says_the_same(shared_pool: SandboxPool, value):
+def test_pretty_text_holds_the_same_value(shared_pool: SandboxPool, value):
     source = "return ToJson(FromJson(params.get('body')), {pretty = true})"
     reply = run_in(shared_pool, source, params={"body": json.dumps(value).encode()}).reply
     assert same(json.loads(reply.body), value)
@@ -47,9 +47,7 @@ def test_pretty_text_says_the_same(shared_pool: SandboxPool, value):
 
 @settings(max_examples=300)
 @given(value=floats)
-def test_a_float_is_written_with_the_fewest_digits_that_give_it_back(
-    shared_pool: SandboxPool, value
-):
+def test_a_float_is_written_with_the_fewest_digits_that_restore_it(shared_pool: SandboxPool, value):
     reply = run_in(shared_pool, ROUND_TRIP, params={"body": repr(value).encode()}).reply
     shortest = next(text for n in range(1, 18) if float(text := f"{value:.{n}g}") == value)
     written = reply.body.decode()
@@ -104,7 +102,7 @@ def is_json(document: bytes) -> bool:
         ("[" * 128 + "]" * 128, "[" * 128 + "]" * 128),
     ],
 )
-def test_what_a_document_becomes(evaluate, document, written):
+def test_a_document_is_read_and_written_back(evaluate, document, written):
     assert evaluate(ROUND_TRIP, params={"body": document.encode()}) == written.encode()
 
 
@@ -156,7 +154,7 @@ def test_what_a_document_becomes(evaluate, document, written):
         (b"/* */ 1", "unexpected '/' at line 1 column 1"),
     ],
 )
-def test_what_is_not_json_is_refused_with_its_place(fail, document, message):
+def test_invalid_json_is_refused_with_line_and_column(fail, document, message):
     failed = fail("local x = FromJson(params.get('body'))", params={"body": document})
     assert failed == f"demo:1: FromJson: {message}"
 
@@ -180,7 +178,7 @@ def test_what_is_not_json_is_refused_with_its_place(fail, document, message):
         ("setmetatable({1, 2}, {__len = function() return 7 end})", "[1,2]"),
     ],
 )
-def test_what_a_lua_value_becomes(evaluate, value, written):
+def test_a_lua_value_is_written(evaluate, value, written):
     assert evaluate(f"return ToJson({value})") == written.encode()
 
 
@@ -204,13 +202,13 @@ def test_what_a_lua_value_becomes(evaluate, value, written):
         ("{['\\xff'] = 1}", "a string is not valid UTF-8"),
     ],
 )
-def test_what_has_no_json_form_is_refused(fail, value, message):
+def test_a_value_without_a_json_form_is_refused(fail, value, message):
     failed = fail(f"local x = ToJson({value})")
     assert failed.startswith("demo:1: ToJson: ")
     assert message in failed
 
 
-def test_a_cycle_is_called_one(fail):
+def test_a_cycle_is_refused_as_a_cycle(fail):
     message = fail("local t = {}\nt.a = {t}\nlocal x = ToJson(t)")
     assert message.startswith("demo:3: ToJson: a table holds itself")
 
@@ -220,7 +218,7 @@ def test_a_deep_value_is_refused(fail):
     assert "nested deeper than 128 levels" in fail(source)
 
 
-def test_a_table_may_stand_in_two_places(evaluate):
+def test_a_table_may_appear_twice(evaluate):
     assert evaluate("local t = {1}\nreturn {t, t}") == b"[[1],[1]]"
 
 

@@ -1,4 +1,4 @@
-"""crypto, base64, hex, url, time, uuid, and what is left of Lua's own libraries."""
+"""crypto, base64, hex, url, time, uuid, and the allowed part of Lua's own libraries."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_random_numbers_can_be_repeated_by_seed(evaluate):
     assert evaluate(source) == evaluate(source)
 
 
-def test_the_platform_does_not_depend_on_globals_that_a_script_may_change(evaluate):
+def test_the_prelude_does_not_depend_on_globals_that_a_script_may_change(evaluate):
     source = """
         local calls = {
             function(_ENV) return base64.encode("x") end,

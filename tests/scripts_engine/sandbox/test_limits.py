@@ -1,4 +1,4 @@
-"""Each limit has its outcome, and a message that names it and its figure."""
+"""Each limit has its outcome, and a message that names the limit and its figure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_cpu_limit(run):
     assert outcome.error.message == "ran out of time: 1 s CPU limit"
 
 
-def test_the_cpu_limit_counts_for_each_run_anew(new_pool):
+def test_the_cpu_limit_applies_to_each_run_separately(new_pool):
     pool = new_pool()
     source = "local stop = os.clock() + 0.7\nwhile os.clock() < stop do end\nreturn 'done'"
     limits = Limits(cpu_seconds=1, wall_seconds=MAX_WALL_SECONDS)
@@ -60,7 +60,7 @@ def test_the_cpu_limit_counts_for_each_run_anew(new_pool):
     assert pool.stats().spawned == 1
 
 
-def test_the_cpu_limit_is_that_of_the_run_and_not_of_the_one_before(new_pool):
+def test_a_run_has_its_own_cpu_limit_and_not_that_of_the_run_before(new_pool):
     pool = new_pool()
     assert run_in(pool, "return 1", limits=Limits(cpu_seconds=5)).kind == "succeeded"
     one_second = Limits(cpu_seconds=1, wall_seconds=MAX_WALL_SECONDS)

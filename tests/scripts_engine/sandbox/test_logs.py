@@ -1,4 +1,4 @@
-"""print and log.*: what the administrator finds in the run's log."""
+"""print and log.*: the log of a run, as administrators read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pool tells its observer."""
+"""The events that a pool reports to its observer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def notes() -> Notes:
     return Notes()
 
 
-def test_a_warm_child_is_told_of_once(new_pool, notes):
+def test_a_warm_child_is_reported_once(new_pool, notes):
     pool = new_pool(observer=notes)
     run_in(pool, "return 1")
     run_in(pool, "return 1")
@@ -55,7 +55,7 @@ def test_a_warm_child_is_told_of_once(new_pool, notes):
     assert notes.in_use == [1, 0, 1, 0]
 
 
-def test_worn_out_children_and_those_of_others_are_replaced(new_pool, notes):
+def test_recycled_and_evicted_children_are_reported(new_pool, notes):
     pool = new_pool(size=1, runs_per_child=2, observer=notes)
     run_in(pool, "return 1")
     run_in(pool, "return 1", tenant="globex")
@@ -64,7 +64,7 @@ def test_worn_out_children_and_those_of_others_are_replaced(new_pool, notes):
     assert notes.told == ["spawned", "evicted", "spawned", "recycled"]
 
 
-def test_a_script_out_of_time_is_told_of_by_the_limit(new_pool, notes):
+def test_a_child_killed_at_a_time_limit_is_reported_with_that_limit(new_pool, notes):
     pool = new_pool(observer=notes)
     run_in(pool, SLOW, limits=Limits(wall_seconds=0.2))
     run_in(pool, SLOW, limits=Limits(wall_seconds=20, cpu_seconds=1))
@@ -72,7 +72,7 @@ def test_a_script_out_of_time_is_told_of_by_the_limit(new_pool, notes):
     assert notes.told == ["spawned", "killed wall-time", "spawned", "killed cpu-time"]
 
 
-def test_a_child_found_dead_and_one_that_dies_at_work_are_told_apart(new_pool, notes):
+def test_a_child_found_dead_and_one_that_crashes_are_reported_differently(new_pool, notes):
     pool = new_pool(observer=notes)
     run_in(pool, "return 1")
     [warm] = children_of(pool.fork_server_pid())
@@ -88,7 +88,7 @@ def test_a_child_found_dead_and_one_that_dies_at_work_are_told_apart(new_pool, n
     assert notes.told == ["spawned", "killed unreachable", "spawned", "killed crashed"]
 
 
-def test_a_handler_that_raises_costs_the_child(new_pool, notes):
+def test_a_child_killed_for_its_host_handler_is_reported(new_pool, notes):
     def host(name: str, args: list[object], *, deadline: float) -> None:
         raise RuntimeError
 
@@ -101,18 +101,18 @@ def test_a_handler_that_raises_costs_the_child(new_pool, notes):
 
 
 def refusal(pool, *, busy: list[str], tenant: str) -> None:
-    """Runs of the busy tenants, and one more that finds no slot."""
+    """Occupy slots for the busy tenants, and run once more without a free slot."""
     with held_slots(pool, busy), pytest.raises(SandboxBusy):
         run_in(pool, "return 1", tenant=tenant)
 
 
-def test_a_tenant_at_its_share_is_refused_for_that(new_pool, notes):
+def test_a_refusal_at_the_tenants_share_is_reported(new_pool, notes):
     refusal(new_pool(size=4, queue_seconds=0.1, observer=notes), busy=["acme"] * 2, tenant="acme")
 
     assert "refused tenant-share" in notes.told
 
 
-def test_without_a_free_slot_anybody_is_refused_for_that(new_pool, notes):
+def test_a_refusal_without_a_free_slot_is_reported(new_pool, notes):
     pool = new_pool(size=2, queue_seconds=0.1, observer=notes)
     refusal(pool, busy=["acme", "globex"], tenant="initech")
 

@@ -1,4 +1,4 @@
-"""What a script sees of the call."""
+"""params: the request, as a script sees it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_query_parameter_is_decoded(evaluate, query, name, value):
     assert evaluate(source, params={"query": query}) == value
 
 
-def test_there_may_be_no_query_at_all(evaluate):
+def test_a_request_without_a_query_has_no_query_parameters(evaluate):
     assert evaluate("return tostring(params.query('a'))") == b"nil"
 
 

@@ -1,4 +1,4 @@
-"""What holds wherever the sandbox is imported and run."""
+"""The sandbox on platforms that lack a layer, and the imports of the worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WITHOUT_SECCOMP = """
 import json, os, sys
-from scripts_engine.sandbox import lockdown
+from scripts_engine.sandbox.child import lockdown
 lockdown.pyseccomp = None
 report = lockdown.lock_down(os.getppid())
 sys.stdout.write(json.dumps(report))
@@ -29,7 +29,7 @@ def run_python(source):
     return json.loads(done.stdout)
 
 
-def test_a_platform_without_seccomp_is_reported_and_keeps_its_other_layers():
+def test_without_seccomp_the_other_layers_still_apply():
     report = run_python(WITHOUT_SECCOMP)
     assert report["seccomp"] is not None
     assert {report[name] for name in ("rlimits", "no_new_privs", "pdeathsig")} == {None}

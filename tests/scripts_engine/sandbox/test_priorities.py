@@ -1,4 +1,4 @@
-"""Whoever uses much CPU time gives way to those who do not."""
+"""A run that uses much CPU time gets a lower priority than quick runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def own_priority():
     return os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def test_an_endless_run_goes_on_at_the_lowest_priority_and_others_do_not(new_pool):
+def test_an_endless_run_gets_the_lowest_priority_and_other_runs_do_not(new_pool):
     pool = new_pool()
     run_in(pool, "return 1", tenant="quick")
     with ThreadPoolExecutor(1) as executor:
@@ -50,7 +50,7 @@ def test_an_endless_run_goes_on_at_the_lowest_priority_and_others_do_not(new_poo
     assert priorities_of(pool) == [own_priority()] * 2
 
 
-def test_a_long_run_that_asks_its_host_now_and_then_goes_on_at_the_lowest_priority(new_pool):
+def test_a_long_run_with_host_calls_gets_the_lowest_priority(new_pool):
     pool = new_pool()
 
     assert run_in(pool, IN_SMALL_PARTS, host=lambda *_, **__: "x").reply.body == b"done"
@@ -70,7 +70,7 @@ def test_a_run_that_waits_for_its_host_keeps_its_priority(new_pool):
     assert priorities_of(pool) == [own_priority()]
 
 
-def test_many_quick_runs_together_are_not_a_long_one(new_pool):
+def test_many_quick_runs_do_not_add_up_to_a_long_one(new_pool):
     pool = new_pool()
     used = sum(run_in(pool, "for i = 1, 1e5 do end return 1").cpu_seconds for _ in range(100))
 

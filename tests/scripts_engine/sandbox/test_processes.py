@@ -1,4 +1,4 @@
-"""What the processes hold, and how they end."""
+"""The processes of the sandbox: their rights, descriptors and memory, and how they end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .processes import children_of, descriptors_of, is_running, wait_until, zomb
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WORKER = """
 import signal, sys, threading
-# As in a terminal, also where a shell has started the tests in the background.
+# As in a terminal: background processes of a shell ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
 from scripts_engine.sandbox.contract import Job
@@ -49,7 +49,7 @@ def worker():
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_survives_its_worker_not_even_a_child_in_a_busy_loop(worker, ending):
+def test_no_process_survives_its_worker_not_even_in_a_busy_loop(worker, ending):
     server = int(worker.stdout.readline())
     wait_until(lambda: len(children_of(server)) == 2)
     children = children_of(server)
@@ -85,7 +85,7 @@ def test_a_child_holds_its_socket_and_nothing_else(child):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a locked-down process")
-def test_a_child_knows_nothing_of_the_environment(child):
+def test_a_child_inherits_neither_environment_nor_working_folder(child):
     assert b"PATH=" not in Path(f"/proc/{child}/environ").read_bytes()
     assert Path(f"/proc/{child}/cwd").resolve() == Path("/")
 
@@ -167,7 +167,7 @@ def test_no_descriptor_and_no_zombie_is_left_behind_by_10000_runs_and_100_kills(
     assert_nothing_leaks(new_pool(), runs=10_000, kills=100)
 
 
-def test_a_run_of_a_locked_down_child_survives_everything_the_surface_offers(new_pool):
+def test_no_function_of_the_surface_makes_a_forbidden_system_call(new_pool):
     """The allow-list of system calls covers what honest scripts do."""
     pool = new_pool()
     source = """

@@ -1,4 +1,4 @@
-"""What a script returns, and the reply that becomes of it."""
+"""The values that a script returns, and the reply made of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_a_script_returns_becomes_the_reply(run, source, status, headers, b
     assert (reply.status, reply.headers, reply.body) == (status, headers, body)
 
 
-# What each speaks to: the connection, a browser about the origin, a proxy or server.
+# Headers to the connection, to a browser about the origin, to a proxy or server.
 RESERVED = """
 Connection Content-Length HTTP2-Settings Keep-Alive TE Trailer Transfer-Encoding Upgrade
 Proxy-Authenticate Proxy-Authentication-Info Proxy-Connection Proxy-Status
@@ -75,7 +75,7 @@ Edge-Control Surrogate-Control Surrogate-Key X-Accel-Buffering X-Accel-Redirect
 X-AppEngine-BlobKey X-Lighttpd-Send-File X-LiteSpeed-Cache-Control X-LiteSpeed-Location
 X-Reproxy-File X-Reproxy-URL X-Send-File X-Sendfile X-Sendfile-Type X-Sendfile2
 """
-# Spellings that some server or proxy takes for the name.
+# Spellings that some server or proxy normalises to the name.
 RESPELLED = """
 set-cookie SET-COOKIE Set_Cookie set_cookie SET_COOKIE Set.Cookie Set--Cookie -Set-Cookie
 Set-Cookie. Set-Cookie- _Set-Cookie X_Sendfile x_accel_redirect X-Accel_Redirect WWW_Authenticate
@@ -166,7 +166,7 @@ def test_an_invalid_reply_fails_the_script_in_its_line(run, source, message):
     assert error.line == 2
 
 
-def test_a_table_with_the_looks_of_a_reply_is_none(run):
+def test_a_table_with_the_fields_of_a_reply_is_not_a_reply(run):
     source = "Reply{} return {status = 404, headers = {a = 'b'}, body = 'x'}"
     reply = run(source).reply
     assert (reply.status, reply.headers) == (200, (JSON,))

@@ -1,4 +1,4 @@
-"""Who may run now."""
+"""The fair sharing of slots between tenants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wait_in_thread(slots, tenant, entered):
     return thread
 
 
-def test_waiters_enter_in_the_order_of_their_coming():
+def test_waiters_enter_in_the_order_of_arrival():
     slots, entered = FairSlots(1, 1), []
     with slots.hold("acme", 0):
         threads = [wait_in_thread(slots, tenant, entered) for tenant in ("b", "c", "a", "d")]
@@ -45,7 +45,7 @@ def test_a_waiter_at_its_share_does_not_hold_up_those_behind_it():
     assert entered == ["initech", "acme"]
 
 
-def test_who_gives_up_leaves_no_trace():
+def test_a_waiter_that_gives_up_leaves_the_queue():
     slots = FairSlots(1, 1)
     with slots.hold("acme", 0), pytest.raises(NoSlot):
         slots.acquire("globex", 0.01)
@@ -87,7 +87,7 @@ def test_a_tenant_whose_share_of_the_queue_is_full_is_refused_at_once():
     assert entered == ["acme"]
 
 
-def test_a_full_queue_refuses_everybody_at_once():
+def test_a_full_queue_refuses_every_tenant_at_once():
     slots, entered = FairSlots(1, 1, queue_size=2, tenant_queue_share=1), []
     with slots.hold("acme", 0):
         waiting = [wait_in_thread(slots, tenant, entered) for tenant in ("b", "c")]
@@ -101,7 +101,7 @@ def test_a_full_queue_refuses_everybody_at_once():
     assert entered == ["b", "c"]
 
 
-def test_who_need_not_prepare_does_not_wait_for_those_who_do():
+def test_a_tenant_that_need_not_prepare_passes_those_that_must():
     slots, entered = FairSlots(3, 3, must_prepare="prepared".__ne__), []
     with slots.hold("acme", 0) as acme:
         globex = wait_in_thread(slots, "globex", entered)
@@ -113,7 +113,7 @@ def test_who_need_not_prepare_does_not_wait_for_those_who_do():
     assert (slots.busy, slots.waiting) == (0, 0)
 
 
-def test_who_has_prepared_waits_no_longer_for_those_who_do():
+def test_a_waiter_that_need_no_longer_prepare_enters():
     to_prepare, entered = {"acme", "globex"}, []
     slots = FairSlots(3, 3, must_prepare=to_prepare.__contains__)
     with slots.hold("acme", 0), slots.hold("initech", 0):
@@ -125,7 +125,7 @@ def test_who_has_prepared_waits_no_longer_for_those_who_do():
         assert entered == ["globex"]
 
 
-def test_who_fails_to_prepare_makes_room_for_the_next():
+def test_a_failed_preparation_makes_room_for_the_next():
     slots = FairSlots(3, 3, must_prepare=lambda _tenant: True)
     with pytest.raises(ZeroDivisionError), slots.hold("acme", 0):
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""What a script can reach, audited before any child may serve."""
+"""The audit of the names that a script can reach, before any child may serve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scripts_engine.sandbox.child import runtime
 from scripts_engine.sandbox.child.runtime import LuaState, UnexpectedGlobals, compile_prelude
 from scripts_engine.sandbox.contract import Job
-from scripts_engine.sandbox.parent import fork_client
+from scripts_engine.sandbox.parent import spawner
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 
 
@@ -55,21 +55,21 @@ def test_any_other_name_fails_the_audit(prelude_copy, addition, name):
     assert name in str(refusal.value)
 
 
-# The fork server as the worker starts it, with the prelude of another folder.
+# Starts the fork server as the worker does, with the prelude of another folder.
 START_WITH_PRELUDE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from scripts_engine.sandbox import fork_server, runtime
+from scripts_engine.sandbox.child import fork_server, runtime
 fork_server.compile_prelude = lambda: runtime.compile_prelude(Path(%r))
 fork_server.main(int(sys.argv[2]))
 """
 
 
-def test_no_child_serves_with_a_name_too_many(prelude_copy, monkeypatch):
+def test_no_child_serves_with_an_unexpected_name(prelude_copy, monkeypatch):
     chunk = prelude_copy / "globals.lua"
     chunk.write_text(f"{chunk.read_text()}\nsurprise = 1\n")
-    monkeypatch.setattr(fork_client, "_START", START_WITH_PRELUDE % str(prelude_copy))
+    monkeypatch.setattr(spawner, "_START", START_WITH_PRELUDE % str(prelude_copy))
     pool = SandboxPool(size=1)
     try:
         for _ in range(2):
@@ -80,7 +80,7 @@ def test_no_child_serves_with_a_name_too_many(prelude_copy, monkeypatch):
         pool.close()
 
 
-def test_every_chunk_of_the_folder_is_loaded_by_somebody():
+def test_every_chunk_of_the_folder_is_loaded():
     folder = Path(runtime.__file__).parent / "prelude"
     named = {*runtime.EAGER_CHUNKS, *runtime.LATER_CHUNKS}
     assert {path.stem for path in folder.glob("*.lua")} == named

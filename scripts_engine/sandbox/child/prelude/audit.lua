@@ -1,11 +1,11 @@
--- Lists what is left for scripts, to be compared with the allow-list.
+-- Lists every name that a script can reach, for comparison with the allow-list in surface.py.
 local private = ...
 local debug, format = private.debug, string.format
 local concat, sort = table.concat, table.sort
 local next, tostring, type = next, tostring, type
 
 local function walk(value, path, seen, names)
-  -- All strings share one metatable: it is walked once, below.
+  -- All strings share one metatable, which is walked once, below.
   local metatable = type(value) ~= "string" and debug.getmetatable(value)
   if metatable then
     walk(metatable, path .. "<metatable>.", seen, names)
@@ -21,7 +21,8 @@ local function walk(value, path, seen, names)
   end
 end
 
--- One line for everything that a script can reach by name or by metatable: "string.rep function".
+-- Returns one line for each name that a script can reach, also through a metatable:
+-- "string.rep function".
 function private.functions.list_names()
   local names, seen = {}, {}
   walk(_G, "", seen, names)

@@ -1,6 +1,6 @@
--- Comes first: the way to Python, and to the chunks that are loaded when they are first needed.
+-- Loaded first: calls to Python, and the loading of chunks on first use.
 local private, python_function = ...
--- Nothing of the prelude is garbage yet.
+-- The prelude makes no garbage while it loads; `run` starts the collector.
 collectgarbage("stop")
 local collectgarbage, error, load, pcall, type = collectgarbage, error, load, pcall, type
 
@@ -8,12 +8,12 @@ private.debug = debug
 private.load = load
 private.memory_bytes = math.huge
 
--- What chunks loaded later define, by full name.
+-- The functions of chunks loaded on first use, by full name.
 local functions = {}
 private.functions = functions
 
--- An exception of Python arrives as an error that holds the exception object, and from such an
--- object a script could climb to the interpreter. It ends here.
+-- A Python exception arrives as an error that holds the exception object. From it a script could
+-- climb to the interpreter, so only a string is raised again.
 local function without_exception(ok, ...)
   if ok then
     return ...
@@ -27,7 +27,7 @@ end
 
 local NOT_ENOUGH_MEMORY = "not enough memory"
 
--- Bytes that the script may still use.
+-- The bytes that the script may still allocate.
 local function room()
   local bytes = private.memory_bytes - collectgarbage("count") * 1024
   if bytes < 0 then
@@ -44,9 +44,9 @@ local function ask(operation, ...)
   return without_exception(pcall(python_function, operation, room(), ...))
 end
 
--- Lua must not run out of memory while it takes a value from Python: the error would jump over
--- Python's frames and leave the process hanging. So a script is out of memory a little before
--- Lua is, and Python keeps what is longer than the room until the garbage is gone.
+-- If Lua ran out of memory while it copies a value from Python, the error would jump over Python's
+-- frames and the process would hang. Therefore a script runs out of memory a little before Lua
+-- does, and Python keeps an answer longer than the room until garbage has been collected.
 local function call_python(operation, ...)
   local answer, problem = ask(operation, ...)
   if problem ~= NOT_ENOUGH_MEMORY then
@@ -62,7 +62,7 @@ end
 
 private.call_python = call_python
 
--- What is loaded later finds Lua's own functions in here: a script may replace the global ones.
+-- The environment of chunks loaded on first use, since a script may replace the global functions.
 local originals = {
   _G = _G,
   coroutine = coroutine,
@@ -100,8 +100,8 @@ end
 
 private.load_chunk = load_chunk
 
--- Makes functions that stand in for those of a chunk that is loaded later; their frames leave no
--- trace.
+-- Makes functions that load their chunk on the first call. The tail call keeps their frames out of
+-- tracebacks.
 function private.later(chunk_name)
   return function(function_name)
     return function(...)

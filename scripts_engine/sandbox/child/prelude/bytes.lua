@@ -1,4 +1,4 @@
--- crypto, base64, hex, uuid: done by Python's own libraries.
+-- crypto, base64, hex and uuid, implemented by Python's libraries.
 local private = ...
 local call_python, expect, functions = private.call_python, private.expect, private.functions
 local error, format, math_type, next, unpack =
@@ -6,7 +6,7 @@ local error, format, math_type, next, unpack =
 
 local MAX_RANDOM_BYTES = 1024
 
--- A function of one string; the Python side answers false and a message for a wrong one.
+-- Makes a function of one string; Python answers false and a message for an invalid string.
 local function of_string(operation)
   return function(data)
     expect("string", data, operation)

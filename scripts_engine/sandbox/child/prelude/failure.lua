@@ -1,4 +1,4 @@
--- What is told of a script that failed: message, line, traceback.
+-- Describes the failure of a script: message, line, traceback.
 local private = ...
 local find, gmatch, gsub, match, sub =
   string.find, string.gmatch, string.gsub, string.match, string.sub
@@ -7,10 +7,10 @@ local pcall, tonumber, tostring, type = pcall, tonumber, tostring, type
 local try_to_json = private.try_to_json
 
 local MAX_MESSAGE_BYTES, MAX_TRACEBACK_BYTES = 4096, 16 * 1024
--- Of the number of a line: a source has at most 64 KiB.
+-- Digits of a line number; a source has at most 64 KiB.
 local MAX_DIGITS = 6
 
--- Lua's own messages begin with the name of the chunk, cut to what it prints of one.
+-- Lua's own messages begin with the chunk name, which it cuts to 59 characters.
 local function line_of_message(message, chunk_name)
   local prefix = sub(chunk_name, 1, 59) .. ":"
   if type(message) == "string" and sub(message, 1, #prefix) == prefix then
@@ -19,8 +19,8 @@ local function line_of_message(message, chunk_name)
   end
 end
 
--- The frames of the platform ("?" without a line, and what calls the script) mean nothing to
--- the reader.
+-- Removes the frames of the prelude ("?" without a line, and the callers of the script), which mean
+-- nothing to the reader.
 local function script_traceback(stack)
   local kept = {}
   for line in gmatch(stack, "[^\n]+") do
@@ -46,8 +46,8 @@ local function message_of(problem)
   return tostring(problem)
 end
 
--- Of a problem that was raised with this line and stack, or of a compiler's without them.
--- Returns the message, its line or nil, and the traceback.
+-- Takes an error with its line and stack, or an error of the compiler without them. Returns the
+-- message, its line or nil, and the traceback.
 function private.describe_failure(problem, chunk_name, line, stack)
   return sub(message_of(problem), 1, MAX_MESSAGE_BYTES),
     line_of_message(problem, chunk_name) or line,

@@ -1,4 +1,4 @@
--- http, store, secrets: asked of the parent process, which holds the quotas.
+-- http, store and secrets: calls to the parent process, which holds the quotas.
 local private = ...
 local call_python, expect = private.call_python, private.expect
 local functions, from_json, try_to_json = private.functions, private.from_json, private.try_to_json
@@ -8,11 +8,11 @@ local rawget, tostring = rawget, tostring
 private.load_chunk("packing")
 local pack_list, unpack_value = private.pack_list, private.unpack_value
 
--- Values are checked by the parent, and within 64 KiB; this only stops a runaway table.
+-- These only stop runaway tables; the parent checks stored values against a limit of 64 KiB.
 local MAX_STORED_BYTES = 1024 * 1024
 local MAX_REQUEST_BYTES = 4 * 1024 * 1024
 
--- Raises two levels up: in the line of the script that called the function that called this.
+-- Raises two levels up, at the line of the script that called the caller of this function.
 local function ask(name, ...)
   local packed, unpackable = pack_list({ ... }, select("#", ...))
   if not packed then

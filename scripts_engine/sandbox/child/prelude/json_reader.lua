@@ -1,5 +1,5 @@
--- FromJson: RFC 8259, strictly.
--- No code of the script runs in here, so the state of a reading may live in upvalues.
+-- FromJson: strict RFC 8259.
+-- No code of the script runs meanwhile, so the state of the reader may be in upvalues.
 local private = ...
 local byte, find, format, gsub, match, sub =
   string.byte, string.find, string.format, string.gsub, string.match, string.sub
@@ -10,7 +10,7 @@ local error, pcall, select, setmetatable, tonumber = error, pcall, select, setme
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
 local null = null
 
--- Thrown through pcall; what went wrong stands beside it.
+-- Raised through pcall; `problem` and `problem_position` describe it.
 local failure = {}
 local problem, problem_position
 
@@ -87,7 +87,7 @@ local function read_escaped_string(position)
   end
 end
 
--- `position` is behind the opening quote; returns the string and the position behind the closing.
+-- Reads from after the opening quote; returns the string and the position after the closing one.
 local function read_string(position)
   local stop = find(text, '"', position, true)
   if not stop then
@@ -209,7 +209,7 @@ local function read_object(position, depth)
   end
 end
 
--- Returns the value at or behind `position`, and the position behind it.
+-- Returns the next value from `position` on, and the position after it.
 function read_value(position, depth)
   local code = byte(text, position)
   if code <= 32 then
@@ -235,7 +235,7 @@ function read_value(position, depth)
 end
 
 local function read_document(source)
-  -- The zero byte at the end stops every search, so that no step has to look for the end.
+  -- The zero byte at the end stops every search, so that no step has to check for the end.
   text, length = source .. "\0", #source
   local count, invalid_at = utf8_len(source)
   if not count then
@@ -279,7 +279,7 @@ private.from_json = from_json
 
 function FromJson(source)
   expect("string", source, "FromJson")
-  -- Not a tail call: the level counts this frame.
+  -- Not a tail call, since the level counts this frame.
   local value = from_json(source, "FromJson", 2)
   return value
 end

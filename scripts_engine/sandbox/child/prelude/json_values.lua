@@ -1,13 +1,13 @@
--- null, array, object: what JSON has and Lua has not.
+-- null, array and object, which JSON has and Lua does not.
 local private = ...
 local error, setmetatable = error, setmetatable
 local expect = private.expect
 
--- These two only mark a table; scripts never get hold of them.
+-- Metatables that only mark a table; scripts never get them.
 local array_mark, object_mark = {}, {}
 private.array_mark, private.object_mark = array_mark, object_mark
 
--- How deep arrays and objects may be nested, read or written.
+-- The maximum nesting of arrays and objects, both read and written.
 private.json_depth = 128
 
 local function refuse()

@@ -1,5 +1,5 @@
--- ToJson. Only raw access: no metamethod of the script runs in here, so the state of a writing
--- may live in upvalues.
+-- ToJson. All access is raw, so no metamethod of the script runs meanwhile, and the state of the
+-- writer may be in upvalues.
 local private = ...
 local byte, find, format, gsub, rep, sub =
   string.byte, string.find, string.format, string.gsub, string.rep, string.sub
@@ -14,13 +14,13 @@ local null = null
 local MAX_BYTES = 16 * 1024 * 1024
 local PIECES_PER_FLUSH = 4096
 
--- Thrown through pcall; what went wrong stands beside the first.
+-- Raised through pcall; `problem` describes the first.
 local failure, too_large = {}, {}
 local problem
 
 local pieces, count, chunks, bytes, max_bytes, pretty
-local keys_above = {} -- by depth, to say where a value stands
-local tables_above = {} -- by depth, to tell a cycle from a deep value
+local keys_above = {} -- by depth, to name the place of a value in an error
+local tables_above = {} -- by depth, to tell a cycle from deep nesting
 
 local function put(piece)
   bytes = bytes + #piece
@@ -85,14 +85,14 @@ local function number_text(value, depth)
   elseif value == huge or value == -huge then
     refuse("infinity has no JSON form", depth)
   end
-  -- Of a normal number 15 digits are the fewest worth a try: %g drops trailing zeros.
+  -- Start at 15 digits for a normal number, since %g drops trailing zeros anyway.
   local digits = (value < 2.3e-308 and value > -2.3e-308) and 1 or 15
   local written
   repeat
     written = format("%." .. digits .. "g", value)
     digits = digits + 1
   until tonumber(written) + 0.0 == value
-  -- A float stays one.
+  -- A float stays a float when it is read again.
   return find(written, "[.e]") and written or written .. ".0"
 end
 
@@ -158,7 +158,7 @@ local function write_table(value, depth)
   tables_above[depth] = value
   local mark = getmetatable(value)
   local size = rawlen(value)
-  -- The values are copied raw, so that no metamethod of the script is called.
+  -- Copy the values with raw access, so that no metamethod of the script is called.
   if rawequal(mark, array_mark) or size > 0 and not rawequal(mark, object_mark) then
     local array, found = {}, 0
     for key, item in next, value do
@@ -218,7 +218,7 @@ local function write_document(value)
   return concat(chunks)
 end
 
--- Returns the text, or nil and what is wrong, or nil and nil when it is over `limit` bytes.
+-- Returns the text; or nil and the problem; or nil and nil if the text is over `limit` bytes.
 function private.try_to_json(value, limit, is_pretty)
   pieces, count, chunks, bytes, max_bytes, pretty = {}, 0, {}, 0, limit, is_pretty
   local ok, written = pcall(write_document, value)

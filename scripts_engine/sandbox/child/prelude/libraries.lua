@@ -1,4 +1,4 @@
--- The functions that are loaded when first called, under the names that scripts know.
+-- The library functions that load their chunk on first use, under their public names.
 local private = ...
 local later = private.later
 local bytes_function, host_function = later("bytes"), later("host")

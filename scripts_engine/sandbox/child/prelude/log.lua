@@ -1,4 +1,4 @@
--- print and log.*: lines for the run's log, until one of its limits is reached.
+-- print and log.*: write lines to the run's log, up to its limits.
 local private = ...
 local call_python = private.call_python
 local concat, pack, sub, tostring = table.concat, table.pack, string.sub, tostring
@@ -12,7 +12,7 @@ function private.start_log(most_bytes, most_lines)
   bytes_left, lines_left = most_bytes, most_lines
 end
 
--- `unit` and `limit` name what was reached.
+-- Notes in the log that the limit of bytes or lines was reached.
 local function cut(unit, limit)
   is_cut = true
   call_python("log.cut", WARN, unit, limit)

@@ -1,4 +1,4 @@
--- setmetatable without __gc, getmetatable without the platform's own marks.
+-- setmetatable without __gc, getmetatable without the metatables that mark JSON values.
 local private = ...
 local raw_getmetatable = private.debug.getmetatable
 local error, getmetatable_of, rawequal, rawget, setmetatable_of =
@@ -9,7 +9,7 @@ local array_mark, object_mark = private.array_mark, private.object_mark
 function getmetatable(value)
   local kind = type(value)
   if kind ~= "table" then
-    -- A string says false; nothing else has a metatable that a script may know of.
+    -- A string's metatable is locked, hence false; other types have none that a script may see.
     if kind == "string" then
       return false
     end
@@ -23,7 +23,7 @@ function getmetatable(value)
 end
 
 function setmetatable(value, metatable)
-  -- A finalizer would run after the script has ended.
+  -- A finalizer could run after the script has ended.
   if type(metatable) == "table" and rawget(metatable, "__gc") ~= nil then
     error("setmetatable: '__gc' is not available", 2)
   end

@@ -1,4 +1,5 @@
--- msgpack, as far as host calls need it: nil, booleans, numbers, strings, lists, string-keyed maps.
+-- The part of msgpack that host calls need: nil, booleans, numbers, strings, lists, and maps with
+-- string keys.
 local private = ...
 local error, math_type, next, pcall, rawlen, type = error, math.type, next, pcall, rawlen, type
 local byte, concat, format, pack, sub, unpack =
@@ -6,7 +7,7 @@ local byte, concat, format, pack, sub, unpack =
 
 local MAX_DEPTH = 16
 
--- Thrown through pcall; what went wrong stands beside it.
+-- Raised through pcall; `problem` describes it.
 local failure = {}
 local problem
 
@@ -66,7 +67,7 @@ local function write_list(values, count)
   return concat(pieces)
 end
 
--- The list of the first `count` values; or nil and why it cannot be packed.
+-- Returns the first `count` values as a packed list; or nil and the reason why that is impossible.
 function private.pack_list(values, count)
   local ok, packed = pcall(write_list, values, count)
   if ok then
@@ -100,7 +101,7 @@ local function read_map(data, position, size)
   return map, position
 end
 
--- By first byte: the format of what follows, and what to do with it.
+-- By first byte: the format of a number, or of a length with the reader of what follows.
 local numbers = {
   [0xCA] = ">f",
   [0xCB] = ">d",

@@ -1,8 +1,8 @@
--- params: the call that the run answers.
+-- params: the request that the run answers.
 local private = ...
 local call_python, expect, later = private.call_python, private.expect, private.later
 
--- A body is asked for often and must not be copied each time.
+-- A cache, so that a body is copied from Python only once.
 local known = {}
 local query_values
 local parse_query = later("url")("url.parse_query")

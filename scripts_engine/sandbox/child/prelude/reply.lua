@@ -1,4 +1,4 @@
--- Reply, and what becomes of one that a script returns.
+-- Reply, and the conversion of a returned Reply to the fields of an outcome.
 local private = ...
 local body_of, call_python = private.body_of, private.call_python
 local expect, warn = private.expect, private.warn
@@ -6,7 +6,7 @@ local find, format, lower, sort = string.find, string.format, string.lower, tabl
 local error, math_type, next, rawget = error, math.type, next, rawget
 local setmetatable, tostring, type, unpack = setmetatable, tostring, type, table.unpack
 
--- As in limits.py.
+-- The same as in limits.py.
 local MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 * 1024
 local reply_mark = { __name = "Reply", __metatable = false }
 private.reply_mark = reply_mark
@@ -14,7 +14,7 @@ local fields = { status = true, headers = true, body = true }
 
 local without_body = { [204] = true, [205] = true, [304] = true }
 
--- What is wrong with the fields of a reply, or nil.
+-- Returns the problem of the reply's fields, or nil.
 local function find_problem(reply)
   local status, headers = rawget(reply, "status"), rawget(reply, "headers")
   if status ~= nil and (math_type(status) ~= "integer" or status < 200 or status > 599) then
@@ -93,9 +93,9 @@ local function answer(status, headers, body, content_type)
   return "succeeded", status, body, unpack(flat)
 end
 
--- From a Reply that the script returned to the fields of an outcome.
+-- Takes a Reply that the script returned; returns the fields of an outcome, as `run` does.
 function private.finish_reply(reply)
-  -- Its fields may have been changed since.
+  -- Check again: the script may have changed the fields.
   local problem = find_problem(reply)
   if problem then
     error("Reply: " .. problem, 0)

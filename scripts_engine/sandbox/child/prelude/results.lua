@@ -1,4 +1,4 @@
--- What is made of the values that a script returns.
+-- Turns the values that a script returns into the fields of an outcome.
 local private = ...
 local getmetatable, try_to_json = private.debug.getmetatable, private.try_to_json
 local error, rawequal, select, tostring, type = error, rawequal, select, tostring, type
@@ -11,7 +11,7 @@ function private.limit_reply(bytes)
   max_body_bytes = bytes
 end
 
--- Returns the bytes and their default content type. Nothing when they are too large.
+-- Returns the bytes and their default content type, or nil if they are too many.
 local function body_of(value)
   if value == nil then
     return "", nil
@@ -30,13 +30,13 @@ end
 
 private.body_of = body_of
 
--- From what the script returned to the fields of an outcome.
+-- Takes the values that the script returned; returns the fields of an outcome, as `run` does.
 function private.finish(...)
   local value, message = ...
   if value == nil and select("#", ...) > 1 and message ~= nil then
     return "failed", sub(tostring(message), 1, MAX_MESSAGE_BYTES), nil, ""
   end
-  -- There is no mark before the script's first Reply.
+  -- The mark does not exist before the script's first Reply.
   local mark = type(value) == "table" and private.reply_mark
   if mark and rawequal(getmetatable(value), mark) then
     return private.finish_reply(value)

@@ -1,4 +1,4 @@
--- Runs a script and turns whatever happens into plain values for Python.
+-- Runs a script and returns its outcome to Python as plain values.
 local private = ...
 local debug, load = private.debug, private.load
 local finish, limit_reply = private.finish, private.limit_reply
@@ -6,20 +6,20 @@ local load_chunk, start_log = private.load_chunk, private.start_log
 local getinfo, traceback = debug.getinfo, debug.traceback
 local collectgarbage, xpcall = collectgarbage, xpcall
 
--- Most scripts end before they have made so much.
+-- Most scripts end before they have allocated this much, and so without a collection.
 local KILOBYTES_BEFORE_COLLECTING = 256
 
--- Nearly all of what Lua has above the limit of the script: MEMORY_RESERVE_BYTES in child.py.
+-- Most of MEMORY_RESERVE_BYTES in serving.py, the memory above the limit of the script.
 local BYTES_OF_RESERVE = 240 * 1024
 
 local function start_collecting()
   collectgarbage("restart")
-  -- A negative step puts off the first one.
+  -- A negative step delays the first collection.
   collectgarbage("step", -KILOBYTES_BEFORE_COLLECTING)
 end
 
 local script, chunk_source
--- Where it failed: the line, and the stack as Lua prints it.
+-- The line of the failure, and the stack as Lua prints it.
 local line, stack
 
 local function on_error(raised)
@@ -45,7 +45,7 @@ local function fail(chunk_name, problem)
   if problem == "not enough memory" then
     return "out-of-memory"
   end
-  -- A script that has used up its own may still be told why it failed.
+  -- Room for the error message of a script that has used up its own memory.
   private.memory_bytes = private.memory_bytes + BYTES_OF_RESERVE
   load_chunk("failure")
   return "failed", private.describe_failure(problem, chunk_name, line, stack)
@@ -58,7 +58,7 @@ local function conclude(chunk_name, ok, ...)
   return fail(chunk_name, ...)
 end
 
--- Returns nil when the source compiles, else the message, its line and no traceback.
+-- Returns nil if the source compiles, else the message, its line and an empty traceback.
 function private.check_syntax(source, chunk_name)
   start_collecting()
   local compiled, problem = load(source, "=" .. chunk_name, "t")
@@ -69,7 +69,7 @@ function private.check_syntax(source, chunk_name)
   return private.describe_failure(problem, chunk_name)
 end
 
--- Returns a kind of outcome and what belongs to it:
+-- Returns the kind of the outcome and its fields:
 --   "succeeded", status, body, then name and value of each header
 --   "failed", message, line or nil, traceback
 --   "out-of-memory" or "reply-too-large"

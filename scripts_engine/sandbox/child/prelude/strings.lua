@@ -1,11 +1,11 @@
--- tostring and string.format without addresses, and a string metatable that cannot be changed.
+-- tostring and string.format without memory addresses, and a locked string metatable.
 local private = ...
 local debug_getmetatable = private.debug.getmetatable
 local error, rawget, type = error, rawget, type
 local raw_tostring, pack, unpack = tostring, table.pack, table.unpack
 local find, gsub, raw_format = string.find, string.gsub, string.format
 
--- Their default text holds an address.
+-- The default text of these types contains an address.
 local has_address = { table = true, ["function"] = true, thread = true, userdata = true }
 
 function tostring(value)

@@ -12,7 +12,7 @@ local function is_leap(year)
   return year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
 end
 
--- Days since 1970-01-01 of a date of the Gregorian calendar.
+-- Returns the days from 1970-01-01 to a Gregorian date.
 local function days_of(year, month, day)
   if month <= 2 then
     year, month = year - 1, month + 12

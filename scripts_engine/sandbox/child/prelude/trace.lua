@@ -1,10 +1,10 @@
--- Tells the worker which line is being run, so that it can name it when time runs out.
+-- Reports the current line to the worker, which names it when time runs out.
 local private = ...
 local call_python, debug = private.call_python, private.debug
 local create, wrap, type = coroutine.create, coroutine.wrap, type
 
--- Every line at first, so that a single call that never returns is named; later only now and
--- then, so that a long computation is not slowed down too much.
+-- Reports every line at first, to find a single call that never returns; after that only every so
+-- many instructions, to slow a long computation down less.
 local LINES_REPORTED_EACH = 2000
 local INSTRUCTIONS_PER_REPORT = 1000
 
@@ -20,7 +20,7 @@ function private.start_trace(chunk_source)
   end
 
   local function on_line(_, line)
-    -- The chunks of the platform carry no line numbers, so this is the script's.
+    -- The prelude has no line numbers, so this is a line of the script.
     if line and line > 0 then
       call_python("line", line)
     end
@@ -30,7 +30,7 @@ function private.start_trace(chunk_source)
     end
   end
 
-  -- A hook belongs to one coroutine.
+  -- A hook belongs to one coroutine, so each new one sets it again.
   local function traced(body)
     if type(body) ~= "function" then
       return body

@@ -28,7 +28,7 @@ local function parse_query(query)
   for pair in gmatch(query, "[^&]+") do
     local name, value = match(pair, "^([^=]*)=(.*)$")
     name, value = decode(name or pair), decode(value or "")
-    -- The first value of a name counts.
+    -- The first value of a repeated name is kept.
     if values[name] == nil then
       values[name] = value
     end
