@@ -1,3 +1,4 @@
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.flows.organisations import add_member
@@ -100,10 +101,29 @@ def test_bob_withdraws_an_invitation(as_bob: Client, acme: Organisation, charlie
 
     asked = as_bob.get(page_of(invitation, "withdraw"))
     still_there = acme.invitations.count()
-    response = as_bob.post(page_of(invitation, "withdraw"), CONFIRMED)
+    response = as_bob.post(page_of(invitation, "withdraw"), CONFIRMED, follow=True)
 
-    assert (asked.status_code, still_there, response.status_code) == (200, 1, 302)
+    assert (asked.status_code, still_there, response.status_code) == (200, 1, 200)
+    assert "The invitation of charlie@example.org was withdrawn." in text_of(response)
     assert acme.invitations.count() == 0
+
+
+def test_the_list_withdraws_invitations_and_says_how_many(
+    as_bob: Client, acme: Organisation, charlie: User, dora: User
+) -> None:
+    add_member(acme, email=charlie.email)
+    Membership.objects.filter(user=dora, organisation=acme).delete()
+    add_member(acme, email=dora.email)
+    ids = [str(invitation.pk) for invitation in acme.invitations.all()]
+    selected = {"action": "withdraw_selected", "_selected_action": ids, **CONFIRMED}
+
+    response = as_bob.post(list_of(Invitation), selected, follow=True)
+
+    assert [str(message) for message in response.context["messages"]] == [
+        "2 invitations were withdrawn."
+    ]
+    assert acme.invitations.count() == 0
+    assert [entry.is_deletion() for entry in LogEntry.objects.all()] == [True, True]
 
 
 def test_too_many_invitations_are_refused_in_words_and_nothing_is_saved(

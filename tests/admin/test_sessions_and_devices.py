@@ -196,7 +196,7 @@ def test_many_devices_are_revoked_with_one_message_and_an_event_each(
 
     response = as_bob.post(all_of(alice, REVOKE_ALL), CONFIRMED)
 
-    assert said(as_bob, response) == ["3 devices are revoked."]
+    assert said(as_bob, response) == ["3 devices were revoked."]
     assert ends_on_record() == [
         ("device.revoked", device_id, bob.pk, alice.email, acme.pk) for device_id in ids
     ]
@@ -212,7 +212,7 @@ def test_many_sessions_end_with_one_message_and_an_event_each(
 
     response = as_bob.post(all_of(alice, END_ALL), CONFIRMED)
 
-    assert said(as_bob, response) == ["2 sessions have ended."]
+    assert said(as_bob, response) == ["2 sessions were ended."]
     assert ends_on_record() == [
         ("session.ended", session_id, bob.pk, alice.email, acme.pk) for session_id in ids
     ]
@@ -236,7 +236,7 @@ def test_sessions_of_keys_and_people_end_together(
         list_of(Session), action_on(by_key, "end_selected", select_across="1", index="0")
     )
 
-    assert said(as_root, response) == ["3 sessions have ended."]
+    assert said(as_root, response) == ["3 sessions were ended."]
     assert {(by, email, of) for _, _, by, email, of in ends_on_record()} == {
         (root.pk, root.email, acme.pk),
         (root.pk, alice.email, acme.pk),
@@ -250,7 +250,7 @@ def test_what_is_revoked_already_is_not_revoked_again(as_bob: Client, alice: Use
 
     response = as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
 
-    assert said(as_bob, response)[-1] == "0 devices are revoked."
+    assert said(as_bob, response)[-1] == "0 devices were revoked."
     assert AuthEvent.objects.filter(kind=AuthEventKind.DEVICE_REVOKED).count() == 1
 
 
