@@ -69,7 +69,7 @@ def test_a_time_in_the_past_is_refused_at_the_field(as_bob: Client, acme: Organi
     response = issue(as_bob, acme, expires_at_0="2020-01-01", expires_at_1="00:00:00")
 
     assert response.status_code == 200
-    assert "This time has passed already" in text_of(response)
+    assert "This time is in the past" in text_of(response)
     assert not ApiKey.objects.exists()
 
 
@@ -81,7 +81,7 @@ def test_asking_to_revoke_revokes_nothing(as_bob: Client, acme_key: IssuedApiKey
     response = as_bob.get(page_of(acme_key.api_key, "revoke"))
 
     assert response.status_code == 200
-    assert "their sessions end at once" in text_of(response)
+    assert "their sessions end. This cannot be undone" in text_of(response)
     acme_key.api_key.refresh_from_db()
     assert acme_key.api_key.revoked_at is None
 
@@ -137,7 +137,7 @@ def test_many_keys_are_revoked_with_one_message_and_an_event_each(
 
     (message,) = as_bob.get(response["Location"]).context["messages"]
     events = AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED)
-    assert str(message) == "2 API keys are revoked."
+    assert str(message) == "2 API keys were revoked."
     assert not ApiKey.objects.filter(revoked_at=None).exists()
     assert {(event.credential, event.user, event.organisation) for event in events} == {
         (api_key.key, bob, acme) for api_key in keys
@@ -177,7 +177,7 @@ def test_with_an_overlap_the_old_secret_is_good_too(as_bob: Client, acme_key: Is
     as_bob.post(page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "86400"})
 
     assert factories.open_session(factories.api_key_login(acme_key)).startswith("mhx_")
-    assert "Previous secret good until" in text_of(as_bob.get(page_of(acme_key.api_key)))
+    assert "Previous secret valid until" in text_of(as_bob.get(page_of(acme_key.api_key)))
 
 
 def test_an_overlap_that_is_not_offered_rotates_nothing(
