@@ -75,7 +75,7 @@ def test_bob_invites_a_member_by_email(as_bob: Client, acme: Organisation, charl
 
     invitation = acme.invitations.get(user=charlie)
     assert (response.status_code, invitation.role) == (200, Role.ADMINISTRATOR)
-    assert "charlie@example.org is invited to Acme" in text_of(response)
+    assert "charlie@example.org was invited to Acme" in text_of(response)
     assert page_of(invitation, "withdraw") in text_of(as_bob.get(page_of(acme)))
     assert not acme.memberships.filter(user=charlie).exists()
 
@@ -173,7 +173,7 @@ def test_a_member_twice_is_refused_at_the_field(
     response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
 
     assert response.status_code == 200
-    assert "This user is a member already" in text_of(response)
+    assert "This user is already a member" in text_of(response)
     assert acme.memberships.get(user=alice).role == Role.MEMBER
 
 

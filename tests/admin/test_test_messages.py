@@ -232,7 +232,7 @@ def test_who_sends_too_many_has_to_wait(as_bob: Client, alice: User, bob: User, 
     texts = [send_to(as_bob, whom, EMAIL) for whom in [alice] * 10 + [bob] * 10 + [erin]]
 
     assert "took the message" in texts[19]
-    assert "You have sent many test messages" in texts[20]
+    assert "Too many test messages" in texts[20]
     assert len(mail.outbox) == 20
 
 

@@ -29,7 +29,7 @@ def is_pin_locked(user: User) -> bool:
 def test_an_open_login_offers_no_unlock(as_bob: Client, alice: User) -> None:
     text = text_of(as_bob.get(page_of(alice)))
 
-    assert "Open" in text
+    assert "Not locked" in text
     assert "Locked" not in text
     assert page_of(alice, "unlock_pin_login") not in text
     assert as_bob.get(page_of(alice, "unlock_pin_login")).status_code == 403
@@ -40,14 +40,14 @@ def test_a_locked_pin_login_says_why_and_until_when(as_bob: Client, alice: User)
 
     text = text_of(as_bob.get(page_of(alice)))
 
-    assert "20 wrong PINs in 24 h, until 20" in text
+    assert "20 wrong PINs in 24 hours, until 20" in text
     assert text.count(page_of(alice, "unlock_pin_login")) == 1
 
 
 def test_a_hundred_in_a_row_stay_locked_until_unlocked(as_bob: Client, alice: User) -> None:
     lock_pin(alice, today=3, in_a_row=100)
 
-    assert "100 wrong PINs in a row, until it is unlocked" in text_of(as_bob.get(page_of(alice)))
+    assert "100 wrong PINs in a row, until unlocked" in text_of(as_bob.get(page_of(alice)))
 
 
 def test_asking_to_unlock_unlocks_nothing(as_bob: Client, alice: User) -> None:
@@ -55,7 +55,7 @@ def test_asking_to_unlock_unlocks_nothing(as_bob: Client, alice: User) -> None:
 
     response = as_bob.get(page_of(alice, "unlock_pin_login"))
 
-    assert "Wrong PINs are counted from nought again" in text_of(response)
+    assert "The count of wrong PINs starts again at zero" in text_of(response)
     assert is_pin_locked(alice)
 
 

@@ -64,7 +64,7 @@ def test_a_known_email_in_another_spelling_is_refused_at_the_field(
     )
 
     assert response.status_code == 200
-    assert "There is a user with this e-mail already" in text_of(response)
+    assert "A user with this e-mail already exists" in text_of(response)
     assert not acme.memberships.filter(user=charlie).exists()
 
 

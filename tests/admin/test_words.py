@@ -66,4 +66,4 @@ def test_an_organisation_says_what_switching_it_off_does(
 ) -> None:
     address = reverse("admin:accounts_organisation_change", args=[acme.pk])
 
-    assert "keys, sessions and hooks are refused at once" in text_of(as_root.get(address))
+    assert "keys, sessions and hooks are refused immediately" in text_of(as_root.get(address))
