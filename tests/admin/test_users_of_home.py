@@ -283,7 +283,7 @@ def test_a_history_tells_no_address_of_somebody_who_has_left(
     assert [
         text for text in ("new@example.com", "dora@example.com", "(Dora)") if text in page
     ] == []
-    assert "Somebody who is not a member any more" in page
+    assert "A former member" in page
 
 
 def test_versions_and_keys_tell_no_address_of_somebody_who_has_left(

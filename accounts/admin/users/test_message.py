@@ -20,7 +20,7 @@ class ChannelForm(forms.Form):
         label="Send by",
         initial=Channel.EMAIL,
         widget=UnfoldAdminRadioSelectWidget,
-        help_text="Counts towards the limit of five SMS per number a day; charged as usual.",
+        help_text="An SMS counts towards the number's daily limit of five and is charged as usual.",
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
