@@ -11,7 +11,7 @@ from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text
 
 
 def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
-    """The members' inline, as the page sends it."""
+    """The data that the inline of members posts."""
     form = {
         f"memberships-{number}-{name}": value
         for number, row in enumerate(rows)
@@ -126,7 +126,7 @@ def test_the_list_withdraws_invitations_and_says_how_many(
     assert [entry.is_deletion() for entry in LogEntry.objects.all()] == [True, True]
 
 
-def test_too_many_invitations_are_refused_in_words_and_nothing_is_saved(
+def test_too_many_invitations_are_refused_and_nothing_is_saved(
     as_bob: Client, acme: Organisation, charlie: User
 ) -> None:
     key = "invitation", str(acme.pk)
@@ -165,7 +165,7 @@ def test_an_unknown_member_is_refused_at_the_field(as_bob: Client, acme: Organis
     assert acme.memberships.count() == 1
 
 
-def test_a_member_twice_is_refused_at_the_field(
+def test_adding_a_member_again_is_refused_at_the_field(
     as_bob: Client, acme: Organisation, alice: User
 ) -> None:
     row = {"email": "alice@example.com", "role": "administrator"}
@@ -237,7 +237,7 @@ def test_nobody_deletes_an_organisation(as_root: Client, acme: Organisation) -> 
     assert Organisation.objects.filter(pk=acme.pk).exists()
 
 
-def test_root_says_how_long_an_organisations_runs_are_kept(
+def test_root_sets_how_long_the_runs_of_an_organisation_are_kept(
     as_root: Client, acme: Organisation
 ) -> None:
     kept = {"runs_kept_days": "7", "runs_kept": ""}
@@ -251,7 +251,7 @@ def test_root_says_how_long_an_organisations_runs_are_kept(
     assert (acme.runs_kept_days, acme.runs_kept) == (7, None)
 
 
-def test_bob_does_not_say_how_long_runs_are_kept(as_bob: Client, acme: Organisation) -> None:
+def test_bob_cannot_set_how_long_runs_are_kept(as_bob: Client, acme: Organisation) -> None:
     kept = {"runs_kept_days": "0", "runs_kept": "0"}
 
     response = as_bob.post(page_of(acme), {"name": "Acme", **kept, **nothing_inlined()})

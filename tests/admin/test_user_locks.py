@@ -1,4 +1,4 @@
-"""A locked login shows on the user's page, with why, until when, and the unlock."""
+"""Locked logins on a user's page: why, until when, and unlocking them."""
 
 import pytest
 from django.test import Client
@@ -26,7 +26,7 @@ def is_pin_locked(user: User) -> bool:
     return PinFailures.objects.get(bucket=user.email).is_stopped
 
 
-def test_an_open_login_offers_no_unlock(as_bob: Client, alice: User) -> None:
+def test_a_login_that_is_not_locked_offers_no_unlock(as_bob: Client, alice: User) -> None:
     text = text_of(as_bob.get(page_of(alice)))
 
     assert "Not locked" in text
@@ -72,7 +72,7 @@ def test_bob_unlocks_alice_and_the_audit_names_him(
     assert (event.user, event.email, event.organisation) == (bob, alice.email, acme)
 
 
-def test_a_closed_admin_login_names_the_address(as_bob: Client, alice: User) -> None:
+def test_a_locked_admin_login_names_the_address(as_bob: Client, alice: User) -> None:
     fail_admin_logins(alice)
 
     text = text_of(as_bob.get(page_of(alice)))
@@ -81,7 +81,7 @@ def test_a_closed_admin_login_names_the_address(as_bob: Client, alice: User) -> 
     assert text.count(page_of(alice, "unlock_admin_login")) == 1
 
 
-def test_bob_reopens_the_admin_login_of_alice(as_bob: Client, alice: User) -> None:
+def test_bob_unlocks_the_admin_login_of_alice(as_bob: Client, alice: User) -> None:
     fail_admin_logins(alice, times=20)
     assert "20 wrong passwords in an hour" in text_of(as_bob.get(page_of(alice)))
 
@@ -93,7 +93,9 @@ def test_bob_reopens_the_admin_login_of_alice(as_bob: Client, alice: User) -> No
 
 
 @pytest.mark.parametrize("unlock", ["unlock_pin_login", "unlock_admin_login"])
-def test_bob_unlocks_no_user_whom_he_shares(as_bob: Client, dora: User, unlock: str) -> None:
+def test_bob_cannot_unlock_the_logins_of_a_shared_user(
+    as_bob: Client, dora: User, unlock: str
+) -> None:
     lock_pin(dora)
     fail_admin_logins(dora)
 
