@@ -1,14 +1,14 @@
-"""Open sessions: looked at and ended here."""
+"""Open sessions in the admin: listed and ended."""
 
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -18,10 +18,11 @@ from unfold.views import ChangeList
 from accounts.admin.reach import administered_organisation_ids, is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, User
-from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
+from core.admin.ending import EndingMixin
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.links import action_of, button, list_of, page_of
+from core.admin.links import action_of, button, page_of
 from core.admin.panels import Link, Panel, panel_of
 from core.http.origin import origin_of
 from sessions_api.flows.end_session import end_sessions
@@ -32,23 +33,15 @@ END_ALL = "sessions_api_session_end_all"
 _END_ALL = Question(
     title="End all sessions",
     consequences=(
-        "Their tokens are refused from now on. The devices stay valid and can open others: "
-        "revoke the devices to keep them out."
+        "Their tokens are refused immediately. The user's devices stay valid and can open new "
+        "sessions: revoke the devices to prevent that."
     ),
     button="End all",
-)
-_END = Question(
-    title="End session",
-    consequences=(
-        "Its token is refused from now on. The API key or device that opened it stays valid and "
-        "can open another: revoke that to keep it out."
-    ),
-    button="End session",
 )
 
 
 class SessionChangeList(ChangeList):
-    """Looks at the newest alone, unless somebody searches."""
+    """Lists only the newest sessions unless a search or a filter is active."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
@@ -58,13 +51,13 @@ class SessionChangeList(ChangeList):
 
 
 @admin.register(Session)
-class SessionAdmin(ReadOnlyTenantModelAdmin):
-    """Only live sessions: an ended one has no row, and an expired one has nothing to end."""
+class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
+    """Lists live sessions only: ended ones have no row, expired ones cannot be ended."""
 
     empty_state = EmptyState(
-        "A program opens a session with an API key, a person with a device, at POST /session. "
-        "Issue a key to open the first.",
-        "Issue API key",
+        "Programs open sessions with an API key, users with a device, at POST /session. Create "
+        "an API key to open the first.",
+        "Create API key",
         "admin:accounts_apikey_add",
     )
     list_display = (
@@ -81,6 +74,16 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
     search_help_text = "E-mail, or name or key of an API key"
     actions = ("end_selected",)
     actions_detail = ("end",)
+    end_question = Question(
+        title="End session",
+        consequences=(
+            "Its token is refused immediately. The API key or device that opened it stays valid "
+            "and can open a new session: revoke it to prevent that."
+        ),
+        button="End session",
+    )
+    ended_word = "ended"
+    ending_deletes = True
     fields = (
         "id",
         "owner",
@@ -100,9 +103,9 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         return rows
 
     def newest(self, request: HttpRequest) -> QuerySet[Session]:
-        """The newest that have not expired, as many as a list counts, ended ones among them.
+        """The newest unexpired sessions, as many as a list counts, including ended ones.
 
-        To see whether one is live takes look-ups of all that it stands on.
+        Liveness is not checked here, because it takes look-ups of the key, device and owner.
         """
         rows: QuerySet[Session] = Session.objects.filter(expires_at__gt=timezone.now())
         if not is_superuser(request):
@@ -113,19 +116,14 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         return SessionChangeList
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Two look-ups by index; one condition over both would read every session there is."""
+        """Two index look-ups: a single OR condition would scan all sessions."""
         ids = administered_organisation_ids(request)
         by_key = Session.objects.filter(api_key__organisation__in=ids)
         by_device = Session.objects.filter(device_token__user__in=own_users(request))
         either = by_key.order_by().values("pk").union(by_device.order_by().values("pk"), all=True)
         return rows.filter(pk__in=either)
 
-    def has_end_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        if object_id is None:
-            return self.has_view_permission(request)
-        return self.get_object(request, object_id) is not None
-
-    @display(description="Whose")
+    @display(description="Owner")
     def owner(self, session: Session) -> str:
         return str(session.user or session.api_key)
 
@@ -140,11 +138,11 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         icon="logout",
     )
     def end(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        session = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _END, [session])
-        self._end(request, [session])
-        return redirect(next_address(request, list_of(Session)))
+        return self.ask_and_end_one(request, object_id)
+
+    @admin.action(description="End selected sessions", permissions=["end"])
+    def end_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> HttpResponse:
+        return self.ask_and_end_selected(request, queryset)
 
     def get_urls(self) -> list[URLPattern]:
         end_all = self.admin_site.admin_view(self.end_all)
@@ -154,32 +152,16 @@ class SessionAdmin(ReadOnlyTenantModelAdmin):
         ]
 
     def end_all(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """What the user's page offers: all their sessions that are open."""
+        """Ends all open sessions of a user; linked from the user's page."""
         user = get_object_or_404(own_users(request), pk=user_id)
         sessions = list(Session.objects.of_user(user).with_owners())
-        if not is_confirmed(request):
-            return ask(self, request, _END_ALL, sessions)
-        self._end(request, sessions)
-        return redirect(page_of(user))
+        return self.ask_and_end(request, sessions, page_of(user), _END_ALL)
 
-    @admin.action(description="End selected sessions", permissions=["end"])
-    def end_selected(
-        self, request: HttpRequest, queryset: QuerySet[Session]
-    ) -> HttpResponse | None:
-        if not is_confirmed(request):
-            return ask(self, request, _END, queryset)
-        self._end(request, queryset)
-        return None
+    def end_rows(self, request: HttpRequest, rows: Iterable[Session]) -> list[Session]:
+        return end_sessions(rows, origin=origin_of(request), by=person(request))
 
-    def _end(self, request: HttpRequest, sessions: Iterable[Session]) -> None:
-        ended = end_sessions(sessions, origin=origin_of(request), by=person(request))
-        self.log_deletions(request, ended)
-        have_ended = (
-            f"A session of {self.owner(ended[0])} has ended."
-            if len(ended) == 1
-            else f"{len(ended)} sessions have ended."
-        )
-        self.message_user(request, have_ended, messages.SUCCESS)
+    def ended_name(self, row: Session) -> str:
+        return f"A session of {self.owner(row)}"
 
 
 def _end_button(session: Session, back_to: str) -> SafeString:
@@ -198,7 +180,7 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
         headers=("Device", "Opened", "Last used", "Expires", "From", "Action"),
         rows=[
             (
-                session.device_token.label or "Without a label" if session.device_token else "",
+                session.device_token.label or "Unnamed device" if session.device_token else "",
                 session.created_at,
                 session.last_used_at,
                 session.expires_at,
@@ -207,7 +189,7 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
             )
             for session in sessions
         ],
-        empty="No open session. A device of this person opens one at POST /session.",
+        empty="No open sessions. This user's devices open them at POST /session.",
         links=(end_all,) if sessions else (),
     )
 
@@ -216,7 +198,7 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
 def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
     return Panel(
         title="Sessions",
-        headers=("Stated e-mail", "Opened", "Last used", "Expires", "From", "Action"),
+        headers=("E-mail given by the program", "Opened", "Last used", "Expires", "From", "Action"),
         rows=[
             (
                 session.email,
@@ -228,5 +210,5 @@ def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
             )
             for session in Session.objects.live().filter(api_key=api_key)
         ],
-        empty="No open session. A program opens one at POST /session with this key and its secret.",
+        empty="No open sessions. Programs open them at POST /session with this key and its secret.",
     )

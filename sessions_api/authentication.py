@@ -1,4 +1,4 @@
-"""Which session does this request present, by a bearer token or the cookie?"""
+"""Authentication by a session's token, sent as a bearer token or in the cookie."""
 
 from typing import Any, NamedTuple
 
@@ -16,13 +16,13 @@ from sessions_api.flows.use_session import use_session
 from sessions_api.models import Session
 
 REALM = 'Bearer realm="moonhook"'
+_SCHEME = "bearer"
 
 
 def authenticate_session(request: HttpRequest) -> Session:
-    """The request's live session. Raises the ``Problem`` that answers a request without one.
+    """The request's live session. Raises ``Problem`` if there is none.
 
-    The challenges are RFC 6750's: no error code where nothing was presented, ``invalid_token``
-    where it was refused.
+    Challenges follow RFC 6750: no error code without a token, ``invalid_token`` for a refused one.
     """
     presented = presented_token(request)
     if presented is None:
@@ -40,13 +40,13 @@ def authenticate_session(request: HttpRequest) -> Session:
 
 
 def refuse_cross_origin_cookie(request: HttpRequest) -> None:
-    """Raises ``Problem`` for an unsafe request that another site's page sent with our cookie."""
+    """Raises ``Problem`` for an unsafe cross-origin request that carries the session cookie."""
     if cookie_name() in request.COOKIES and is_cross_origin(request):
         raise Problem(ProblemCode.CROSS_ORIGIN)
 
 
 class SessionAuthentication(BaseAuthentication):
-    """``request.auth`` becomes the session, ``request.user`` its user or ``None``."""
+    """Sets ``request.auth`` to the session and ``request.user`` to its user or ``None``."""
 
     def authenticate(self, request: Request) -> tuple[User | None, Session]:
         refuse_cross_origin_cookie(request._request)
@@ -57,21 +57,18 @@ class SessionAuthentication(BaseAuthentication):
         return REALM
 
 
-_SCHEME = "bearer"
-
-
 class PresentedToken(NamedTuple):
     token: str
     by_cookie: bool
 
 
 def cookie_name() -> str:
-    """``__Host-`` binds the cookie to this host, and works over https only (RFC 6265bis, 4.1.3)."""
+    """``__Host-`` binds the cookie to this host, but requires https (RFC 6265bis, 4.1.3)."""
     return "__Host-moonhook_session" if settings.IS_PUBLIC_URL_HTTPS else "moonhook_session"
 
 
 def presented_token(request: HttpRequest) -> PresentedToken | None:
-    """The token of the ``Authorization`` header or else of the cookie; the header wins."""
+    """The token from the ``Authorization`` header, or from the cookie if there is no header."""
     authorization = request.META.get("HTTP_AUTHORIZATION")
     if authorization is not None:
         scheme, _, token = authorization.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""What POST /session makes."""
+"""Sessions: the rows behind the tokens that POST /session issues."""
 
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -16,7 +16,7 @@ from core.database.compiled_query import CompiledQuery, Parameter, parameters
 
 
 class Credential(models.TextChoices):
-    """What a session was opened with; the values are the interface's."""
+    """The kind of credential that opened a session; the values are part of the REST interface."""
 
     API_KEY = "ApiKey", "API key"
     TOKEN = "Token", "Device token"
@@ -28,7 +28,7 @@ def _made_after_the_last_deactivation(owner: str) -> Q:
 
 
 def _has_a_living_organisation() -> Q:
-    """A user whose organisations have all been switched off is switched off with them."""
+    """Refuses a user whose organisations are all inactive; users without one are unaffected."""
     memberships = Membership.objects.filter(user=OuterRef("device_token__user"))
     living = memberships.filter(
         Q(organisation__sessions_valid_after__isnull=True)
@@ -40,7 +40,7 @@ def _has_a_living_organisation() -> Q:
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def live(self, now: datetime | Parameter | None = None) -> "SessionQuerySet":
-        """Sessions that are good now: neither they nor anything they stand on has ended."""
+        """Sessions that are valid now: neither expired nor ended with their credential or owner."""
         now = now or timezone.now()
         by_api_key = (
             Q(api_key__isnull=False, api_key__revoked_at__isnull=True)
@@ -64,7 +64,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     @staticmethod
     def find_live(token: str) -> "Session | None":
-        """The live session of the bearer token; a malformed token never reaches the database."""
+        """The live session with this bearer token; a malformed token causes no query."""
         if not credentials.is_well_formed(token, credentials.SecretKind.SESSION):
             return None
         digests = credentials.digests(token)
@@ -83,9 +83,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
         )
 
     def of_own(self, organisation: Organisation) -> "SessionQuerySet":
-        """Those of its keys, and of users whose home it is.
+        """Sessions of the organisation's keys and of users whose home it is.
 
-        Two look-ups by index; one condition over both would read every session there is.
+        Two index look-ups: a single OR condition would scan all sessions.
         """
         own_users = User.objects.belonging_to(organisation.pk)
         by_key = Session.objects.filter(api_key__organisation=organisation)
@@ -97,9 +97,8 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.live().filter(device_token__user=user)
 
 
-# What the doors look at. No secret's digest is among it, and what a request asks for beyond it
-# is fetched then.
-_PRESENTED = (
+# What authentication reads. It excludes the digests of secrets; other fields are loaded on access.
+_AUTHENTICATION_FIELDS = (
     "created_at",
     "last_used_at",
     "expires_at",
@@ -115,7 +114,7 @@ _USERS_ORGANISATIONS = "device_token__user__memberships__organisation"
 def _live_by_digest(number_of_digests: int) -> CompiledQuery:
     digests = parameters("digests", Session._meta.get_field("digest"), number_of_digests)
     now = Parameter("now", Session._meta.get_field("expires_at"))
-    live = Session.objects.live(now).with_owners().only(*_PRESENTED)
+    live = Session.objects.live(now).with_owners().only(*_AUTHENTICATION_FIELDS)
     with_organisations = live.annotate(
         user_organisation_id=F(f"{_USERS_ORGANISATIONS}__id"),
         user_organisation_name=F(f"{_USERS_ORGANISATIONS}__name"),
@@ -124,7 +123,7 @@ def _live_by_digest(number_of_digests: int) -> CompiledQuery:
 
 
 def _sole_organisation(found: "list[Session]") -> Organisation | None:
-    """The only organisation of the user of a session that was found once for each of them."""
+    """The user's organisation if there is only one; the query returns a row for each."""
     [session, *others] = found
     primary_key = session.user_organisation_id  # type: ignore[attr-defined]
     if others or primary_key is None:
@@ -134,7 +133,7 @@ def _sole_organisation(found: "list[Session]") -> Organisation | None:
 
 
 class Session(models.Model):
-    """An open session of a key or a device. Ending it deletes the row."""
+    """An open session of an API key or a device. Ending it deletes the row."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -145,19 +144,22 @@ class Session(models.Model):
         DeviceToken, null=True, on_delete=models.CASCADE, related_name="sessions"
     )
     email = models.CharField(
-        "stated e-mail", max_length=254, blank=True, help_text="As the program stated it."
+        "e-mail given by the program",
+        max_length=254,
+        blank=True,
+        help_text="Recorded only; not used to authenticate.",
     )
     client_address = models.GenericIPAddressField(
-        "opened from", null=True, help_text="The address it was opened from."
+        "opened from", null=True, help_text="Client address that opened the session."
     )
     created_at = models.DateTimeField(
-        default=timezone.now, editable=False, help_text="When it was opened."
+        default=timezone.now, editable=False, help_text="When the session was opened."
     )
     last_used_at = models.DateTimeField(
-        default=timezone.now, editable=False, help_text="To within five minutes."
+        default=timezone.now, editable=False, help_text="Accurate to within five minutes."
     )
     expires_at = models.DateTimeField(
-        db_index=True, editable=False, help_text="Unless it is used before."
+        db_index=True, editable=False, help_text="Extended each time the session is used."
     )
 
     objects = SessionQuerySet.as_manager()
@@ -188,13 +190,13 @@ class Session(models.Model):
 
     @cached_property
     def organisation(self) -> Organisation | None:
-        """The key's organisation, or the only one of the user."""
+        """The key's organisation, or the user's if there is only one."""
         if self.api_key is not None:
             return self.api_key.organisation
         return None if self.user is None else self.user.sole_organisation()
 
     def expiry_after_use_at(self, used_at: datetime) -> datetime:
-        """The earlier of the idle limit after that use and the absolute limit."""
+        """The idle limit after that use or the absolute limit, whichever is earlier."""
         return min(used_at + self._idle_lifetime, self.created_at + self._absolute_lifetime)
 
     @property

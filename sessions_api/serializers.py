@@ -1,3 +1,5 @@
+"""The request and response bodies of /session."""
+
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,9 +9,9 @@ from sessions_api.models import Credential, Session
 
 
 class StringField(serializers.CharField):
-    """A JSON string as it stands: nothing is trimmed, and numbers are not taken for strings.
+    """A JSON string, neither trimmed nor converted from a number.
 
-    Any characters will do, NUL among them: a wrong credential is wrong, not malformed.
+    Accepts any character, NUL included: a credential with one is wrong, not malformed.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -40,7 +42,7 @@ class OpenSessionSerializer(serializers.Serializer[Any]):
 
 
 def session_document(session: Session) -> dict[str, Any]:
-    """A session as the REST interface shows it, without its token."""
+    """The JSON representation of a session, without its token."""
     organisation, user, device = session.organisation, session.user, session.device_token
     return {
         "id": str(session.pk),

@@ -1,4 +1,4 @@
-"""/session: open, look at, end."""
+"""/session: open, show and end a session."""
 
 from http import HTTPStatus
 from typing import Any
@@ -25,20 +25,20 @@ _JSON = {"ensure_ascii": False, "separators": (",", ":")}
 
 
 class SessionView(APIView):
-    """The session of the caller."""
+    """The caller's session."""
 
     authentication_classes = [SessionAuthentication]
     http_method_names = ["get", "head", "post", "delete"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A wrong method is answered as such, before anybody is asked who they are.
+        """Refuses a wrong method before authentication.
 
-        All else that REST framework would ask here is settled: there is one representation, sent
-        whatever ``Accept`` says (RFC 9110, 12.5.1), one version, and whoever has a session may.
+        Replaces REST framework's other steps: there is a single representation, sent whatever
+        ``Accept`` says (RFC 9110, 12.5.1), a single version, and every session has permission.
         """
         if str(request.method).lower() not in self.http_method_names:
             raise MethodNotAllowed(str(request.method))
-        # A login needs no session, and ignores one that came along.
+        # A login needs no session and ignores one sent along.
         if request.method != "POST":
             self.perform_authentication(request)
 
@@ -74,7 +74,7 @@ class SessionView(APIView):
 
     @describe_get
     def get(self, request: Request) -> HttpResponse:
-        """Shows the presented session; counts as use."""
+        """Shows the presented session; this counts as use."""
         return _answer(session_document(_session_of(request)))
 
     @describe_delete
@@ -99,13 +99,13 @@ def _answer(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Htt
 
 
 def _session_of(request: Request) -> Session:
-    """What ``SessionAuthentication`` found."""
+    """The session set by ``SessionAuthentication``."""
     session: Session = request.auth  # type: ignore[assignment]
     return session
 
 
 def _end_session_of_cookie(request: HttpRequest) -> None:
-    """A session presented by cookie is replaced by the one just opened (ASVS 5.0, 7.2.4)."""
+    """Ends the session presented by cookie, which the new one replaces (ASVS 5.0, 7.2.4)."""
     replaced = Session.objects.find_live(request.COOKIES.get(cookie_name(), ""))
     if replaced is not None:
         end_session(replaced, origin=origin_of(request))

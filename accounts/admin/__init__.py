@@ -1,7 +1,6 @@
-"""The admin's pages of accounts. Importing this registers them."""
+"""The admin pages of accounts. Importing this package registers them."""
 
 from accounts.admin import (
-    api_keys,
     auth_events,
     devices,
     invitations,
@@ -9,6 +8,7 @@ from accounts.admin import (
     organisations,
     second_factors,
 )
+from accounts.admin.api_keys import page as api_keys
 from accounts.admin.users import page as users
 
 __all__ = [

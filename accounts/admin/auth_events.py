@@ -1,4 +1,4 @@
-"""The audit log: read-only. Fast however long it is: newest first by key."""
+"""The audit log: read-only, newest first by primary key, so that long logs stay fast."""
 
 from typing import Any
 
@@ -36,11 +36,11 @@ _LABELS = {kind.value: _COLOURS.get(kind, INFO) for kind in AuthEventKind}
 
 @admin.register(AuthEvent)
 class AuthEventAdmin(ReadOnlyTenantModelAdmin):
-    """An organisation sees what concerns it; what concerns none is for superusers."""
+    """Organisations see their own events; only superusers see those of no organisation."""
 
     empty_state = EmptyState(
-        "Every use of a credential is written down here: logins, PINs, keys, changes of users. "
-        "The first one appears by itself."
+        "Every use of a credential is recorded here: logins, PINs, keys and changes to users. "
+        "Events appear automatically."
     )
     list_display = (
         "shown_at",
@@ -59,7 +59,7 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
     list_filter_submit = True
     list_select_related = ("organisation",)
     search_fields = ("credential",)
-    search_help_text = "Public id of a key, device, session or hook; or a request id"
+    search_help_text = "Public id of a key, device, session or hook, or a request id"
     ordering = ("-id",)
     actions = None
     fields = (
@@ -85,7 +85,7 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         return queryset.filter(Q(credential=term) | Q(request_id=term)), False
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without the user where they have left: the event has their address as it was then."""
+        """Leaves out a user who has left: the event keeps their e-mail of that time."""
         fields = super().get_fields(request, obj)
         user = None if obj is None else obj.user
         if user is None or user.is_superuser or self._users(request).filter(pk=user.pk).exists():
@@ -96,10 +96,10 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         rows: QuerySet[Any] = self.admin_site.get_model_admin(User).get_queryset(request)
         return rows
 
-    @display(description="When (UTC)")
+    @display(description="Time (UTC)")
     def shown_at(self, event: AuthEvent) -> str:
         return f"{event.at:%Y-%m-%d %H:%M:%S}"
 
-    @display(description="What", label=_LABELS)
+    @display(description="Event", label=_LABELS)
     def shown_kind(self, event: AuthEvent) -> str:
         return event.kind

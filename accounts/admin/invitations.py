@@ -1,39 +1,34 @@
-"""Open invitations: looked at and withdrawn here. They are made where members are added."""
+"""Open invitations: listed and withdrawn here, made where members are added."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from unfold.enums import ActionVariant
 
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.organisations import remove_member
 from accounts.models import Invitation, Organisation, User
-from core.admin.confirmation import NEXT, Question, ask, is_confirmed, next_address
+from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
-from core.admin.links import action_of, button, link, list_of, page_of
+from core.admin.ending import EndingMixin
+from core.admin.links import action_of, button, link, page_of
 from core.admin.panels import Panel, panel_of
 from core.http.origin import origin_of
 
-_WITHDRAW = Question(
-    title="Withdraw invitation",
-    consequences="It cannot be accepted any more. You may invite the user again.",
-    button="Withdraw",
-)
-_HEADERS = ("Role", "Invited", "Ends", "Action")
+_HEADERS = ("Role", "Invited", "Expires", "Action")
 
 
 @admin.register(Invitation)
-class InvitationAdmin(ReadOnlyTenantModelAdmin):
-    """Names the user by the address invited: more is not the organisation's to know."""
+class InvitationAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
+    """Shows only the invited address: the inviting organisation may know no more of the user."""
 
     empty_state = EmptyState(
-        "An invitation waits here until the user accepts or declines it. Invite a user on the page "
-        "of an organisation, under Members.",
+        "Invitations are listed here until the user accepts or declines. To invite a user, open "
+        "an organisation and add them under Members.",
         "Organisations",
         "admin:accounts_organisation_changelist",
     )
@@ -44,6 +39,13 @@ class InvitationAdmin(ReadOnlyTenantModelAdmin):
     search_help_text = "E-mail"
     actions = ("withdraw_selected",)
     actions_detail = ("withdraw",)
+    end_question = Question(
+        title="Withdraw invitation",
+        consequences="It can no longer be accepted. You can invite the user again.",
+        button="Withdraw",
+    )
+    ended_word = "withdrawn"
+    ending_deletes = True
     fields = ("email", "organisation", "role", "status", "created_at", "expires_at")
     readonly_fields = fields
 
@@ -52,44 +54,31 @@ class InvitationAdmin(ReadOnlyTenantModelAdmin):
         rows: QuerySet[Any] = invitations.open()
         return rows
 
-    def has_withdraw_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        if object_id is None:
-            return self.has_view_permission(request)
-        return self.get_object(request, object_id) is not None
-
     @display(description="Status", label={"Invited": "info"})
     def status(self, invitation: Invitation) -> str:
         return "Invited"
 
     @action(
         description="Withdraw",
-        permissions=["withdraw"],
+        permissions=["end"],
         variant=ActionVariant.DANGER,
         icon="person_remove",
     )
     def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        invitation = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _WITHDRAW, [invitation])
-        self._withdraw(request, [invitation])
-        return redirect(next_address(request, list_of(Invitation)))
+        return self.ask_and_end_one(request, object_id)
 
-    @admin.action(description="Withdraw selected invitations", permissions=["withdraw"])
+    @admin.action(description="Withdraw selected invitations", permissions=["end"])
     def withdraw_selected(
         self, request: HttpRequest, queryset: QuerySet[Invitation]
-    ) -> HttpResponse | None:
-        if not is_confirmed(request):
-            return ask(self, request, _WITHDRAW, queryset)
-        self._withdraw(request, queryset.select_related("organisation", "user"))
-        return None
+    ) -> HttpResponse:
+        return self.ask_and_end_selected(request, queryset.select_related("organisation", "user"))
 
-    def _withdraw(self, request: HttpRequest, invitations: Iterable[Invitation]) -> None:
-        for invitation in invitations:
-            self.log_deletions(request, [invitation])
-            remove_member(invitation.organisation, invitation.user, origin=origin_of(request))
-            self.message_user(
-                request, f"The invitation of {invitation.email} has ended.", messages.SUCCESS
-            )
+    def end_rows(self, request: HttpRequest, rows: Iterable[Invitation]) -> list[Invitation]:
+        origin = origin_of(request)
+        return [row for row in rows if remove_member(row.organisation, row.user, origin=origin)]
+
+    def ended_name(self, row: Invitation) -> str:
+        return f"The invitation of {row.email}"
 
 
 @panel_of(Organisation)
@@ -106,13 +95,13 @@ def invitations_of_organisation(request: HttpRequest, organisation: Organisation
             )
             for invitation in invitations
         ],
-        empty="No open invitation. Add a member above to invite a user.",
+        empty="No open invitations. Add a member above to invite a user.",
     )
 
 
 @panel_of(User)
 def invitations_of_user(request: HttpRequest, user: User) -> Panel | None:
-    """For superusers: it tells which organisations invite the user."""
+    """For superusers only: it shows which organisations have invited the user."""
     if not is_superuser(request):
         return None
     invitations = user.invitations.open().select_related("organisation")
@@ -126,7 +115,7 @@ def invitations_of_user(request: HttpRequest, user: User) -> Panel | None:
             )
             for invitation in invitations
         ],
-        empty="No organisation invites this user at present.",
+        empty="No open invitations for this user.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Logins by PIN and the unlock; failed logins to the admin. Codes are shown to nobody."""
+"""PIN requests, PIN lockouts and failed admin logins. PIN codes are never shown."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,43 +18,43 @@ from core.database.ids import first_id_at
 from core.http.origin import origin_of
 
 _SHOWN = 10
-_LOOKS_BACK = timedelta(days=1)
+_SHOWN_FOR = timedelta(days=1)
 
 
 @panel_of(User)
 def failed_logins(request: HttpRequest, user: User) -> Panel | None:
-    """Shown to people who may unlock the login."""
+    """For administrators who may unlock the login."""
     if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
         return None
     failed = AuthEvent.objects.filter(
         organisation=user.tenant_id,
         kind=AuthEventKind.ADMIN_LOGIN_REFUSED,
-        pk__gte=first_id_at(timezone.now() - _LOOKS_BACK),
+        pk__gte=first_id_at(timezone.now() - _SHOWN_FOR),
         email=user.email,
     ).order_by("-pk")[:_SHOWN]
     if not failed and not user.is_staff:
         return None
     return Panel(
         title="Failed admin logins",
-        headers=("When (UTC)", "Why", "Address", "Browser"),
+        headers=("Time (UTC)", "Reason", "Client address", "Browser"),
         rows=[
             (
                 f"{event.at:%Y-%m-%d %H:%M:%S}",
                 event.reason,
-                event.client_address or "unknown",
+                event.client_address or "Unknown",
                 event.user_agent,
             )
             for event in failed
         ],
-        empty="None in the last 24 hours.",
+        empty="No failed logins in the last 24 hours.",
     )
 
 
 @admin.register(PinChallenge)
 class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
     empty_state = EmptyState(
-        "A challenge appears when somebody asks for a PIN code. To see whether codes would "
-        "arrive, open a user and send a test message.",
+        "A request appears when somebody asks for a PIN code. To check that codes arrive, open a "
+        "user and send a test message.",
         "Users",
         "admin:accounts_user_changelist",
     )
@@ -72,7 +72,8 @@ class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
 @admin.register(PinFailures)
 class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     empty_state = EmptyState(
-        "Wrong PINs are counted here by address, from its first code on. Nothing is to be done."
+        "Wrong PINs are counted here per e-mail address, once a code was requested for it. There "
+        "is nothing to set up."
     )
     list_display = ("email", "state", "failures_today", "consecutive_failures", "day_started_at")
     search_fields = ("email",)
@@ -85,9 +86,9 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(email__in=own_users(request).values("email"))
 
-    @display(description="State", label={"Open": "success", "Locked": "danger"})
+    @display(description="State", label={"Not locked": "success", "Locked": "danger"})
     def state(self, failures: PinFailures) -> str:
-        return "Locked" if failures.is_stopped else "Open"
+        return "Locked" if failures.is_stopped else "Not locked"
 
     @admin.action(description="Unlock selected addresses", permissions=["view"])
     def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:
@@ -95,5 +96,5 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
             unlock_address(failures.email, origin=origin_of(request), by=person(request))
             self.log_change(request, failures, "Unlocked.")
             self.message_user(
-                request, f"{failures.email} may log in by PIN again.", messages.SUCCESS
+                request, f"{failures.email} can log in by PIN again.", messages.SUCCESS
             )

@@ -1,4 +1,4 @@
-"""Memberships, on the page of their organisation and on that of their user."""
+"""Memberships, edited on the page of an organisation or of a user."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ from accounts.flows.users import update_user
 from accounts.models import Invitation, Membership, User
 from core.http.origin import Origin, origin_of
 
-SUPERUSER = "Superusers belong to no organisation."
-# The same for an address that nobody has and for a superuser's.
-NO_USER = "There is no user with this e-mail yet. Add the user first."
+_SUPERUSER = "Superusers cannot be members of an organisation."
+# Also the answer for a superuser's address, so that it does not reveal superusers.
+_NO_USER = "There is no user with this e-mail yet. Add the user first."
 
 
 class MembershipFormSet(PaginationInlineFormSet):
-    """Saves through the flows: a new row is an invitation. ``origin`` is the inline's request's."""
+    """Saves through the flows: a new row invites the user. ``origin`` is the request's."""
 
     origin: Origin
 
@@ -41,7 +41,7 @@ class MembershipFormSet(PaginationInlineFormSet):
         remove_member(obj.organisation, obj.user, origin=self.origin)
 
 
-class _ThroughFlows(TenantInline):
+class _MembershipInline(TenantInline):
     formset = MembershipFormSet
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
@@ -55,21 +55,21 @@ def tell_of_invitations(model_admin: Any, request: HttpRequest, formset: Any) ->
         if isinstance(row, Invitation):
             model_admin.message_user(
                 request,
-                f"{row.email} is invited to {row.organisation} and will be a member once they "
-                "accept. They were told by e-mail.",
+                f"{row.email} was invited to {row.organisation} by e-mail and becomes a member "
+                "after accepting.",
                 messages.INFO,
             )
 
 
 class MemberForm(forms.ModelForm[Membership]):
-    """A member by e-mail: who knows the address of a user may invite them."""
+    """A member, entered by e-mail."""
 
     email = forms.CharField(
         label="E-mail",
         widget=UnfoldAdminTextInputWidget,
         help_text=(
-            "Of somebody who is a user already, like ann@example.com. They are invited, and a "
-            "member once they accept."
+            "An existing user's e-mail, such as ann@example.com. The user is invited and becomes "
+            "a member after accepting."
         ),
     )
 
@@ -89,14 +89,14 @@ class MemberForm(forms.ModelForm[Membership]):
             return email
         user = User.objects.find_by_email(email)
         if user is None or user.is_superuser:
-            raise ValidationError(NO_USER, code="unknown")
+            raise ValidationError(_NO_USER, code="unknown")
         if user.memberships.filter(organisation=self.instance.organisation).exists():
-            raise ValidationError("This user is a member already.")
+            raise ValidationError("This user is already a member.")
         self.instance.user = user
         return email
 
 
-class MembersInline(_ThroughFlows):
+class MembersInline(_MembershipInline):
     model = Membership
     form = MemberForm
     fields = ("email", "role")
@@ -119,20 +119,18 @@ class UserMembershipForm(forms.ModelForm[Membership]):
 
     def clean(self) -> dict[str, Any] | None:
         if self.instance._state.adding and self.instance.user.is_superuser:
-            raise ValidationError(SUPERUSER)
+            raise ValidationError(_SUPERUSER)
         return super().clean()
 
 
-class UserMembershipsInline(_ThroughFlows):
-    """Of a user's memberships those that the person has a say over."""
+class UserMembershipsInline(_MembershipInline):
+    """A user's memberships in the organisations that the person administers."""
 
     model = Membership
     form = UserMembershipForm
     fields = ("organisation", "role")
     help_texts = {
-        "organisation": (
-            "Where the user is invited to become a member. They keep their other memberships."
-        ),
+        "organisation": "Invites the user to this organisation. Other memberships do not change.",
         "role": ROLE_HELP,
     }
     autocomplete_fields = ("organisation",)

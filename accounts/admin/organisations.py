@@ -1,3 +1,5 @@
+"""Organisations in the admin: the list, the page with its members, and the run quota."""
+
 from typing import Any
 
 from django import forms
@@ -17,24 +19,24 @@ from accounts.models import Membership, Organisation
 from core.admin.display import EmptyState, display
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
-# What costs the installation, or cuts a tenant off, is not the tenant's to say.
-_SUPERUSERS = ("is_active", *_RETENTION)
+# These cost the installation storage or lock a tenant out, so a tenant cannot change them.
+_SUPERUSER_FIELDS = ("is_active", *_RETENTION)
 
 
 @admin.register(Organisation)
 class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
-    """Made and switched off by superusers; named and staffed by its administrators too."""
+    """Superusers add and deactivate; administrators rename and manage members."""
 
     empty_state = EmptyState(
-        "Everything belongs to an organisation: users, API keys, scripts, runs. Add the first.",
+        "Users, API keys, scripts and runs belong to an organisation. Add the first one.",
         "Add organisation",
         "admin:accounts_organisation_add",
     )
     help_texts = {
-        "name": "As people know it, like “Acme GmbH”. It may change; the id and URLs stay.",
+        "name": "Display name, such as “Acme GmbH”. Changing it keeps the id and URLs.",
         "is_active": (
-            "Switched off, all its keys, sessions and hooks are refused at once. Sessions that "
-            "ended by it stay ended when it is switched on again."
+            "When off, all its keys, sessions and hooks are refused immediately. These sessions "
+            "stay ended when it is switched on again."
         ),
     }
     organisation_path = "pk"
@@ -62,13 +64,13 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         shown = ["id", "created_at", "payloads_kept"]
-        return shown if is_superuser(request) else [*shown, *_SUPERUSERS]
+        return shown if is_superuser(request) else [*shown, *_SUPERUSER_FIELDS]
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
         return () if obj is None else self.inlines
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """With the number of members, which is counted for the rows that are shown."""
+        """Adds the number of members, counted only for the rows shown."""
         memberships = Membership.objects.filter(organisation=OuterRef("pk")).order_by()
         count = memberships.values("organisation").annotate(count=Count("pk")).values("count")
         return super().get_queryset(request).annotate(member_count=Coalesce(Subquery(count), 0))

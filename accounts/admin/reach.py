@@ -1,7 +1,7 @@
-"""Whose organisations and users a person in the admin has a say over.
+"""Which organisations and users a person may manage in the admin: their reach.
 
-Superusers: all. Other staff: the organisations where they hold the administrator role, and the
-users whose home is one of these.
+Superusers reach all. Other staff reach the organisations where they have the administrator role,
+and the users whose home is one of these.
 """
 
 from typing import Any, cast
@@ -17,7 +17,7 @@ _CACHED = "_administered_organisation_ids"
 
 
 def person(request: HttpRequest) -> User:
-    """Who is logged in; the admin lets in nobody else."""
+    """The logged-in user; the admin admits no other requests."""
     return cast("User", request.user)
 
 
@@ -26,7 +26,7 @@ def is_superuser(request: HttpRequest) -> bool:
 
 
 def is_administrator(request: HttpRequest) -> bool:
-    """Whether there is anything in the admin for this person."""
+    """Whether the person may use the admin at all."""
     if not isinstance(request.user, User) or not request.user.is_active:
         return False
     return request.user.is_staff and (
@@ -35,7 +35,7 @@ def is_administrator(request: HttpRequest) -> bool:
 
 
 def administered_organisation_ids(request: HttpRequest) -> list[UUID]:
-    """The ids of the organisations where the person is administrator, read once a request."""
+    """The ids of the organisations where the person is an administrator, read once per request."""
     cached: list[UUID] | None = getattr(request, _CACHED, None)
     if cached is None:
         cached = list(
@@ -54,9 +54,9 @@ def administered_organisations(request: HttpRequest) -> QuerySet[Organisation]:
 
 
 def own_users(request: HttpRequest) -> QuerySet[User]:
-    """The users whose profile, devices and sessions this person may see and end.
+    """The users whose profile, devices and sessions the person manages.
 
-    Those whose home is an organisation of the person's (``User.belongs_to``).
+    Their home is an organisation within reach (``User.belongs_to``).
     """
     if is_superuser(request):
         return User.objects.all()
@@ -65,9 +65,9 @@ def own_users(request: HttpRequest) -> QuerySet[User]:
 
 
 def unshared_users(request: HttpRequest) -> QuerySet[User]:
-    """Those of them whose e-mail, phone, password and second factor this person may change.
+    """The own users whose e-mail, phone, password and second factor the person may change.
 
-    Users who are a member of no other organisation (``User.belongs_only_to``).
+    They are not members of any other organisation (``User.belongs_only_to``).
     """
     if is_superuser(request):
         return User.objects.all()
@@ -76,7 +76,7 @@ def unshared_users(request: HttpRequest) -> QuerySet[User]:
 
 
 class SuperusersOnly:
-    """Pages of the whole installation: superusers look at them. What they may do is an action."""
+    """Mixin for read-only pages about the whole installation; changes are made through actions."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request)
@@ -95,7 +95,7 @@ class SuperusersOnly:
 
 
 class OwnUsersFilter(BooleanRadioFilter):
-    """A filter by what only home may see: it finds no other user, whatever their value is."""
+    """Filters by a value that only the home organisation may see, so finds only own users."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().queryset(request, queryset)

@@ -1,4 +1,4 @@
-"""What a flow refuses while a page is saved: the page again, with the reason, and nothing saved."""
+"""Refusals by a flow while a form is saved: nothing is saved, and the page shows the reason."""
 
 import re
 from collections.abc import Sequence
@@ -17,25 +17,26 @@ from core.admin.too_many_attempts import too_many_attempts
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
 from core.http.origin import origin_of
 
-_TOO_MANY_ADDRESSES = "Too many addresses were tried that nobody has, or that somebody has already."
+_TOO_MANY_ADDRESSES = "Too many e-mail addresses were tried that are unknown or already taken."
 _TYPED_MEMBER = re.compile(r"memberships-\d+-email")
 
 
 class RefusalsAsMessages:
     """Mixin for model admins that save through flows.
 
-    Forms check first; this is for what became true in between, and for limits. A user who is not a
-    superuser learns of so many addresses an hour whether somebody has them.
+    Forms validate first; a flow may still refuse because of a concurrent change or a rate limit.
+    The number of addresses per hour that a form confirms as taken or unknown is limited, except
+    for superusers.
     """
 
     def organisation_that_asks(
         self, request: HttpRequest, object_id: str | None
     ) -> Organisation | None:
-        """Whose answers about addresses this form's are."""
+        """The organisation whose limit of address answers the form uses; ``None`` for no limit."""
         raise NotImplementedError
 
     def _claim_answers(self, request: HttpRequest, object_id: str | None) -> Claim:
-        """Counts the answers that a form may give, outside the transaction that it is saved in."""
+        """Counts the address answers a form may give, outside the transaction that saves it."""
         if request.method != "POST" or is_superuser(request):
             return Claim(())
         number = sum(
@@ -67,7 +68,7 @@ class RefusalsAsMessages:
             reason = str(refusal)
         except RateLimitedError as limited:
             minutes = -(-limited.retry_after_seconds // 60)
-            reason = f"Too many invitations. Wait {minutes} min for the next."
+            reason = f"Too many invitations. Try again in {minutes} min."
         else:
             return response
         messages.error(request, f"Nothing was saved. {reason}")
@@ -75,9 +76,7 @@ class RefusalsAsMessages:
 
 
 def _answers_of(response: HttpResponse) -> int:
-    """How many addresses the forms of the page tell of: of one that is right as of one that is not,
-    when something else keeps the page from being saved.
-    """
+    """How many addresses a page that was not saved confirms as taken, unknown or accepted."""
     context = getattr(response, "context_data", None) or {}
     if "adminform" not in context:
         return 0

@@ -1,4 +1,4 @@
-"""What an organisation's runs take of its quota: a bar with figures."""
+"""The storage used by an organisation's runs, as a bar with figures."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +16,9 @@ _NEARLY_FULL_PERCENT = 90
 class RunStorageUse:
     used: str
     limit: str
-    """Empty: there is no quota."""
+    """Empty if there is no quota."""
     percent: int
-    """Of the quota, at most 100."""
+    """Of the quota; at most 100."""
     removed_before: datetime | None
 
     @property
@@ -43,7 +43,7 @@ def run_storage_bar(organisation: Organisation) -> SafeString:
 
 
 def size_text(count: int) -> str:
-    """A number of bytes in the unit that leaves it under 1,024: “412 MiB”, “1.5 GiB”."""
+    """Formats a number of bytes in the largest fitting unit: “412 MiB”, “1.5 GiB”."""
     size = float(max(count, 0))
     unit = 0
     while size >= 1024 and unit < len(_UNITS) - 1:

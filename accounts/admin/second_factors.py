@@ -1,4 +1,4 @@
-"""Nobody looks at the secrets of second factors: django-otp's own pages, which show them, go."""
+"""Unregisters django-otp's admin pages, which show the secrets of second factors."""
 
 import django_otp.plugins.otp_static.admin
 import django_otp.plugins.otp_totp.admin  # noqa: F401

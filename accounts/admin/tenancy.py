@@ -1,9 +1,8 @@
-"""The wall between tenants in the admin: every model's page stands behind it.
+"""Tenant isolation in the admin: the base classes of all model admins.
 
-Django's own permissions and groups play no part. What a person sees in lists, forms, choices,
-autocompletes and under addresses typed by hand are the rows within reach
-(``accounts.admin.reach``); what they may do is what the page says of itself, by default to add
-and to change.
+Django's permissions and groups are not used. Lists, forms, choices, autocompletes and typed URLs
+show only rows within the person's reach (``accounts.admin.reach``). Each page states what can be
+done there; the default is to add and to change.
 """
 
 from collections.abc import Mapping
@@ -26,14 +25,14 @@ from core.admin.display import EmptyState
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
 
-NOT_A_MEMBER = "Somebody who is not a member any more"
+_FORMER_MEMBER = "A former member"
 
 
 class _TenantChoices:
-    """Foreign keys offer what the person may see of the other model, without shortcuts to it.
+    """Mixin whose foreign keys offer only rows within reach, without add and change shortcuts.
 
-    ``help_texts`` and ``labels`` are words for the model's fields in the forms: what a field is,
-    its unit, an example, what a change does. The models' own are for programs.
+    ``help_texts`` and ``labels`` replace those of the model's fields in forms: the meaning, the
+    unit, an example, the effect of a change. The models' own serve the GraphQL documentation.
     """
 
     admin_site: Any
@@ -61,15 +60,15 @@ class _TenantChoices:
         field.help_text = self.help_texts.get(db_field.name, field.help_text)
         field.label = self.labels.get(db_field.name, field.label)
         if isinstance(db_field, ForeignKey):
-            # The wrapper offers to add and change the other object in a window of its own.
+            # The wrapper adds links that add and change the other object in a pop-up.
             field.widget = getattr(field.widget, "widget", field.widget)
         return field
 
 
 class TenantModelAdmin(_TenantChoices, ModelAdmin):
-    """The pages of a model whose rows belong to an organisation.
+    """Model admin for rows of an organisation.
 
-    ``organisation_path`` is the look-up that leads from a row to its organisation.
+    ``organisation_path`` is the look-up from a row to its organisation.
     """
 
     organisation_path = "organisation"
@@ -78,7 +77,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
     list_per_page = 50
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Those of the rows that an administrator, who is no superuser, may see."""
+        """The rows that an administrator who is not a superuser may see."""
         ids = administered_organisation_ids(request)
         return rows.filter(**{f"{self.organisation_path}__in": ids})
 
@@ -87,7 +86,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         return rows if is_superuser(request) else self.within_reach(request, rows)
 
     def reaches(self, request: HttpRequest, obj: Model | None) -> bool:
-        """Whether the row, when there is one, is within the person's reach."""
+        """Whether the row is within the person's reach; without a row, whether any may be."""
         if not is_administrator(request):
             return False
         if obj is None or is_superuser(request):
@@ -110,7 +109,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         return False
 
     def get_or_404(self, request: HttpRequest, object_id: str) -> Any:
-        """The row of an action's address."""
+        """The row with the id from an action's URL."""
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404
@@ -122,16 +121,16 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         raise Http404
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """What the address says; and the organisation, for who has only one."""
+        """Values from the query string, and the organisation if the person has only one."""
         typed: dict[str, Any] = super().get_changeform_initial_data(request)
-        initial = {name: value for name, value in typed.items() if self._may_stand_for(name, value)}
+        initial = {name: value for name, value in typed.items() if self._is_initial(name, value)}
         sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
         if len(sole) == 1:
             initial.setdefault("organisation", sole[0])
         return initial
 
-    def _may_stand_for(self, name: str, value: Any) -> bool:
-        """Whether the value may be the id that a relation of that name takes."""
+    def _is_initial(self, name: str, value: Any) -> bool:
+        """Whether the value can prefill the field: for a relation, only a UUID."""
         field = next((field for field in self.opts.get_fields() if field.name == name), None)
         is_relation = name == "organisation" or (field is not None and field.is_relation)
         return not is_relation or parse_uuid(str(value)) is not None
@@ -139,7 +138,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Names those who acted as far as the person may know them."""
+        """Hides names and e-mails that the person may not see."""
         response: HttpResponse = super().history_view(request, object_id, extra_context)
         entries = getattr(response, "context_data", None) or {}
         if not is_superuser(request):
@@ -147,9 +146,9 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         return response
 
     def _hide_strangers(self, request: HttpRequest, users: list[User]) -> None:
-        """Leaves the name to home, and the e-mail to organisations that have them as a member.
+        """Shows names only to the home organisation, e-mails only to organisations of the user.
 
-        Superusers', who belong to none, is shown to all whose objects they change.
+        The e-mail of a superuser, who belongs to no organisation, is always shown.
         """
         reached = self.admin_site.get_model_admin(User).get_queryset(request)
         found = reached.filter(pk__in={user.pk for user in users})
@@ -158,7 +157,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
             if not is_own.get(user.pk):
                 user.name = ""
             if user.pk not in is_own and not user.is_superuser:
-                user.email = NOT_A_MEMBER
+                user.email = _FORMER_MEMBER
 
     def render_change_form(
         self,
@@ -177,7 +176,7 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
 
 
 class ReadOnlyTenantModelAdmin(TenantModelAdmin):
-    """Pages to look at. What may still be done to a row is an action."""
+    """Read-only pages; changes are made through actions."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -187,7 +186,7 @@ class ReadOnlyTenantModelAdmin(TenantModelAdmin):
 
 
 class TenantInline(_TenantChoices, TabularInline):
-    """Rows inside another row's page, whose own page has checked the person's reach."""
+    """Rows on the page of another row, which has checked the person's reach."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_administrator(request)

@@ -1,4 +1,4 @@
-"""Sending a test message from a page of the admin, and saying there what came of it."""
+"""Sending test messages from the admin."""
 
 from django import forms
 from django.db import connection
@@ -15,7 +15,7 @@ from core.http.origin import origin_of
 def try_to_send(
     request: HttpRequest, channel: Channel, to: str, form: forms.Form, about: User | None = None
 ) -> MessageOutcome | None:
-    """What came of it; ``None``, and an error on the form, for who has sent too many."""
+    """The outcome, or ``None`` with an error on the form when a limit is reached."""
     connection.lift_deadline()  # type: ignore[attr-defined]
     try:
         return send_test_message(
@@ -25,7 +25,6 @@ def try_to_send(
         minutes = -(-limited.retry_after_seconds // 60)
         form.add_error(
             None,
-            "You have sent many test messages, or this address has had its ten of the day. "
-            f"Wait {minutes} min for the next.",
+            f"Too many test messages sent by you or to this address. Try again in {minutes} min.",
         )
         return None

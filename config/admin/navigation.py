@@ -32,8 +32,8 @@ _GROUPS = (
     (
         "PIN login",
         (
-            ("PIN challenges", "pin", "accounts_pinchallenge_changelist"),
-            ("PIN failures", "lock", "accounts_pinfailures_changelist"),
+            ("PIN requests", "pin", "accounts_pinchallenge_changelist"),
+            ("PIN lockouts", "lock", "accounts_pinfailures_changelist"),
         ),
     ),
     ("Audit", (("Audit log", "history", "accounts_authevent_changelist"),)),

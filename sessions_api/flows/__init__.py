@@ -1,1 +1,1 @@
-"""What happens to sessions, one file an event."""
+"""Opening, using and ending sessions, one file each."""

@@ -1,3 +1,5 @@
+"""Ending sessions."""
+
 from collections.abc import Iterable
 
 from django.db import transaction
@@ -9,35 +11,33 @@ from sessions_api.models import Session
 
 
 def end_session(session: Session, *, origin: Origin = NOWHERE, by: User | None = None) -> None:
-    """Gone at once, everywhere. The key or device token that opened it stays valid.
-
-    The audit names who did it: its owner, or the administrator ``by``.
-    """
+    """Ends one session; see ``end_sessions``."""
     end_sessions([session], origin=origin, by=by)
 
 
 def end_sessions(
     sessions: Iterable[Session], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[Session]:
-    """Likewise, in as many queries for many as for one.
+    """Ends the sessions immediately and returns those that were still open.
 
-    Answers those that it ended: not those that were gone already.
+    The keys or device tokens that opened them stay valid. The audit names the administrator
+    ``by``, or else the owner. The number of queries does not depend on the number of sessions.
     """
-    asked = [session.pk for session in sessions]
+    requested = [session.pk for session in sessions]
     with transaction.atomic():
-        there = list(
+        still_open = list(
             Session.objects.select_for_update(of=("self",))
             .with_owners()
-            .filter(pk__in=asked)
+            .filter(pk__in=requested)
             .order_by("pk")
         )
-        Session.objects.filter(pk__in=[session.pk for session in there]).delete()
+        Session.objects.filter(pk__in=[session.pk for session in still_open]).delete()
     record_ends(
         AuthEventKind.SESSION_ENDED,
         origin,
-        [_ended(session, by) for session in there],
+        [_ended(session, by) for session in still_open],
     )
-    return there
+    return still_open
 
 
 def _ended(session: Session, by: User | None) -> Ended:

@@ -1,4 +1,4 @@
-"""POST /session: a credential becomes a session."""
+"""Opening a session with an API key or a device token."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -31,7 +31,7 @@ class OpenedSession(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """Why a login failed: for the audit, never for the client."""
+    """Why a login failed; recorded in the audit log, never told to the client."""
 
     reason: AuditReason
     credential: str = ""
@@ -42,11 +42,11 @@ class _Refusal(NamedTuple):
 def open_session(
     *, credential: Credential, uid: str, password: str, email: str, origin: Origin
 ) -> OpenedSession | None:
-    """The new session and its bearer token, shown once; ``None`` for any wrong credential.
+    """Returns the new session and its bearer token, or ``None`` for any wrong credential.
 
-    ``email`` is recorded for an API key, and must be the owner's for a device token when given.
-    A right credential is never refused for others' failures; after too many wrong ones from one
-    client a further wrong one raises ``RateLimitedError``.
+    For an API key ``email`` is recorded; for a device token it must be empty or the owner's. After
+    too many failures from a client, further failures raise ``RateLimitedError``; a correct
+    credential is never refused.
     """
     if credential is Credential.API_KEY:
         outcome = _open_with_api_key(uid, password, email, origin)
@@ -54,7 +54,7 @@ def open_session(
         outcome = _open_with_device_token(uid, password, email, origin)
     if isinstance(outcome, _Refusal):
         SESSIONS_REFUSED.inc(credential.value, outcome.reason)
-        # Counted first: who floods us with failures does not fill the audit.
+        # Counting may raise: a flood of failures then does not fill the audit log.
         client = network_of(origin.client_address)
         hit([windows.LOGIN_FAILURES_OF_CLIENT], "login-failure", client)
         _record_refusal(outcome, origin)
@@ -132,9 +132,9 @@ def _authenticate_and_open(
 ) -> OpenedSession | Refused[Row]:
     """The session or, for the audit, the reason of its refusal.
 
-    A row that changes between the look at it and the hold on it (a login at the same time has
-    moved its digest under the newest pepper, or it was rotated or revoked) is held and judged
-    again. Only logins that would otherwise pass wait for that lock.
+    If the row changes between authentication and the update that locks it (rotated, revoked, or
+    moved under the newest pepper by a concurrent login), it is locked and authenticated again.
+    Only logins that would otherwise succeed wait for that lock.
     """
     row = authenticate()
     if isinstance(row, Refused):
@@ -166,9 +166,9 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
 
 
 def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
-    """Notes the use and, by that, locks the credential's row.
+    """Records the use, which locks the credential's row.
 
-    False if it was renewed, rotated or revoked since it was looked at.
+    Returns ``False`` if the row was renewed, rotated or revoked since it was read.
     """
     if session.api_key is not None:
         key = session.api_key
@@ -185,7 +185,7 @@ def _hold_credential(session: Session, secret: str, origin: Origin, now: datetim
 
 
 def _renewed_digest(credential: ApiKey | DeviceToken, secret: str) -> dict[str, Any]:
-    """After a rotation of the peppers, a success moves its credential under the newest."""
+    """The columns that move the credential under the newest pepper, if it is not there yet."""
     stored = credentials.Digest(credential.digest, credential.pepper_version)
     renewed = credentials.digest(secret)
     if renewed.pepper_version == stored.pepper_version or not credentials.matches(secret, stored):
@@ -194,7 +194,7 @@ def _renewed_digest(credential: ApiKey | DeviceToken, secret: str) -> dict[str, 
 
 
 def _make_room(session: Session) -> None:
-    """Ends the sessions unused longest, so that with the new one the credential's cap holds."""
+    """Ends the least recently used sessions so that the new one stays within the cap."""
     if session.api_key is not None:
         siblings = Session.objects.filter(api_key=session.api_key)
         cap = settings.SESSIONS_PER_API_KEY

@@ -1,3 +1,5 @@
+"""Using a session: finding it by its token and extending it."""
+
 from django.conf import settings
 from django.utils import timezone
 
@@ -6,25 +8,24 @@ from sessions_api.models import Session
 
 
 def use_session(token: str, client_address: str) -> Session | None:
-    """The live session of the token, its use noted; ``None`` if there is none.
+    """The live session with this token, whose use it records; ``None`` if there is none.
 
-    A session of a key is good only where its key is: in the key's networks.
+    A session of an API key is valid only from the key's allowed networks.
     """
     session = Session.objects.find_live(token)
     if session is None:
         return None
     if session.api_key is not None and not session.api_key.allows(client_address):
         return None
-    _note_use(session, token)
+    _record_use(session, token)
     return session
 
 
-def _note_use(session: Session, token: str) -> None:
-    """Moves the idle limit on, with at most one write per ``SESSION_USE_WRITTEN_EVERY``.
+def _record_use(session: Session, token: str) -> None:
+    """Extends the idle limit, with at most one write per ``SESSION_USE_WRITTEN_EVERY``.
 
-    A session from before a rotation of the peppers moves under the newest along with it. The
-    limits of one from before the clock was set back count from now: they would last until the
-    clock is there again.
+    The write also moves the digest under the newest pepper. If the clock was set back since the
+    session was opened, its limits count from now; otherwise they would end too late.
     """
     now, read_at = timezone.now(), session.last_used_at
     if abs(now - read_at) < settings.SESSION_USE_WRITTEN_EVERY:

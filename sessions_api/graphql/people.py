@@ -1,4 +1,4 @@
-"""The sessions of a person, for /user/graphql."""
+"""A user's own sessions, for /user/graphql."""
 
 import graphene
 from django.db.models import QuerySet
@@ -31,7 +31,7 @@ def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
 
 end_session_field = graphene.Boolean(
     required=True,
-    description="Ends one of the user's own sessions, at once.",
+    description="Ends one of the user's own sessions immediately.",
     args={
         "id": graphene.ID(required=True, description="The session's id."),
     },

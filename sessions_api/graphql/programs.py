@@ -1,4 +1,4 @@
-"""The sessions of an organisation, for /admin/graphql."""
+"""An organisation's sessions, for /admin/graphql."""
 
 import graphene
 from graphql import GraphQLResolveInfo
@@ -17,8 +17,8 @@ from sessions_api.models import Session
 class SessionsQuery(graphene.ObjectType):
     sessions = connection_field(
         SessionConnection,
-        "The open sessions of the organisation's keys and of its own users.",
-        user=graphene.ID(description="Only those of this user."),
+        "Open sessions of the organisation's API keys and own users.",
+        user=graphene.ID(description="Only sessions of this user."),
     )
 
     @staticmethod
@@ -49,7 +49,7 @@ def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
 
 end_session_field = graphene.Boolean(
     required=True,
-    description="Ends a session, at once. FORBIDDEN unless home asks.",
+    description="Ends a session immediately. FORBIDDEN for a user of another home.",
     args={
         "id": graphene.ID(required=True, description="The session's id."),
     },

@@ -1,3 +1,5 @@
+"""The GraphQL types of sessions."""
+
 import graphene
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
@@ -17,11 +19,9 @@ class SessionType(DjangoObjectType):
         skip_registry = True
         fields = ("created_at", "expires_at", "last_used_at")
 
-    id = graphene.ID(required=True, description="The session's id; not its token.")
+    id = graphene.ID(required=True, description="The session's id, which is not its token.")
     credential = graphene.String(required=True, description="`ApiKey` or `Token`.")
-    is_current = graphene.Boolean(
-        required=True, description="Whether it is the one that asks this."
-    )
+    is_current = graphene.Boolean(required=True, description="Whether this request uses it.")
 
     @staticmethod
     def resolve_is_current(session: Session, info: GraphQLResolveInfo) -> bool:
@@ -37,8 +37,8 @@ class OrganisationSessionType(SessionType):
         skip_registry = True
         fields = ("created_at", "expires_at", "last_used_at", "client_address")
 
-    api_key = graphene.Field(ApiKeyType, description="The key that opened it, if one did.")
-    device = graphene.Field(MemberDeviceType, description="The device that opened it, if one did.")
+    api_key = graphene.Field(ApiKeyType, description="The API key that opened it, or null.")
+    device = graphene.Field(MemberDeviceType, description="The device that opened it, or null.")
 
     @staticmethod
     def resolve_api_key(session: Session, info: GraphQLResolveInfo) -> ApiKey | None:

@@ -17,7 +17,7 @@ def test_the_form_for_a_new_user_counts_too(
     # Whatever organisation is typed.
     refused = as_bob.post(list_of(User, "add"), {**typed, "organisation": "x"})
 
-    assert "There is a user with this e-mail already" in text_of(told)
+    assert "A user with this e-mail already exists" in text_of(told)
     assert refused.status_code == 429
     assert 3500 < int(refused["Retry-After"]) <= 3600
     assert limited_events(acme) == 1

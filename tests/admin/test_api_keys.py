@@ -28,7 +28,7 @@ def secret_in(response: Any) -> str:
     return found[0]
 
 
-def test_bob_issues_a_key_and_what_is_shown_opens_a_session(
+def test_bob_creates_a_key_that_opens_a_session(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
     response = issue(as_bob, acme)
@@ -43,7 +43,7 @@ def test_bob_issues_a_key_and_what_is_shown_opens_a_session(
     assert factories.open_session(login).startswith("mhx_")
 
 
-def test_the_secret_is_in_that_answer_and_nowhere_else(as_bob: Client, acme: Organisation) -> None:
+def test_the_secret_is_only_in_that_response(as_bob: Client, acme: Organisation) -> None:
     response = issue(as_bob, acme)
 
     secret = secret_in(response)
@@ -55,7 +55,7 @@ def test_the_secret_is_in_that_answer_and_nowhere_else(as_bob: Client, acme: Org
     assert secret not in text_of(as_bob.get(list_of(ApiKey)))
 
 
-def test_the_history_tells_that_it_was_issued(
+def test_the_history_shows_that_a_key_was_created(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
     issue(as_bob, acme)
@@ -69,7 +69,7 @@ def test_a_time_in_the_past_is_refused_at_the_field(as_bob: Client, acme: Organi
     response = issue(as_bob, acme, expires_at_0="2020-01-01", expires_at_1="00:00:00")
 
     assert response.status_code == 200
-    assert "This time has passed already" in text_of(response)
+    assert "This time is in the past" in text_of(response)
     assert not ApiKey.objects.exists()
 
 
@@ -81,7 +81,7 @@ def test_asking_to_revoke_revokes_nothing(as_bob: Client, acme_key: IssuedApiKey
     response = as_bob.get(page_of(acme_key.api_key, "revoke"))
 
     assert response.status_code == 200
-    assert "their sessions end at once" in text_of(response)
+    assert "their sessions end. This cannot be undone" in text_of(response)
     acme_key.api_key.refresh_from_db()
     assert acme_key.api_key.revoked_at is None
 
@@ -137,7 +137,7 @@ def test_many_keys_are_revoked_with_one_message_and_an_event_each(
 
     (message,) = as_bob.get(response["Location"]).context["messages"]
     events = AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED)
-    assert str(message) == "2 API keys are revoked."
+    assert str(message) == "2 API keys were revoked."
     assert not ApiKey.objects.filter(revoked_at=None).exists()
     assert {(event.credential, event.user, event.organisation) for event in events} == {
         (api_key.key, bob, acme) for api_key in keys
@@ -145,7 +145,7 @@ def test_many_keys_are_revoked_with_one_message_and_an_event_each(
 
 
 @pytest.mark.parametrize("address", ["//evil.example/", "https://evil.example/", "javascript:1"])
-def test_the_way_back_leads_to_no_other_site(
+def test_the_redirect_after_revoking_never_leads_to_another_site(
     as_bob: Client, acme_key: IssuedApiKey, address: str
 ) -> None:
     response = as_bob.post(page_of(acme_key.api_key, "revoke"), {**CONFIRMED, "next": address})
@@ -173,11 +173,11 @@ def test_rotating_shows_a_new_secret_and_refuses_the_old_one(
     assert new.secret not in str(list(LogEntry.objects.values()))
 
 
-def test_with_an_overlap_the_old_secret_is_good_too(as_bob: Client, acme_key: IssuedApiKey) -> None:
+def test_with_an_overlap_the_old_secret_still_works(as_bob: Client, acme_key: IssuedApiKey) -> None:
     as_bob.post(page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "86400"})
 
     assert factories.open_session(factories.api_key_login(acme_key)).startswith("mhx_")
-    assert "Previous secret good until" in text_of(as_bob.get(page_of(acme_key.api_key)))
+    assert "Previous secret valid until" in text_of(as_bob.get(page_of(acme_key.api_key)))
 
 
 def test_an_overlap_that_is_not_offered_rotates_nothing(
@@ -212,7 +212,7 @@ def test_a_key_may_be_bound_to_networks(as_bob: Client, acme: Organisation) -> N
     assert "192.0.2.0/24, 2001:db8::/48" in text_of(as_bob.get(page_of(key)))
 
 
-def test_what_is_no_network_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
+def test_an_invalid_network_is_refused_at_the_field(as_bob: Client, acme: Organisation) -> None:
     response = issue(as_bob, acme, allowed_networks="192.0.2.0/24\noffice")
 
     assert response.status_code == 200
@@ -221,7 +221,7 @@ def test_what_is_no_network_is_refused_at_the_field(as_bob: Client, acme: Organi
     assert not ApiKey.objects.exists()
 
 
-def test_the_list_points_out_what_ends_soon_and_what_nobody_uses(
+def test_the_list_marks_keys_that_expire_soon_or_are_unused(
     as_bob: Client, acme_key: IssuedApiKey
 ) -> None:
     before = text_of(as_bob.get(list_of(ApiKey)))
@@ -250,7 +250,7 @@ def test_a_key_is_never_changed_nor_deleted(as_root: Client, acme_key: IssuedApi
     assert ApiKey.objects.get().name == "warehouse"
 
 
-def test_the_page_shows_the_commands_with_the_secrets_place(
+def test_the_page_shows_the_commands_with_a_placeholder_for_the_secret(
     as_bob: Client, acme_key: IssuedApiKey
 ) -> None:
     text = html.unescape(text_of(as_bob.get(page_of(acme_key.api_key))))
@@ -268,7 +268,7 @@ def test_the_page_of_a_revoked_key_shows_no_commands(
     assert "curl" not in text_of(as_bob.get(page_of(acme_key.api_key)))
 
 
-def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_secret_is_good(
+def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_secret_works(
     as_bob: Client, acme_key: IssuedApiKey
 ) -> None:
     page = page_of(acme_key.api_key)

@@ -27,7 +27,7 @@ def log_in(email: str, password: str, **headers: str) -> Any:
     return Client().post(LOGIN, {"username": email, "password": password}, headers=headers)
 
 
-def test_a_login_is_written_down(bob: User, acme: Organisation) -> None:
+def test_a_login_is_recorded(bob: User, acme: Organisation) -> None:
     response = log_in("BOB@example.com", PASSWORD, user_agent="a browser")
 
     event = AuthEvent.objects.get()
@@ -37,7 +37,7 @@ def test_a_login_is_written_down(bob: User, acme: Organisation) -> None:
     assert (event.client_address, event.user_agent) == ("127.0.0.1", "a browser")
 
 
-def test_a_wrong_password_is_written_down_without_it(bob: User, acme: Organisation) -> None:
+def test_a_failed_login_is_recorded_without_the_password(bob: User, acme: Organisation) -> None:
     response = log_in(bob.email, "not the password")
 
     event = AuthEvent.objects.get()
@@ -47,7 +47,7 @@ def test_a_wrong_password_is_written_down_without_it(bob: User, acme: Organisati
     assert "not the password" not in str(AuthEvent.objects.values())
 
 
-def test_who_is_not_staff_is_refused_and_that_is_written_down(alice: User) -> None:
+def test_a_refused_login_of_a_user_who_is_not_staff_is_recorded(alice: User) -> None:
     alice.set_password("a password of alice")
     alice.save()
 
@@ -64,7 +64,7 @@ def test_a_password_typed_as_the_user_name_is_not_kept(db: None) -> None:
     assert "hunter2" not in str(AuthEvent.objects.values())
 
 
-def test_the_attempt_of_a_stranger_is_for_superusers_only(
+def test_failed_logins_of_unknown_users_are_for_superusers_only(
     as_bob: Client, as_root: Client, acme: Organisation
 ) -> None:
     log_in("stranger@example.com", "a guess")
@@ -85,7 +85,7 @@ def test_bob_sees_what_happened_at_acme(as_bob: Client, acme_key: IssuedApiKey) 
 
 
 @pytest.mark.parametrize(("kind", "is_found"), [("api-key.issued", True), ("admin.login", False)])
-def test_the_list_is_narrowed_by_kind(
+def test_the_list_is_filtered_by_kind(
     as_bob: Client, acme_key: IssuedApiKey, kind: str, is_found: bool
 ) -> None:
     text = text_of(as_bob.get(list_of(AuthEvent), {"kind__exact": kind}))
@@ -94,7 +94,7 @@ def test_the_list_is_narrowed_by_kind(
 
 
 @pytest.mark.parametrize(("days", "is_found"), [(-1, True), (1, False)])
-def test_the_list_is_narrowed_by_time(
+def test_the_list_is_filtered_by_time(
     as_bob: Client, acme_key: IssuedApiKey, days: int, is_found: bool
 ) -> None:
     since = timezone.now() + timedelta(days=days)
@@ -105,7 +105,7 @@ def test_the_list_is_narrowed_by_time(
     assert (page_of(AuthEvent.objects.get()) in text) is is_found
 
 
-def test_an_event_is_found_by_the_credential_in_full(
+def test_an_event_is_found_by_the_complete_credential_id(
     as_bob: Client, acme_key: IssuedApiKey
 ) -> None:
     event, key = AuthEvent.objects.get(), acme_key.api_key.key

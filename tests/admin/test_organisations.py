@@ -1,3 +1,4 @@
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.flows.organisations import add_member
@@ -10,7 +11,7 @@ from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text
 
 
 def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
-    """The members' inline, as the page sends it."""
+    """The data that the inline of members posts."""
     form = {
         f"memberships-{number}-{name}": value
         for number, row in enumerate(rows)
@@ -74,7 +75,7 @@ def test_bob_invites_a_member_by_email(as_bob: Client, acme: Organisation, charl
 
     invitation = acme.invitations.get(user=charlie)
     assert (response.status_code, invitation.role) == (200, Role.ADMINISTRATOR)
-    assert "charlie@example.org is invited to Acme" in text_of(response)
+    assert "charlie@example.org was invited to Acme" in text_of(response)
     assert page_of(invitation, "withdraw") in text_of(as_bob.get(page_of(acme)))
     assert not acme.memberships.filter(user=charlie).exists()
 
@@ -100,13 +101,32 @@ def test_bob_withdraws_an_invitation(as_bob: Client, acme: Organisation, charlie
 
     asked = as_bob.get(page_of(invitation, "withdraw"))
     still_there = acme.invitations.count()
-    response = as_bob.post(page_of(invitation, "withdraw"), CONFIRMED)
+    response = as_bob.post(page_of(invitation, "withdraw"), CONFIRMED, follow=True)
 
-    assert (asked.status_code, still_there, response.status_code) == (200, 1, 302)
+    assert (asked.status_code, still_there, response.status_code) == (200, 1, 200)
+    assert "The invitation of charlie@example.org was withdrawn." in text_of(response)
     assert acme.invitations.count() == 0
 
 
-def test_too_many_invitations_are_refused_in_words_and_nothing_is_saved(
+def test_the_list_withdraws_invitations_and_says_how_many(
+    as_bob: Client, acme: Organisation, charlie: User, dora: User
+) -> None:
+    add_member(acme, email=charlie.email)
+    Membership.objects.filter(user=dora, organisation=acme).delete()
+    add_member(acme, email=dora.email)
+    ids = [str(invitation.pk) for invitation in acme.invitations.all()]
+    selected = {"action": "withdraw_selected", "_selected_action": ids, **CONFIRMED}
+
+    response = as_bob.post(list_of(Invitation), selected, follow=True)
+
+    assert [str(message) for message in response.context["messages"]] == [
+        "2 invitations were withdrawn."
+    ]
+    assert acme.invitations.count() == 0
+    assert [entry.is_deletion() for entry in LogEntry.objects.all()] == [True, True]
+
+
+def test_too_many_invitations_are_refused_and_nothing_is_saved(
     as_bob: Client, acme: Organisation, charlie: User
 ) -> None:
     key = "invitation", str(acme.pk)
@@ -145,7 +165,7 @@ def test_an_unknown_member_is_refused_at_the_field(as_bob: Client, acme: Organis
     assert acme.memberships.count() == 1
 
 
-def test_a_member_twice_is_refused_at_the_field(
+def test_adding_a_member_again_is_refused_at_the_field(
     as_bob: Client, acme: Organisation, alice: User
 ) -> None:
     row = {"email": "alice@example.com", "role": "administrator"}
@@ -153,7 +173,7 @@ def test_a_member_twice_is_refused_at_the_field(
     response = as_bob.post(page_of(acme), {"name": "Acme", **members(row)})
 
     assert response.status_code == 200
-    assert "This user is a member already" in text_of(response)
+    assert "This user is already a member" in text_of(response)
     assert acme.memberships.get(user=alice).role == Role.MEMBER
 
 
@@ -217,7 +237,7 @@ def test_nobody_deletes_an_organisation(as_root: Client, acme: Organisation) -> 
     assert Organisation.objects.filter(pk=acme.pk).exists()
 
 
-def test_root_says_how_long_an_organisations_runs_are_kept(
+def test_root_sets_how_long_the_runs_of_an_organisation_are_kept(
     as_root: Client, acme: Organisation
 ) -> None:
     kept = {"runs_kept_days": "7", "runs_kept": ""}
@@ -231,7 +251,7 @@ def test_root_says_how_long_an_organisations_runs_are_kept(
     assert (acme.runs_kept_days, acme.runs_kept) == (7, None)
 
 
-def test_bob_does_not_say_how_long_runs_are_kept(as_bob: Client, acme: Organisation) -> None:
+def test_bob_cannot_set_how_long_runs_are_kept(as_bob: Client, acme: Organisation) -> None:
     kept = {"runs_kept_days": "0", "runs_kept": "0"}
 
     response = as_bob.post(page_of(acme), {"name": "Acme", **kept, **nothing_inlined()})

@@ -7,7 +7,7 @@ from tests import factories
 from tests.admin.pages import action_on, list_of, page_of, text_of
 
 
-def test_a_challenge_is_shown_without_codes_and_digests(as_root: Client, alice: User) -> None:
+def test_a_pin_request_is_shown_without_codes_and_digests(as_root: Client, alice: User) -> None:
     pin = factories.make_pin(alice)
     challenge = PinChallenge.objects.get()
 
@@ -18,7 +18,7 @@ def test_a_challenge_is_shown_without_codes_and_digests(as_root: Client, alice: 
     assert f">{pin}<" not in text
 
 
-def test_a_challenge_is_never_changed(as_root: Client, alice: User) -> None:
+def test_a_pin_request_cannot_be_changed(as_root: Client, alice: User) -> None:
     factories.make_pin(alice)
 
     response = as_root.post(page_of(PinChallenge.objects.get()), {"tries": "0"})

@@ -17,7 +17,7 @@ from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
 
 
-def test_the_list_tells_whose_session_it_is(as_bob: Client, acme_token: str) -> None:
+def test_the_list_names_the_owner_of_a_session(as_bob: Client, acme_token: str) -> None:
     text = text_of(as_bob.get(list_of(Session)))
 
     assert "warehouse (mhk_" in text
@@ -52,7 +52,7 @@ def test_the_list_ends_sessions(as_bob: Client, acme_token: str) -> None:
     assert LogEntry.objects.get().is_deletion()
 
 
-def test_a_session_that_is_over_is_not_listed(
+def test_an_ended_session_is_not_listed(
     as_bob: Client, acme_key: IssuedApiKey, acme_token: str
 ) -> None:
     session = Session.objects.get()
@@ -174,13 +174,13 @@ def open_sessions(devices: list[IssuedDeviceToken]) -> None:
 
 
 def said(client: Client, response: Any) -> list[str]:
-    """The messages on the page that the answer leads to."""
+    """The messages on the page after the redirect."""
     page = client.get(response["Location"])
     return [str(message) for message in page.context["messages"]]
 
 
 def ends_on_record() -> list[tuple[str, str, str | None, str, str]]:
-    """Kind, credential, who did it, whose it was, and at which organisation."""
+    """Kind, credential, actor, owner's e-mail and organisation of each event."""
     ends = (AuthEventKind.SESSION_ENDED, AuthEventKind.DEVICE_REVOKED)
     events = AuthEvent.objects.filter(kind__in=ends).order_by("credential")
     return [
@@ -196,7 +196,7 @@ def test_many_devices_are_revoked_with_one_message_and_an_event_each(
 
     response = as_bob.post(all_of(alice, REVOKE_ALL), CONFIRMED)
 
-    assert said(as_bob, response) == ["3 devices are revoked."]
+    assert said(as_bob, response) == ["3 devices were revoked."]
     assert ends_on_record() == [
         ("device.revoked", device_id, bob.pk, alice.email, acme.pk) for device_id in ids
     ]
@@ -212,7 +212,7 @@ def test_many_sessions_end_with_one_message_and_an_event_each(
 
     response = as_bob.post(all_of(alice, END_ALL), CONFIRMED)
 
-    assert said(as_bob, response) == ["2 sessions have ended."]
+    assert said(as_bob, response) == ["2 sessions were ended."]
     assert ends_on_record() == [
         ("session.ended", session_id, bob.pk, alice.email, acme.pk) for session_id in ids
     ]
@@ -236,7 +236,7 @@ def test_sessions_of_keys_and_people_end_together(
         list_of(Session), action_on(by_key, "end_selected", select_across="1", index="0")
     )
 
-    assert said(as_root, response) == ["3 sessions have ended."]
+    assert said(as_root, response) == ["3 sessions were ended."]
     assert {(by, email, of) for _, _, by, email, of in ends_on_record()} == {
         (root.pk, root.email, acme.pk),
         (root.pk, alice.email, acme.pk),
@@ -244,13 +244,13 @@ def test_sessions_of_keys_and_people_end_together(
     }
 
 
-def test_what_is_revoked_already_is_not_revoked_again(as_bob: Client, alice: User) -> None:
+def test_a_revoked_device_is_not_revoked_again(as_bob: Client, alice: User) -> None:
     device = factories.make_device_token(alice).device_token
     as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
 
     response = as_bob.post(list_of(DeviceToken), action_on(device, "revoke_selected"))
 
-    assert said(as_bob, response)[-1] == "0 devices are revoked."
+    assert said(as_bob, response)[-1] == "0 devices were revoked."
     assert AuthEvent.objects.filter(kind=AuthEventKind.DEVICE_REVOKED).count() == 1
 
 
@@ -261,7 +261,9 @@ def queries_of(client: Client, address: str, form: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("what", [END_ALL, REVOKE_ALL])
-def test_all_of_many_take_no_more_queries(as_bob: Client, alice: User, what: str) -> None:
+def test_ending_all_takes_as_many_queries_for_many_as_for_few(
+    as_bob: Client, alice: User, what: str
+) -> None:
     open_sessions(devices_of(alice, 2))
     few = queries_of(as_bob, all_of(alice, what), CONFIRMED)
     open_sessions(devices_of(alice, 9))
@@ -274,7 +276,7 @@ def test_all_of_many_take_no_more_queries(as_bob: Client, alice: User, what: str
 @pytest.mark.parametrize(
     ("model", "action"), [(Session, "end_selected"), (DeviceToken, "revoke_selected")]
 )
-def test_many_selected_take_no_more_queries(
+def test_ending_the_selected_takes_as_many_queries_for_many_as_for_few(
     as_bob: Client, alice: User, model: type[Any], action: str
 ) -> None:
     open_sessions(devices_of(alice, 2))
@@ -287,11 +289,11 @@ def test_many_selected_take_no_more_queries(
 
 
 def selected(model: type[Any], action: str) -> dict[str, Any]:
-    """All that there are."""
+    """The body of the list action on all rows."""
     ids = [str(row.pk) for row in model.objects.all()]
     return {"action": action, "_selected_action": ids, **CONFIRMED}
 
 
-def test_neither_is_added_by_hand(as_root: Client) -> None:
+def test_sessions_and_devices_cannot_be_added(as_root: Client) -> None:
     assert as_root.get(list_of(Session, "add")).status_code == 403
     assert as_root.get(list_of(DeviceToken, "add")).status_code == 403

@@ -1,4 +1,4 @@
-"""A test message says what came of it, over real servers, and tells no secret."""
+"""Test messages sent to real servers: the page shows the outcome and no secret."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def send_to(client: Client, user: User, form: dict[str, str]) -> str:
 
 
 def outcome() -> tuple[str, str, str]:
-    """Kind, reason and address of the only test message on record."""
+    """Kind, reason and address of the only recorded test message."""
     event = AuthEvent.objects.get(kind__in=TEST_EVENTS)
     return event.kind, event.reason, event.email
 
@@ -53,7 +53,9 @@ def test_the_page_asks_for_the_channel_and_sends_nothing(as_bob: Client, alice: 
     assert mail.outbox == []
 
 
-def test_the_mail_server_takes_it(as_bob: Client, alice: User, mail_server: MailServer) -> None:
+def test_the_mail_server_accepts_the_message(
+    as_bob: Client, alice: User, mail_server: MailServer
+) -> None:
     text = send_to(as_bob, alice, EMAIL)
 
     assert "The mail server accepted the message to alice@example.com" in text
@@ -72,7 +74,7 @@ def test_the_audit_names_who_sent_it_and_the_users_organisation(
     assert (event.user, event.organisation) == (bob, acme)
 
 
-def test_nobody_listens_at_the_mail_servers_port(
+def test_a_mail_server_that_refuses_the_connection(
     as_bob: Client, alice: User, settings: Any
 ) -> None:
     send_mail_to(settings, free_port())
@@ -81,7 +83,7 @@ def test_nobody_listens_at_the_mail_servers_port(
     assert outcome() == ("test-message.not-sent", "email: refused", "alice@example.com")
 
 
-def test_a_mail_server_that_says_nothing(as_bob: Client, alice: User, settings: Any) -> None:
+def test_a_mail_server_that_does_not_answer(as_bob: Client, alice: User, settings: Any) -> None:
     with SilentServer().running() as server:
         send_mail_to(settings, server.port)
         text = send_to(as_bob, alice, EMAIL)
@@ -89,14 +91,14 @@ def test_a_mail_server_that_says_nothing(as_bob: Client, alice: User, settings: 
     assert "The mail server did not answer in time." in text
 
 
-def test_a_mail_servers_host_that_is_not_known(as_bob: Client, alice: User, settings: Any) -> None:
+def test_a_mail_server_with_an_unknown_host(as_bob: Client, alice: User, settings: Any) -> None:
     send_mail_to(settings, 25)
     settings.EMAIL_HOST = "mail.invalid"
 
     assert "host name of the mail server cannot be resolved" in send_to(as_bob, alice, EMAIL)
 
 
-def test_a_wrong_password_of_the_mail_server_is_said_and_not_shown(
+def test_a_wrong_mail_server_password_is_reported_but_not_shown(
     as_bob: Client, alice: User, settings: Any
 ) -> None:
     with MailServer(password="right").running() as server:
@@ -131,7 +133,7 @@ def test_without_a_mail_server_the_page_names_the_file(
     assert "Test message from Moonhook" in file.read_text()
 
 
-def test_the_gateway_takes_it(
+def test_the_gateway_accepts_the_message(
     as_bob: Client, alice: User, sms_gateway: SmsGateway, settings: Any
 ) -> None:
     settings.SMS_URL = sms_gateway.url
@@ -152,7 +154,7 @@ def test_a_gateway_that_refuses(
     assert outcome() == ("test-message.not-sent", "sms: refused-message", "alice@example.com")
 
 
-def test_no_gateway_and_its_password_is_not_shown(
+def test_an_unreachable_gateway_is_reported_without_its_password(
     as_bob: Client, alice: User, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.SMS_URL = f"json://moonhook:a-gateway-secret@127.0.0.1:{free_port()}/?:to={{phone}}"
@@ -164,7 +166,7 @@ def test_no_gateway_and_its_password_is_not_shown(
     assert "a-gateway-secret" not in str(list(AuthEvent.objects.values()))
 
 
-def test_a_gateway_that_says_nothing(as_bob: Client, alice: User, settings: Any) -> None:
+def test_a_gateway_that_does_not_answer(as_bob: Client, alice: User, settings: Any) -> None:
     with SilentServer().running() as server:
         settings.SMS_URL = f"json://127.0.0.1:{server.port}/?:to={{phone}}&rto=0.5&cto=0.5"
         text = send_to(as_bob, alice, SMS)
@@ -184,7 +186,9 @@ def test_without_a_gateway_the_page_names_the_file(
     assert json.loads(file.read_text())["to"] == "+491701234567"
 
 
-def test_no_phone(as_bob: Client, bob: User, settings: Any, sms_gateway: SmsGateway) -> None:
+def test_a_user_without_a_phone_gets_no_sms(
+    as_bob: Client, bob: User, settings: Any, sms_gateway: SmsGateway
+) -> None:
     settings.SMS_URL = sms_gateway.url
 
     assert "The profile has no phone number." in send_to(as_bob, bob, SMS)
@@ -209,7 +213,7 @@ def test_the_sixth_sms_of_a_day_is_not_sent(
     assert len(sms_gateway.messages) == 5
 
 
-def test_the_budget_of_the_day_holds(
+def test_the_daily_budget_holds(
     as_bob: Client, alice: User, sms_gateway: SmsGateway, settings: Any
 ) -> None:
     settings.SMS_URL, settings.SMS_DAILY_BUDGET = sms_gateway.url, 1
@@ -228,11 +232,13 @@ def test_no_sms_to_a_country_that_is_not_served(
     assert sms_gateway.messages == []
 
 
-def test_who_sends_too_many_has_to_wait(as_bob: Client, alice: User, bob: User, erin: User) -> None:
+def test_too_many_test_messages_have_to_wait(
+    as_bob: Client, alice: User, bob: User, erin: User
+) -> None:
     texts = [send_to(as_bob, whom, EMAIL) for whom in [alice] * 10 + [bob] * 10 + [erin]]
 
     assert "accepted the message" in texts[19]
-    assert "You have sent many test messages" in texts[20]
+    assert "Too many test messages" in texts[20]
     assert len(mail.outbox) == 20
 
 
@@ -290,7 +296,7 @@ def test_root_sends_to_a_typed_number(
 
 
 @pytest.mark.parametrize("typed", ["", "0170", "@", "a@b\r\nBcc: c@d.example"])
-def test_what_is_no_address_is_refused_at_the_field(as_root: Client, typed: str) -> None:
+def test_an_invalid_address_is_refused_at_the_field(as_root: Client, typed: str) -> None:
     response = as_root.post(DELIVERY, {"to": typed})
 
     assert response.status_code == 200
@@ -307,5 +313,5 @@ def test_message_delivery_is_for_superusers(as_bob: Client, as_erin: Client) -> 
     assert DELIVERY not in text_of(as_bob.get(reverse("admin:index")))
 
 
-def test_root_finds_it_in_the_menu(as_root: Client) -> None:
+def test_the_menu_of_root_lists_message_delivery(as_root: Client) -> None:
     assert DELIVERY in text_of(as_root.get(reverse("admin:index")))

@@ -1,4 +1,4 @@
-"""A locked login shows on the user's page, with why, until when, and the unlock."""
+"""Locked logins on a user's page: why, until when, and unlocking them."""
 
 import pytest
 from django.test import Client
@@ -26,10 +26,10 @@ def is_pin_locked(user: User) -> bool:
     return PinFailures.objects.get(bucket=user.email).is_stopped
 
 
-def test_an_open_login_offers_no_unlock(as_bob: Client, alice: User) -> None:
+def test_a_login_that_is_not_locked_offers_no_unlock(as_bob: Client, alice: User) -> None:
     text = text_of(as_bob.get(page_of(alice)))
 
-    assert "Open" in text
+    assert "Not locked" in text
     assert "Locked" not in text
     assert page_of(alice, "unlock_pin_login") not in text
     assert as_bob.get(page_of(alice, "unlock_pin_login")).status_code == 403
@@ -40,14 +40,14 @@ def test_a_locked_pin_login_says_why_and_until_when(as_bob: Client, alice: User)
 
     text = text_of(as_bob.get(page_of(alice)))
 
-    assert "20 wrong PINs in 24 h, until 20" in text
+    assert "20 wrong PINs in 24 hours, until 20" in text
     assert text.count(page_of(alice, "unlock_pin_login")) == 1
 
 
 def test_a_hundred_in_a_row_stay_locked_until_unlocked(as_bob: Client, alice: User) -> None:
     lock_pin(alice, today=3, in_a_row=100)
 
-    assert "100 wrong PINs in a row, until it is unlocked" in text_of(as_bob.get(page_of(alice)))
+    assert "100 wrong PINs in a row, until unlocked" in text_of(as_bob.get(page_of(alice)))
 
 
 def test_asking_to_unlock_unlocks_nothing(as_bob: Client, alice: User) -> None:
@@ -55,7 +55,7 @@ def test_asking_to_unlock_unlocks_nothing(as_bob: Client, alice: User) -> None:
 
     response = as_bob.get(page_of(alice, "unlock_pin_login"))
 
-    assert "Wrong PINs are counted from nought again" in text_of(response)
+    assert "The count of wrong PINs starts again at zero" in text_of(response)
     assert is_pin_locked(alice)
 
 
@@ -72,7 +72,7 @@ def test_bob_unlocks_alice_and_the_audit_names_him(
     assert (event.user, event.email, event.organisation) == (bob, alice.email, acme)
 
 
-def test_a_closed_admin_login_names_the_address(as_bob: Client, alice: User) -> None:
+def test_a_locked_admin_login_names_the_address(as_bob: Client, alice: User) -> None:
     fail_admin_logins(alice)
 
     text = text_of(as_bob.get(page_of(alice)))
@@ -81,7 +81,7 @@ def test_a_closed_admin_login_names_the_address(as_bob: Client, alice: User) -> 
     assert text.count(page_of(alice, "unlock_admin_login")) == 1
 
 
-def test_bob_reopens_the_admin_login_of_alice(as_bob: Client, alice: User) -> None:
+def test_bob_unlocks_the_admin_login_of_alice(as_bob: Client, alice: User) -> None:
     fail_admin_logins(alice, times=20)
     assert "20 wrong passwords in an hour" in text_of(as_bob.get(page_of(alice)))
 
@@ -93,7 +93,9 @@ def test_bob_reopens_the_admin_login_of_alice(as_bob: Client, alice: User) -> No
 
 
 @pytest.mark.parametrize("unlock", ["unlock_pin_login", "unlock_admin_login"])
-def test_bob_unlocks_no_user_whom_he_shares(as_bob: Client, dora: User, unlock: str) -> None:
+def test_bob_cannot_unlock_the_logins_of_a_shared_user(
+    as_bob: Client, dora: User, unlock: str
+) -> None:
     lock_pin(dora)
     fail_admin_logins(dora)
 

@@ -10,7 +10,7 @@ from tests.admin.pages import list_of, nothing_inlined, page_of, text_of
 
 
 def profile(user: User, **changes: str) -> dict[str, str]:
-    """The user's form as the page sends it, with changes."""
+    """The data that the user's form posts, with changes."""
     form = {"email": user.email, "name": user.name, "phone": user.phone, "is_active": "on"}
     return form | nothing_inlined() | changes
 
@@ -41,7 +41,7 @@ def test_bob_adds_a_user_to_his_organisation(as_bob: Client, acme: Organisation)
     assert not user.is_staff
 
 
-def test_bob_cannot_add_a_user_to_no_organisation(as_bob: Client) -> None:
+def test_bob_has_to_choose_an_organisation_for_a_new_user(as_bob: Client) -> None:
     response = as_bob.post(list_of(User, "add"), new_user(None))
 
     assert response.status_code == 200
@@ -49,7 +49,7 @@ def test_bob_cannot_add_a_user_to_no_organisation(as_bob: Client) -> None:
     assert not User.objects.filter(email="new@example.com").exists()
 
 
-def test_root_may(as_root: Client) -> None:
+def test_root_adds_a_user_to_no_organisation(as_root: Client) -> None:
     response = as_root.post(list_of(User, "add"), new_user(None))
 
     assert response.status_code == 302
@@ -64,11 +64,11 @@ def test_a_known_email_in_another_spelling_is_refused_at_the_field(
     )
 
     assert response.status_code == 200
-    assert "There is a user with this e-mail already" in text_of(response)
+    assert "A user with this e-mail already exists" in text_of(response)
     assert not acme.memberships.filter(user=charlie).exists()
 
 
-def test_bob_changes_the_profile_of_alice_and_codes_on_their_way_are_worth_nothing(
+def test_changing_the_phone_of_alice_cancels_codes_already_sent(
     as_bob: Client, alice: User
 ) -> None:
     factories.make_pin(alice)
@@ -99,7 +99,7 @@ def test_bob_deactivates_alice(as_bob: Client, alice: User) -> None:
     assert alice.sessions_valid_after is not None
 
 
-def test_bob_makes_nobody_staff_or_superuser(as_bob: Client, alice: User) -> None:
+def test_bob_cannot_make_a_user_staff_or_superuser(as_bob: Client, alice: User) -> None:
     form = profile(alice, name="Alicia", is_staff="on", is_superuser="on")
     page = text_of(as_bob.get(page_of(alice)))
 
@@ -123,7 +123,7 @@ def test_root_makes_alice_staff(as_root: Client, alice: User) -> None:
     assert not alice.is_superuser
 
 
-def test_of_a_shared_user_bob_sees_only_the_email(as_bob: Client, dora: User) -> None:
+def test_bob_sees_only_the_email_of_a_shared_user(as_bob: Client, dora: User) -> None:
     page, users = text_of(as_bob.get(page_of(dora))), text_of(as_bob.get(list_of(User)))
 
     assert "dora@example.com" in page
@@ -231,7 +231,7 @@ def test_bob_cannot_make_anybody_a_member_of_globex(
     assert not globex.memberships.filter(user=alice).exists()
 
 
-def test_bob_sets_a_password_of_his_own_user(as_bob: Client, alice: User) -> None:
+def test_bob_sets_the_password_of_his_own_user(as_bob: Client, alice: User) -> None:
     form = {
         "password1": "a long enough one",
         "password2": "a long enough one",

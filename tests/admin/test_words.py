@@ -30,7 +30,7 @@ def test_every_list_has_words_of_its_own_for_being_empty(model: type) -> None:
 def test_an_empty_list_says_what_to_do_and_offers_it(as_bob: Client) -> None:
     text = text_of(as_bob.get(list_of(ApiKey)))
 
-    assert "Issue one for each program" in text
+    assert "Create one key per program" in text
     assert f'href="{list_of(ApiKey, "add")}"' in text
     assert "No results" not in text
 
@@ -66,4 +66,4 @@ def test_an_organisation_says_what_switching_it_off_does(
 ) -> None:
     address = reverse("admin:accounts_organisation_change", args=[acme.pk])
 
-    assert "keys, sessions and hooks are refused at once" in text_of(as_root.get(address))
+    assert "keys, sessions and hooks are refused immediately" in text_of(as_root.get(address))

@@ -187,7 +187,7 @@ def test_pages_that_show_a_secret_once(desk: Desk, root: User) -> None:
 
     desk.open(list_of(ApiKey, "add") + f"?organisation={script.organisation_id}")
     desk.page.get_by_label("Name").fill("warehouse")
-    desk.page.get_by_role("button", name="Issue API key").click()
+    desk.page.get_by_role("button", name="Create API key").click()
     expect(desk.page.get_by_text("The secret is shown once")).to_be_visible()
     assert_sound_as_it_is(desk)
 

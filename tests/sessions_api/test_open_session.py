@@ -28,7 +28,7 @@ from tests.factories import (
 
 
 def assert_refused(response: Any, sessions: int = 0) -> None:
-    """The one answer to any wrong credential, and nothing happened."""
+    """Asserts the response to any wrong credential, and that nothing else happened."""
     assert response.status_code == 401
     assert response["Content-Type"] == "application/problem+json"
     assert response["Cache-Control"] == "no-store"
@@ -250,7 +250,7 @@ def test_a_device_of_an_inactive_user_is_refused(client: Client, alice: User) ->
         (b" " * (16 * 1024 + 1), "application/json", 413, "body-too-large"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_refused(
+def test_a_body_that_is_not_a_json_object_is_refused(
     client: Client, db: None, body: bytes, content_type: str, status: int, code: str
 ) -> None:
     response = client.post(
@@ -263,7 +263,7 @@ def test_a_body_that_is_no_json_object_is_refused(
     assert Session.objects.count() == 0
 
 
-def test_a_charset_in_the_content_type_is_fine(client: Client, acme_key: IssuedApiKey) -> None:
+def test_a_charset_in_the_content_type_is_accepted(client: Client, acme_key: IssuedApiKey) -> None:
     body = json.dumps(api_key_login(acme_key))
     response = client.post("/session", body, content_type="application/json; charset=utf-8")
 
@@ -338,7 +338,7 @@ def test_a_failed_login_leaves_the_presented_session_alone(
     assert_refused(post_session(client, api_key_login(acme_key, password="wrong")), sessions=1)
 
 
-def test_a_stale_bearer_token_does_not_hinder_a_login(
+def test_a_stale_bearer_token_does_not_prevent_a_login(
     client: Client, acme_key: IssuedApiKey
 ) -> None:
     response = post_session(client, api_key_login(acme_key), **bearer("mhx_gone"))
@@ -374,13 +374,13 @@ def test_a_login_from_another_site_is_refused(
         {"Origin": "http://testserver"},
     ],
 )
-def test_a_login_from_our_own_page_or_none_is_fine(
+def test_a_login_from_our_own_page_or_without_an_origin_is_accepted(
     client: Client, acme_key: IssuedApiKey, headers: dict[str, str]
 ) -> None:
     assert post_session(client, api_key_login(acme_key), **headers).status_code == 201
 
 
-def test_a_key_has_at_most_its_cap_of_sessions_and_the_one_unused_longest_ends(
+def test_beyond_the_cap_of_a_key_the_least_recently_used_session_ends(
     acme_key: IssuedApiKey,
 ) -> None:
     with override_settings(SESSIONS_PER_API_KEY=2):
@@ -390,7 +390,7 @@ def test_a_key_has_at_most_its_cap_of_sessions_and_the_one_unused_longest_ends(
     assert alive == [False, True, True]
 
 
-def test_a_device_has_at_most_its_cap_of_sessions(alice: User) -> None:
+def test_a_device_has_at_most_as_many_sessions_as_its_cap(alice: User) -> None:
     issued = make_device_token(alice)
     with override_settings(SESSIONS_PER_DEVICE_TOKEN=2):
         tokens = [open_session(device_login(issued)) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""GET and DELETE /session: presenting a session, and everything that ends one."""
+"""GET and DELETE /session, and everything that ends a session."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -81,7 +81,7 @@ def test_a_device_session_shows_the_only_organisation_of_its_user(
     assert document["user"]["email"] == "alice@example.com"
 
 
-def test_a_look_at_a_session_is_one_query_and_fetches_no_digest(
+def test_showing_a_session_takes_one_query_and_fetches_no_digest(
     alice_token: str, acme_token: str, django_assert_num_queries: Any
 ) -> None:
     for token in (alice_token, acme_token):
@@ -128,7 +128,7 @@ def test_without_a_session_nobody_is_authenticated(client: Client, db: None) -> 
         "Bearer é",
     ],
 )
-def test_a_session_that_is_none_is_refused(
+def test_an_invalid_session_token_is_refused(
     client: Client, acme_token: str, authorization: str
 ) -> None:
     response = client.get("/session", headers={"Authorization": authorization})
@@ -183,7 +183,7 @@ def test_another_sites_page_may_use_a_bearer_token_it_has(client: Client, acme_t
     assert client.delete("/session", headers=headers).status_code == 204
 
 
-# --- What ends sessions ------------------------------------------------------------------------
+# --- Ending sessions ---------------------------------------------------------------------------
 
 
 def revoke_the_key(key: ApiKey) -> None:
@@ -219,7 +219,7 @@ def delete_the_organisation(key: ApiKey) -> None:
         delete_the_organisation,
     ],
 )
-def test_a_session_ends_at_once_with_what_it_stands_on(
+def test_a_session_ends_immediately_with_its_key_or_organisation(
     acme_key: IssuedApiKey, acme_token: str, end: Callable[[ApiKey], None]
 ) -> None:
     assert get_session(acme_token).status_code == 200
@@ -243,7 +243,7 @@ def switch_the_user_off_and_on(user: User) -> None:
     user.save()
 
 
-def log_in_anew_on_the_same_device(user: User) -> None:
+def log_in_again_on_the_same_device(user: User) -> None:
     make_device_token(user, DeviceToken.objects.get().device)
 
 
@@ -268,10 +268,10 @@ def switch_the_only_organisation_off_and_on(user: User) -> None:
         switch_the_only_organisation_off_and_on,
         deactivate_the_user,
         switch_the_user_off_and_on,
-        log_in_anew_on_the_same_device,
+        log_in_again_on_the_same_device,
     ],
 )
-def test_a_device_session_ends_at_once_with_what_it_stands_on(
+def test_a_device_session_ends_immediately_with_its_device_user_or_organisation(
     alice: User, alice_token: str, end: Callable[[User], None]
 ) -> None:
     assert get_session(alice_token).status_code == 200
@@ -321,7 +321,7 @@ def test_leaving_one_organisation_leaves_the_sessions_of_a_member_of_another(
     assert Client().get("/session", headers=bearer(token)).status_code == 200
 
 
-def test_a_session_opened_after_switching_on_again_is_good(
+def test_a_session_opened_after_reactivation_is_valid(
     acme_key: IssuedApiKey, acme_token: str
 ) -> None:
     switch_the_organisation_off_and_on(acme_key.api_key)
@@ -333,7 +333,7 @@ def test_a_session_opened_after_switching_on_again_is_good(
 
 
 def move_back(**fields: timedelta) -> None:
-    """Ages the only session."""
+    """Moves the times of the only session into the past."""
     session = Session.objects.get()
     changes = {field: getattr(session, field) - age for field, age in fields.items()}
     Session.objects.update(**changes)
@@ -349,7 +349,7 @@ def test_an_idle_session_expires(acme_token: str) -> None:
     assert_ended(acme_token)
 
 
-def test_use_moves_the_idle_limit_on(acme_token: str) -> None:
+def test_use_extends_the_idle_limit(acme_token: str) -> None:
     age = timedelta(minutes=50)
     move_back(created_at=age, last_used_at=age, expires_at=age)
     assert get_session(acme_token).status_code == 200
@@ -358,7 +358,7 @@ def test_use_moves_the_idle_limit_on(acme_token: str) -> None:
     assert timedelta(minutes=59) < remaining <= timedelta(hours=1)
 
 
-def test_no_use_moves_the_absolute_limit(acme_token: str) -> None:
+def test_use_does_not_extend_the_absolute_limit(acme_token: str) -> None:
     move_back(created_at=timedelta(hours=11, minutes=30), last_used_at=timedelta(minutes=30))
     assert get_session(acme_token).status_code == 200
 
@@ -376,7 +376,7 @@ def test_use_is_written_at_most_once_in_five_minutes(
         get_session(acme_token)
 
 
-def test_a_session_from_before_a_pepper_rotation_is_still_good(acme_token: str) -> None:
+def test_a_session_from_before_a_pepper_rotation_stays_valid(acme_token: str) -> None:
     old = dict(settings.PEPPERS)
     with override_settings(PEPPERS={99: b"9" * 32, **old}):
         assert get_session(acme_token).status_code == 200

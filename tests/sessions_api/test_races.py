@@ -1,4 +1,4 @@
-"""What holds however many open sessions at once."""
+"""Invariants that hold under concurrent logins."""
 
 import uuid
 
@@ -22,7 +22,7 @@ from tests.factories import (
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_cap_of_a_key_holds_for_logins_at_once(acme_key: IssuedApiKey) -> None:
+def test_the_cap_of_a_key_holds_for_concurrent_logins(acme_key: IssuedApiKey) -> None:
     with override_settings(SESSIONS_PER_API_KEY=3):
         tokens = at_once(12, lambda _: open_session(api_key_login(acme_key)))
 
@@ -52,7 +52,7 @@ def test_a_new_login_on_a_device_ends_what_the_old_token_opens_at_the_same_momen
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_logins_on_one_device_at_once_one_token_is_good(alice: User) -> None:
+def test_concurrent_logins_on_one_device_leave_one_valid_token(alice: User) -> None:
     device = uuid.uuid4()
     pins = [make_pin(alice) for _ in range(3)]
 

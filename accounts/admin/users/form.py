@@ -1,37 +1,39 @@
-"""The forms of a user's page: a new user, and a password that an administrator sets."""
+"""A user's form: the help texts, the fields of a new user, and saving through the flows."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib.admin import site
 from django.contrib.admin.widgets import AutocompleteSelect
-from django.db import transaction
 from django.db.models import QuerySet
-from unfold.forms import AdminPasswordChangeForm
+from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from accounts.models import Membership, Organisation, Role, User
+from accounts.admin.reach import administered_organisation_ids, is_superuser, person
+from accounts.audit import record_about
+from accounts.flows.users import change_profile, create_user, held, update_user
+from accounts.models import AuthEventKind, Membership, Organisation, Role, User
+from core.http.origin import Origin, origin_of
 
 ROLE_HELP = (
-    "Members log in and nothing more. Administrators who are staff too manage the organisation "
-    "in this admin."
+    "Members can log in but cannot use this admin. Administrators also need “Staff” to manage the "
+    "organisation here."
 )
 PROFILE_HELP = {
     "email": (
-        "What they log in with, like ann@example.com; PIN codes go there. A change makes codes "
-        "that are on their way worthless."
+        "Used to log in, such as ann@example.com; PIN codes are sent there. Changing it cancels "
+        "codes already sent."
     ),
-    "name": "What to call them in messages and lists, like “Ann Lee”. May stay empty.",
+    "name": "Shown in messages and lists, such as “Ann Lee”. Optional.",
     "phone": (
-        "With country code, like +491701234567. PIN codes by SMS go there: whoever holds the "
-        "number can log in. Empty: codes go by e-mail only."
+        "With country code, such as +491701234567. PIN codes by SMS are sent there, so the holder "
+        "of this number can log in. Leave empty to send codes by e-mail only."
     ),
 }
 
 
 class NewUserForm(forms.ModelForm[User]):
-    """Profile and first membership. ``organisations`` is what the person may choose from."""
+    """Profile and first membership; ``organisations`` are those to choose from."""
 
     organisations: QuerySet[Organisation]
     is_organisation_required = True
@@ -40,8 +42,8 @@ class NewUserForm(forms.ModelForm[User]):
         Organisation.objects.none(),
         widget=AutocompleteSelect(Membership._meta.get_field("organisation"), site),
         help_text=(
-            "Their home: it sees and changes their profile. Other organisations can invite them as "
-            "a member later, and see the e-mail only."
+            "The user's home organisation, which sees and manages the profile. Other organisations "
+            "can invite the user later and see only the e-mail."
         ),
     )
     role = forms.ChoiceField(
@@ -57,8 +59,8 @@ class NewUserForm(forms.ModelForm[User]):
         error_messages = {
             "email": {
                 "unique": (
-                    "There is a user with this e-mail already. "
-                    "Invite them on the page of the organisation, under Members."
+                    "A user with this e-mail already exists. "
+                    "Invite them under Members on the organisation's page."
                 )
             }
         }
@@ -70,19 +72,45 @@ class NewUserForm(forms.ModelForm[User]):
         organisation.required = self.is_organisation_required
 
 
-class PasswordForm(AdminPasswordChangeForm):
-    """Hashes before its transaction begins: nobody waits for the database because of a hash.
+class UserSaving:
+    """Mixin for the model admin of users."""
 
-    ``may_save`` holds the user's row, and raises if the password must not be set by now.
-    """
+    def save_model(
+        self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool
+    ) -> None:
+        if not change:
+            obj.pk = _create(form.cleaned_data, origin_of(request)).pk
+            obj.refresh_from_db()
+            return
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        # The form's instance already has the changes, so read the stored row.
+        user = held(obj)
+        if is_superuser(request):
+            self._change_as_superuser(request, user, changes)
+        elif (
+            changes
+            and user.home is not None
+            and user.home_id in administered_organisation_ids(request)
+        ):
+            update_user(user.home, user, origin=origin_of(request), **changes)
 
-    def __init__(self, *args: Any, may_save: Callable[[User], None], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._may_save = may_save
+    def _change_as_superuser(
+        self, request: HttpRequest, user: User, changes: dict[str, Any]
+    ) -> None:
+        change_profile(user, **changes)
+        if changes:
+            record_about(
+                AuthEventKind.USER_CHANGED,
+                origin_of(request),
+                user,
+                by=person(request),
+                reason=", ".join(sorted(changes)),
+            )
 
-    def set_password_and_save(self, user: Any, *args: Any, **options: Any) -> Any:
-        super().set_password_and_save(user, *args, **{**options, "commit": False})
-        with transaction.atomic():
-            self._may_save(user)
-            user.save(update_fields=["password"])
+
+def _create(data: dict[str, Any], origin: Origin) -> User:
+    profile = {name: data[name] for name in ("email", "name", "phone")}
+    if data["organisation"] is None:
+        user: User = User.objects.create_user(**profile)
         return user
+    return create_user(data["organisation"], role=data["role"], origin=origin, **profile)

@@ -1,4 +1,4 @@
-"""On the page of a user: whether their logins are locked, why and until when, and the unlock."""
+"""Locked logins on a user's page: why, until when, and unlocking them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from core.http.origin import origin_of
 
 
 class Lock(NamedTuple):
-    """``why`` names the count; ``until`` says how it ends by itself."""
+    """``why`` gives the count; ``until`` says when or how the lock ends."""
 
     why: str
     until: str
@@ -37,13 +37,13 @@ def pin_locks(user: User) -> list[Lock]:
 
 def _pin_lock(failures: PinFailures, user: User) -> Lock:
     is_strangers = failures.bucket == strangers_bucket(user.email)
-    where = "" if is_strangers else " on a device that they are logged in on"
+    where = "" if is_strangers else " on a device where they are logged in"
     if failures.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES:
         why = f"{failures.consecutive_failures} wrong PINs in a row{where}"
-        return Lock(why, "until it is unlocked")
+        return Lock(why, "until unlocked")
     ends_at = failures.day_started_at + DAY
     return Lock(
-        f"{failures.failures_today} wrong PINs in 24 h{where}",
+        f"{failures.failures_today} wrong PINs in 24 hours{where}",
         f"until {ends_at:%Y-%m-%d %H:%M} UTC",
     )
 
@@ -52,43 +52,43 @@ def admin_login_locks(user: User) -> list[Lock]:
     everywhere = locked_everywhere_until(user)
     if everywhere is not None:
         number = windows.ADMIN_LOGIN_FAILURES_OF_USER.amount
-        why = f"{number} wrong passwords in an hour; open only where they have logged in before"
+        why = f"{number} wrong passwords in an hour; they can log in only from known browsers"
         return [Lock(why, f"until {everywhere:%H:%M} UTC")]
     number = windows.ADMIN_LOGIN_FAILURES_AT_CLIENT.amount
     return [
         Lock(
-            f"{number} wrong passwords from {place.where or 'a browser known to be theirs'}",
+            f"{number} wrong passwords from {place.where or 'a known browser'}",
             f"until {place.until:%H:%M} UTC",
         )
         for place in locked_places(user)
     ]
 
 
-_UNLOCK = Question(
+_UNLOCK_PIN = Question(
     title="Unlock PIN login",
     consequences=(
-        "Wrong PINs are counted from nought again, and codes are accepted at once. If it was not "
-        "this person who guessed, the guessing can go on."
+        "The count of wrong PINs starts again at zero, and codes are accepted immediately. If "
+        "somebody else was guessing, they can continue."
     ),
     button="Unlock",
 )
-_REOPEN = Question(
+_UNLOCK_ADMIN = Question(
     title="Unlock admin login",
     consequences=(
-        "The wrong passwords are forgotten, and the admin opens to the right one at once. If it "
-        "was not this person who guessed, the guessing can go on."
+        "The count of wrong passwords starts again at zero, and the correct one is accepted "
+        "immediately. If somebody else was guessing, they can continue."
     ),
     button="Unlock",
 )
 
 
 class UserLocks:
-    """For the model admin of users."""
+    """Mixin for the model admin of users."""
 
     def has_pin_lock_permission(
         self: Any, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether there is something to unlock, and the user is this person's to unlock."""
+        """Whether the login is locked and this administrator may unlock it."""
         user = self.get_object(request, object_id) if object_id else None
         return user is not None and user.is_own and bool(pin_locks(user))
 
@@ -115,10 +115,10 @@ class UserLocks:
     def unlock_pin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         user = self.get_or_404(request, object_id)
         if not is_confirmed(request):
-            return ask(self, request, _UNLOCK, [user])
+            return ask(self, request, _UNLOCK_PIN, [user])
         unlock_address(user.email, origin=origin_of(request), by=person(request))
         self.log_change(request, user, "Unlocked the PIN login.")
-        self.message_user(request, f"{user} may log in by PIN again.", messages.SUCCESS)
+        self.message_user(request, f"{user} can log in by PIN again.", messages.SUCCESS)
         return redirect(page_of(user))
 
     @action(
@@ -130,17 +130,16 @@ class UserLocks:
     def unlock_admin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         user = self.get_or_404(request, object_id)
         if not is_confirmed(request):
-            return ask(self, request, _REOPEN, [user])
+            return ask(self, request, _UNLOCK_ADMIN, [user])
         reopen_admin_login(user, origin=origin_of(request), by=person(request))
         self.log_change(request, user, "Unlocked the admin login.")
-        self.message_user(request, f"{user} may log in to the admin again.", messages.SUCCESS)
+        self.message_user(request, f"{user} can log in to the admin again.", messages.SUCCESS)
         return redirect(page_of(user))
 
 
 def _shown(locks: Sequence[Lock]) -> SafeString:
-    """The unlock is among the page's actions."""
     if not locks:
-        return label("Open", SUCCESS)
+        return label("Not locked", SUCCESS)
     return format_html(
         '<div class="mh-lock">{}<span>{}</span></div>',
         label("Locked", DANGER),

@@ -1,4 +1,4 @@
-"""A test message to a user, from their page: sent at once, and the page says what came of it."""
+"""Sending a test message to a user from their page, which then shows the outcome."""
 
 from typing import Any
 
@@ -20,20 +20,20 @@ class ChannelForm(forms.Form):
         label="Send by",
         initial=Channel.EMAIL,
         widget=UnfoldAdminRadioSelectWidget,
-        help_text="An SMS counts among the five a day of the number, and costs what an SMS costs.",
+        help_text="An SMS counts towards the number's daily limit of five and is charged as usual.",
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        phone = user.phone or "no phone number on the profile"
+        sms = f"SMS, to {user.phone}" if user.phone else "SMS (no phone number on the profile)"
         self.fields["channel"].choices = [  # type: ignore[attr-defined]
             (Channel.EMAIL.value, f"E-mail, to {user.delivery_email}"),
-            (Channel.SMS.value, f"SMS, to {phone}"),
+            (Channel.SMS.value, sms),
         ]
 
 
 class UserTestMessage:
-    """For the model admin of users."""
+    """Mixin for the model admin of users."""
 
     @action(description="Send test message", permissions=["profile"], icon="outgoing_mail")
     def send_test_message(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:

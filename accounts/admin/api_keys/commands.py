@@ -1,4 +1,4 @@
-"""What to do first with an API key: commands to paste into a shell."""
+"""Shell commands that show how to use an API key."""
 
 from dataclasses import dataclass
 
@@ -7,24 +7,22 @@ from django.conf import settings
 from accounts.models import ApiKey
 from core.admin.issuing import curl, json_body
 
-SECRET_PLACE = "<secret>"  # noqa: S105  (what stands in its place)
+_SECRET_PLACEHOLDER = "<secret>"  # noqa: S105
 _QUERY = "{ organisation { name } scripts { totalCount } }"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstQuery:
+class ApiKeyCommands:
     session: str
-    """Opens a session and shows the answer."""
+    """Opens a session and prints the response."""
     query: str
-    """Opens one and keeps its token, for a query that it then makes."""
+    """Opens a session, stores its token and sends a query."""
 
 
-def first_query_of(api_key: ApiKey, secret: str = SECRET_PLACE) -> FirstQuery:
+def commands_of(api_key: ApiKey, secret: str = _SECRET_PLACEHOLDER) -> ApiKeyCommands:
     login = {"uid": api_key.key, "password": secret, "credential": "ApiKey"}
     session = curl(f"{settings.PUBLIC_URL}/session", *json_body(login))
     query = curl(f"{settings.PUBLIC_URL}/admin/graphql", *json_body({"query": _QUERY}))
-    # sed is wherever sh is; jq is not.
+    # Unlike jq, sed is available on every POSIX system.
     token = "TOKEN=$(" + session + " \\\n  | sed -n 's/.*\"\\(mhx_[0-9A-Za-z]*\\)\".*/\\1/p')"
-    return FirstQuery(
-        session, f'{token}\n\n{query} \\\n  -H "Authorization: Bearer $TOKEN"\n'.rstrip("\n")
-    )
+    return ApiKeyCommands(session, f'{token}\n\n{query} \\\n  -H "Authorization: Bearer $TOKEN"')
