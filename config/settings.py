@@ -124,10 +124,10 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.admin.middleware.Desk",
+    "config.admin.middleware.AdminMiddleware",
     "core.http.unavailable.AnswersUnavailable",
 ]
-DESK_MIDDLEWARE = [
+ADMIN_MIDDLEWARE = [
     "core.http.admin_pages.ContentSecurityPolicy",
     "config.admin.middleware.LoginBulkhead",
     "django.contrib.sessions.middleware.SessionMiddleware",

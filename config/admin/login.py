@@ -31,7 +31,7 @@ from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import CountFullError, claim, is_first
 from config.admin.known_browser import known_browser, remember_browser
-from config.admin.middleware import restart
+from config.admin.middleware import start_limits
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import RateLimitedError
 from core.http.bulkhead import BulkheadFullError
@@ -139,7 +139,7 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
     claimed.give_back()
     count_login(email)
     forgive_here(email, client, browser)
-    restart(request.session)
+    start_limits(request.session)
     # Every password asks for a code of its own, in a session that had one too.
     request.session.pop(DEVICE_ID_SESSION_KEY, None)
     if site.has_permission(request):
