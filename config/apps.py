@@ -6,7 +6,7 @@ from django.db import close_old_connections, reset_queries
 
 
 class MoonhookConfig(AppConfig):
-    """The composition root: its own checks and commands."""
+    """The composition root, with its checks and commands."""
 
     name = "config"
     label = "moonhook"
@@ -21,13 +21,13 @@ class MoonhookConfig(AppConfig):
 
         follow_tasks()
         count_tasks()
-        _look_after_connections_once()
+        _close_connections_once()
 
 
-def _look_after_connections_once() -> None:
-    """At the end of a request: what Django does at its beginning too is then done already.
+def _close_connections_once() -> None:
+    """Close old connections at the end of a request only, not at its start too.
 
-    Nothing is cached, so no cache has connections.
+    No cache is configured, so there are no cache connections to close.
     """
     request_started.disconnect(close_old_connections)
     request_started.disconnect(reset_queries)
@@ -35,6 +35,6 @@ def _look_after_connections_once() -> None:
 
 
 class MoonhookAdminConfig(AdminConfig):
-    """The admin on Moonhook's own site."""
+    """The admin, with Moonhook's own site."""
 
     default_site = "config.admin.site.MoonhookAdminSite"

@@ -1,4 +1,4 @@
-"""What ``manage.py check`` finds: what cannot be right, and with --deploy what may be meant."""
+"""System checks: wrong settings, and with ``check --deploy`` settings unsuitable for production."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def threads_outnumber_sandboxes(app_configs: Any, **kwargs: Any) -> list[CheckMe
         return []
     return [
         Error(
-            "There are not more web threads than sandboxes: slow scripts would hold up /session.",
+            "Slow scripts could occupy every web thread and delay /session.",
             hint="Raise WEB_THREADS above SANDBOX_SLOTS.",
             id="moonhook.E001",
         )
@@ -37,12 +37,12 @@ def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list
 
 
 @register()
-def tasks_end_before_others_take_them_up(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def task_leases_outlast_tasks(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.TASK_LEASE_SECONDS > settings.TASK_TIMEOUT_SECONDS:
         return []
     return [
         Error(
-            "A task that is still running would be taken up by another worker.",
+            "Another worker would take over a task that is still running.",
             hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
             id="moonhook.E003",
         )
@@ -56,7 +56,7 @@ def data_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            f"Others on this machine may look into {directory}.",
+            f"Other users of this machine can read {directory}.",
             hint=f"chmod 700 {directory}",
             id="moonhook.W007",
         )
@@ -77,7 +77,7 @@ def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            "PUBLIC_URL is plain http: secrets and sessions travel readable.",
+            "PUBLIC_URL is http: secrets and sessions are sent unencrypted.",
             hint="Put a proxy with TLS in front and set PUBLIC_URL to its https address.",
             id="moonhook.W001",
         )
@@ -85,13 +85,13 @@ def public_url_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def clients_have_their_own_address(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.TRUSTED_PROXY_COUNT or not settings.IS_PUBLIC_URL_HTTPS:
         return []
     return [
         Warning(
             "PUBLIC_URL is https, so there is a proxy, but TRUSTED_PROXY_COUNT is 0: all clients "
-            "seem to come from one address and share its rate limits.",
+            "appear to have the same address and share its rate limits.",
             hint="Set TRUSTED_PROXY_COUNT to the number of proxies that add to X-Forwarded-For.",
             id="moonhook.W002",
         )
@@ -105,7 +105,7 @@ def database_serves_several_nodes(app_configs: Any, **kwargs: Any) -> list[Check
     return [
         Warning(
             "The database is SQLite: one machine, one writer at a time.",
-            hint="Set DATABASE_URL to a PostgreSQL database before there is a second node.",
+            hint="Set DATABASE_URL to a PostgreSQL database before adding a second node.",
             id="moonhook.W003",
         )
     ]
@@ -125,8 +125,8 @@ def staff_have_a_second_factor(app_configs: Any, **kwargs: Any) -> list[CheckMes
 
 
 @register(Tags.database, deploy=True)
-def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Who waits for a slot or for another place gives the connection back."""
+def database_pool_serves_every_thread(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Threads that wait for a slot or another place do not hold a connection."""
     pool = _database().get("OPTIONS", {}).get("pool")
     waiting = (settings.SANDBOX_QUEUE, settings.GRAPHQL_WAITING, settings.ADMIN_WAITING)
     wanted = settings.WEB_THREADS - sum(waiting)
@@ -135,7 +135,7 @@ def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[Che
     return [
         Warning(
             f"{wanted} web threads share {pool['max_size']} database connections.",
-            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS less those that wait "
+            hint="Raise DATABASE_POOL_SIZE to WEB_THREADS minus the threads that wait "
             "(SANDBOX_QUEUE, GRAPHQL_WAITING, ADMIN_WAITING), or lower WEB_THREADS.",
             id="moonhook.W005",
         )
@@ -144,11 +144,11 @@ def every_thread_finds_a_connection(app_configs: Any, **kwargs: Any) -> list[Che
 
 @register(Tags.security, deploy=True)
 def sandbox_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """One message a missing layer; without seccomp production does not start at all."""
+    """Report each missing layer; without seccomp, production does not start."""
     return [
         (Error if layer.name == INDISPENSABLE else Warning)(
             f"The sandbox's {layer.name} layer is not active: {layer.detail}.",
-            hint="docs/deploy.md says what each layer needs of the machine.",
+            hint="docs/deploy.md lists what each layer requires of the machine.",
             id="moonhook.E005" if layer.name == INDISPENSABLE else "moonhook.W006",
         )
         for layer in active_layers()
@@ -157,52 +157,52 @@ def sandbox_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def allowed_hosts_are_listed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []
     return [
         Error(
             "ALLOWED_HOSTS allows any Host header.",
-            hint="Name the host of PUBLIC_URL, and those that health checks use.",
+            hint="List the host of PUBLIC_URL and the hosts that health checks use.",
             id="moonhook.E004",
         )
     ]
 
 
 @register(deploy=True)
-def balancers_may_notice(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def balancers_can_notice_a_stop(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.DRAIN_SECONDS:
         return []
     return [
         Warning(
-            "DRAIN_SECONDS is 0: a stopping node refuses calls before its balancer knows.",
-            hint="Set DRAIN_SECONDS to more than two of the balancer's health checks take.",
+            "DRAIN_SECONDS is 0: a stopping node refuses calls before its balancer notices.",
+            hint="Set DRAIN_SECONDS to more than two intervals of the balancer's health checks.",
             id="moonhook.W008",
         )
     ]
 
 
 @register(deploy=True)
-def codes_may_go_by_sms(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def codes_can_be_sent_by_sms(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.SMS_URL != "off":
         return []
     return [
         Info(
-            "SMS_URL is off: login codes go by e-mail only.",
-            hint="Nothing to do, if that is meant; else an Apprise address with {phone}.",
+            "SMS_URL is off: login codes are sent by e-mail only.",
+            hint="If that is not intended, set SMS_URL to an Apprise URL with {phone}.",
             id="moonhook.I001",
         )
     ]
 
 
 @register(deploy=True)
-def threads_are_left_for_what_is_quick(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def threads_remain_for_short_requests(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     held = settings.WEB_THREADS_HELD
     if sum(held.values()) < settings.WEB_THREADS:
         return []
     return [
         Warning(
-            "Scripts, GraphQL and the admin may hold every web thread and hold up /session.",
+            "Scripts, GraphQL and the admin may occupy every web thread and delay /session.",
             hint=f"Raise WEB_THREADS above {sum(held.values())}, the sum of {', '.join(held)}.",
             id="moonhook.W009",
         )

@@ -1,24 +1,29 @@
-"""Where settings come from: the environment, files named by it, and secrets made on first use."""
+"""Readers of environment variables; ``ImproperlyConfigured`` names a variable that is wrong."""
 
 import contextlib
-import json
 import math
 import os
-import secrets
-import tempfile
-from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
+DEVELOPMENT = "development"
+PRODUCTION = "production"
+
+# The CPU limit of control groups, version 2: microseconds per period, or "max", and the period.
+_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
 
 class _Variables(FileAwareMapping):
-    """The environment, where ``NAME_FILE`` names a file that holds the value of ``NAME``.
+    """The environment; ``NAME_FILE`` names a file that contains the value of ``NAME``.
 
-    Secrets are often mounted as files, and files often end with a newline that nobody meant.
+    Secrets are often mounted as files, which often end with an unintended newline.
     """
 
     def __getitem__(self, key: str) -> str:
@@ -37,24 +42,17 @@ class _Env(environ.Env):
 
 env = _Env()
 
-# Of control groups, version 2: microseconds in each period, or "max", and the period.
-_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
-
-KEY_HINT = "Make one with: openssl rand -hex 32, and keep it."
-MIN_PEPPER_BYTES = 32
-PEPPER_HINT = "Make one with: echo 1:$(openssl rand -hex 32)"
-# As far as the columns reach that say which pepper a digest is under.
-_MAX_PEPPER_VERSION = 2**31 - 1
-
-DEVELOPMENT = "development"
-PRODUCTION = "production"
-
 
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     value = env.str(name, default=default)
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
     return value
+
+
+def switch(name: str, default: str) -> bool:
+    """Read ``on`` or ``off``."""
+    return choice(name, default, ("on", "off")) == "on"
 
 
 def integer(name: str, default: int, *, minimum: int = 0) -> int:
@@ -65,7 +63,7 @@ def integer(name: str, default: int, *, minimum: int = 0) -> int:
 
 
 def integers(name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    """Comma-separated whole numbers; none at all for an empty text."""
+    """Read comma-separated whole numbers; an empty value is an empty tuple."""
     text = env.str(name, default=",".join(map(str, default)))
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isdecimal() for part in parts):
@@ -74,7 +72,7 @@ def integers(name: str, default: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """A comma-separated list of networks in CIDR notation; empty without the variable."""
+    """Read comma-separated networks in CIDR notation; none if the variable is not set."""
     try:
         return [ip_network(text.strip()) for text in env.list(name, default=[])]
     except ValueError:
@@ -83,31 +81,8 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         ) from None
 
 
-def usable_cores(limit_file: Path = _CPU_LIMIT) -> int:
-    """The cores that this process may use: a container's limit counts, a part of a core as one."""
-    cores = len(os.sched_getaffinity(0))
-    try:
-        quota, period = limit_file.read_text().split()
-        return max(1, min(cores, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):
-        # No such file, or "max" for no limit.
-        return cores
-
-
-def data_directory(path: Path) -> Path:
-    """The directory, resolved. One that is made here is its owner's alone; others keep their mode.
-
-    Where it cannot be made, the first that needs it says so: not every command does.
-    """
-    directory = path.resolve()
-    with contextlib.suppress(OSError):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        directory.mkdir(mode=0o700, exist_ok=True)
-    return directory
-
-
 def required_in_production(name: str, environment: str, hint: str) -> str | None:
-    """The variable's value, or None in development; in production its absence stops the start."""
+    """Return the value, or None if it is not set in development. Raise if not in production."""
     value = env.str(name, default="")
     if value:
         return value
@@ -116,92 +91,100 @@ def required_in_production(name: str, environment: str, hint: str) -> str | None
     return None
 
 
-def require_strength(
-    name: str,
-    value: str | bytes,
-    hint: str,
-    *,
-    min_length: int,
-    min_different: int,
-    forbidden_prefix: str = "",
-) -> None:
-    """Stops a start whose secret is too short or repeats a few characters; never shows it.
+def public_url(environment: str, port: int) -> SplitResult:
+    """Read ``PUBLIC_URL``, without a slash at its end."""
+    text = required_in_production("PUBLIC_URL", environment, "Example: https://hooks.example.com")
+    url = urlsplit((text or f"http://127.0.0.1:{port}").rstrip("/"))
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ImproperlyConfigured("PUBLIC_URL must be an http or https address.")
+    return url
 
-    The bounds tell placeholders from random values and are no measure of entropy.
+
+def data_directory(path: Path) -> Path:
+    """Resolve the directory, and create it for its owner alone if it is missing.
+
+    A directory that cannot be created is reported where it is first used: not every command uses
+    it.
     """
-    unit = "characters" if isinstance(value, str) else "bytes"
-    if len(value) < min_length:
-        problem = f"must have at least {min_length} {unit}"
-    elif len(set(value)) < min_different:
-        problem = f"is not random: it must have at least {min_different} different {unit}"
-    elif forbidden_prefix and isinstance(value, str) and value.startswith(forbidden_prefix):
-        problem = f"begins with {forbidden_prefix}: it is a generated placeholder"
-    else:
-        return
-    raise ImproperlyConfigured(f"{name} {problem}. {hint}")
+    directory = path.resolve()
+    with contextlib.suppress(OSError):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
 
 
-class GeneratedSecrets:
-    """Secrets that development makes by itself, kept in one file that only its owner can read.
+def database(data_dir: Path, *, timeout_seconds: int, connect_seconds: int) -> dict[str, Any]:
+    """Read ``DATABASE_URL``; the default is SQLite in the data directory."""
+    settings: dict[str, Any] = env.db(
+        "DATABASE_URL", default=f"sqlite:///{data_dir / 'moonhook.sqlite3'}"
+    )
+    if settings["ENGINE"] == "django.db.backends.sqlite3":
+        return settings | {
+            "ENGINE": "core.database.sqlite",
+            "CONN_MAX_AGE": None,
+            "OPTIONS": {
+                # A transaction takes its write lock when it starts; taken later, it could fail.
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+            "TEST": {"NAME": str(data_dir / "test.sqlite3")},
+        }
+    if settings["ENGINE"] == "django.db.backends.postgresql":
+        options = {
+            "connect_timeout": connect_seconds,
+            "options": f"-c statement_timeout={timeout_seconds}s"
+            " -c idle_in_transaction_session_timeout=60s",
+            # Prepare a statement at its first use; most of Django's cursors never prepare.
+            "prepare_threshold": 0,
+            "pool": {
+                "min_size": 1,
+                "max_size": integer("DATABASE_POOL_SIZE", 24, minimum=1),
+                "timeout": connect_seconds,
+                # Reconnect no longer than a request waits. The next request then starts afresh
+                # instead of waiting for a backoff that has grown.
+                "reconnect_timeout": connect_seconds,
+            },
+        }
+        # The URL's own options (sslmode, …) stay.
+        return settings | {
+            "ENGINE": "core.database.postgresql",
+            "OPTIONS": settings.get("OPTIONS", {}) | options,
+        }
+    raise ImproperlyConfigured("DATABASE_URL must name SQLite or PostgreSQL.")
 
-    Several processes may start at once: the file appears whole by a hard link, the first one
-    wins and the others read what it wrote.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def get(self, name: str) -> str:
-        return self._load()[name]
-
-    def _load(self) -> dict[str, str]:
-        if not self._path.exists():
-            self._create()
-        values: dict[str, str] = json.loads(self._path.read_text())
-        return values
-
-    def _create(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        values = {name: make() for name, make in _GENERATORS.items()}
-        descriptor, draft = tempfile.mkstemp(dir=self._path.parent)  # mode 0600
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(values, file, indent=2)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, self._path)
-        Path(draft).unlink()
+def email(url: str | None, outbox: Path) -> dict[str, Any]:
+    """Return Django's ``EMAIL_…`` settings; without a URL, e-mails are written to the outbox."""
+    if url is None:
+        return {
+            "EMAIL_BACKEND": "accounts.messages.outbox.EmailOutbox",
+            "EMAIL_FILE_PATH": str(outbox),
+        }
+    return {**environ.Env.email_url_config(url), "EMAIL_TIMEOUT": 15}
 
 
-_GENERATORS: dict[str, Callable[[], str]] = {
-    "SECRET_KEY": lambda: secrets.token_urlsafe(50),
-    "MOONHOOK_PEPPERS": lambda: f"1:{secrets.token_hex(32)}",
-}
+def metrics_networks(
+    *, is_on: bool, has_token: bool, environment: str
+) -> list[IPv4Network | IPv6Network]:
+    """Read ``METRICS_NETWORKS``; metrics without a token or networks are for this machine only."""
+    allowed = networks("METRICS_NETWORKS")
+    if not is_on or has_token or allowed:
+        return allowed
+    if environment == PRODUCTION:
+        raise ImproperlyConfigured(
+            "METRICS=on needs METRICS_TOKEN or METRICS_NETWORKS: "
+            "production does not show its metrics to everyone."
+        )
+    return list(_LOOPBACK)
 
 
-def parse_peppers(text: str) -> dict[int, bytes]:
-    """``"2:<hex>,1:<hex>"``, newest first, as an ordered mapping of version to key.
-
-    Each key is at least 32 bytes; versions are positive integers. Both differ from each other:
-    one key under two versions would keep a stolen one in use after a rotation.
-    """
-    peppers: dict[int, bytes] = {}
-    for entry in text.split(","):
-        version_text, _, key_hex = entry.strip().partition(":")
-        try:
-            version, key = int(version_text), bytes.fromhex(key_hex)
-        except ValueError:
-            raise ImproperlyConfigured(
-                "MOONHOOK_PEPPERS must read '2:<hex>,1:<hex>', newest first."
-            ) from None
-        if not 1 <= version <= _MAX_PEPPER_VERSION or version in peppers:
-            raise ImproperlyConfigured("MOONHOOK_PEPPERS: versions are positive and each its own.")
-        if len(key) < MIN_PEPPER_BYTES:
-            raise ImproperlyConfigured(
-                f"MOONHOOK_PEPPERS: version {version} is shorter than {MIN_PEPPER_BYTES} bytes "
-                f"({2 * MIN_PEPPER_BYTES} hex digits)."
-            )
-        if key in peppers.values():
-            raise ImproperlyConfigured(
-                f"MOONHOOK_PEPPERS: version {version} has the key of another version. {PEPPER_HINT}"
-            )
-        peppers[version] = key
-    return peppers
+def usable_cores(limit_file: Path = _CPU_LIMIT) -> int:
+    """Count the cores available to this process, with a container's limit rounded up."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = limit_file.read_text().split()
+        return max(1, min(cores, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):
+        # No such file, or "max" for no limit.
+        return cores

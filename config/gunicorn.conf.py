@@ -1,4 +1,4 @@
-"""How gunicorn serves Moonhook. Everything here comes from config.settings."""
+"""gunicorn's configuration, derived from config.settings."""
 
 import os
 from typing import Any
@@ -15,10 +15,10 @@ from scripts_engine.lockdown_policy import require_lockdown
 
 
 def on_starting(server: Any) -> None:
-    """However gunicorn is started, production does not run scripts without the lockdown."""
+    """Refuse to run scripts in production without the lockdown, however gunicorn was started."""
     require_lockdown()
     if services_of_this_node() is None:
-        # Otherwise the parent of all services sees to it.
+        # Otherwise the parent of all services does this.
         forget_the_dead()
 
 
@@ -41,25 +41,25 @@ bind = [f"{settings.BIND}:{settings.PORT}"]
 worker_class = MoonhookWorker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# With sandboxes, database and log well below the 1,024 files that a process commonly may open.
+# With sandboxes, database and log, well below the usual limit of 1,024 open files.
 worker_connections = 500
 max_requests = settings.WEB_MAX_REQUESTS
 max_requests_jitter = settings.WEB_MAX_REQUESTS // 10
 keepalive = 5
-# A file is sent like any reply: what its reader is slow to take waits outside of the threads.
+# Files are sent like other replies, so a slow client does not occupy a thread.
 sendfile = False
 timeout = 60
-# Heartbeats in memory: a disk that is slow for a minute is no reason to kill a worker.
+# Heartbeats in memory: a slow disk would otherwise get a worker killed.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 graceful_timeout = settings.GRACEFUL_TIMEOUT_SECONDS
-# No client's word and no proxy's moves the path or sets the scheme here: settings say which proxies
-# Django listens to. A name with an underscore could pass for another header's, and is dropped.
+# gunicorn takes neither path nor scheme from headers; settings name the proxies that Django trusts.
+# Header names with underscores are dropped, since they could pass for other headers.
 forwarded_allow_ips = ""
 forwarder_headers = ""
 secure_scheme_headers: dict[str, str] = {}
 header_map = "drop"
-# The one that core/server/framing.py has to agree with about where a request ends.
+# core/server/framing.py must agree with this parser about where a request ends.
 http_parser = "python"
 logger_class = GunicornLogger
-# A socket in the home directory that can stop the server: nobody asked for it.
+# The control socket, in the home directory, could stop the server and is not needed.
 control_socket_disable = True

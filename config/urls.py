@@ -1,4 +1,4 @@
-"""Every address."""
+"""All URLs."""
 
 from django.contrib import admin
 from django.urls import path
@@ -12,11 +12,11 @@ from config.operations.readiness import healthz, readyz
 from core.metrics.endpoint import metrics
 
 urlpatterns = [
-    # One list and not lists within: each call of a hook is looked up here.
+    # A flat list, since every call of a hook is resolved here.
     *hooks.urls.urlpatterns,
     *sessions_api.urls.urlpatterns,
     path("user/graphql", user_graphql, name="user-graphql"),
-    # Before the admin, which would take the address for one of its pages.
+    # Before the admin, which would treat the URL as one of its pages.
     path("admin/graphql", admin_graphql, name="admin-graphql"),
     path("admin/", admin.site.urls),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),

@@ -1,4 +1,4 @@
-"""What gunicorn serves: each worker loads it by itself, before its first request."""
+"""The WSGI application. Each gunicorn worker loads it before its first request."""
 
 import os
 
@@ -8,7 +8,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 application = get_wsgi_application()
 
-# Models can be imported only now.
-from config.operations.threads import build_what_threads_share  # noqa: E402
+# Models can be imported only after the application is set up.
+from config.operations.threads import build_shared_objects  # noqa: E402
 
-build_what_threads_share()
+build_shared_objects()

@@ -27,18 +27,12 @@ class StringField(serializers.CharField):
 
 
 class OpenSessionSerializer(serializers.Serializer[Any]):
-    """The body of POST /session."""
+    """The body of POST /session, as docs/openapi.json describes it."""
 
-    uid = StringField(help_text="The API key (mhk_…), or the tokenId of checkPinCode.")
-    password = StringField(help_text="The key's secret (mhs_…), or the device's token (mht_…).")
-    credential = serializers.ChoiceField(
-        choices=Credential.choices, help_text="What uid and password are."
-    )
-    email = StringField(
-        required=False,
-        allow_null=True,
-        help_text="Recorded for an API key; if given for a token, it must be its owner's.",
-    )
+    uid = StringField()
+    password = StringField()
+    credential = serializers.ChoiceField(choices=Credential.choices)
+    email = StringField(required=False, allow_null=True)
 
 
 def session_document(session: Session) -> dict[str, Any]:

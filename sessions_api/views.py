@@ -18,7 +18,6 @@ from sessions_api.authentication import SessionAuthentication, clear_cookie, coo
 from sessions_api.flows.end_session import end_session
 from sessions_api.flows.open_session import open_session
 from sessions_api.models import Credential, Session
-from sessions_api.openapi import describe_delete, describe_get, describe_post
 from sessions_api.serializers import OpenSessionSerializer, session_document
 
 _JSON = {"ensure_ascii": False, "separators": (",", ":")}
@@ -42,7 +41,6 @@ class SessionView(APIView):
         if request.method != "POST":
             self.perform_authentication(request)
 
-    @describe_post
     def post(self, request: Request) -> HttpResponse:
         """Opens a session."""
         if is_cross_origin(request._request):
@@ -72,12 +70,10 @@ class SessionView(APIView):
         set_cookie(response, opened.token, int(remaining.total_seconds()))
         return response
 
-    @describe_get
     def get(self, request: Request) -> HttpResponse:
         """Shows the presented session; this counts as use."""
         return _answer(session_document(_session_of(request)))
 
-    @describe_delete
     def delete(self, request: Request) -> HttpResponse:
         """Ends the presented session."""
         end_session(_session_of(request), origin=origin_of(request._request))

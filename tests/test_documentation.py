@@ -17,8 +17,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 def variables_read() -> set[str]:
     """The environment variables that the settings read."""
-    source = (ROOT / "config" / "settings.py").read_text()
-    calls = r'(?:env\.\w+|choice|integers?|networks|required_in_production)\(\s*"([A-Z_]+)"'
+    files = ("settings.py", "environment.py", "secret_keys.py")
+    source = "\n".join((ROOT / "config" / file).read_text() for file in files)
+    calls = r'(?:env\.\w+|choice|switch|integers?|networks|required_in_production)\(\s*"([A-Z_]+)"'
     return set(re.findall(calls, source))
 
 

@@ -1,9 +1,9 @@
-"""Background tasks: what waits, what failed and why; failed ones are queued again. Superusers'."""
+"""The page of background tasks, for superusers: their states and errors, and queueing again."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import django_tasks_db.admin  # noqa: F401  (registers its page, which ours takes the place of)
+import django_tasks_db.admin  # noqa: F401  (registers the page that this one replaces)
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -25,8 +25,16 @@ from core.admin.links import page_of
 from core.errors import RateLimitedError
 from core.http.redaction import redact
 
-WAITING, TRIED_AGAIN, RUNNING, FAILED, DONE = "Waiting", "Tried again", "Running", "Failed", "Done"
-_LABELS = {WAITING: PLAIN, TRIED_AGAIN: WARNING, RUNNING: INFO, FAILED: DANGER, DONE: SUCCESS}
+NAMES = {
+    "accounts.tasks.deliver_pin": "PIN code requested",
+    "accounts.tasks.deliver_pin_over": "PIN code to deliver",
+    "accounts.tasks.send_new_device_notice": "New device notice",
+    "accounts.tasks.send_invitation": "Invitation e-mail",
+    "accounts.tasks.warn_of_key": "Key expiry warning",
+}
+
+WAITING, RETRYING, RUNNING, FAILED, DONE = "Waiting", "Retrying", "Running", "Failed", "Done"
+_LABELS = {WAITING: PLAIN, RETRYING: WARNING, RUNNING: INFO, FAILED: DANGER, DONE: SUCCESS}
 _STATES = {
     TaskResultStatus.RUNNING: RUNNING,
     TaskResultStatus.FAILED: FAILED,
@@ -35,16 +43,16 @@ _STATES = {
 _QUEUE_AGAIN = Question(
     title="Queue again",
     consequences=(
-        "It is done as if it had just been asked for, with all its attempts before it. A message "
-        "of which only the answer was lost arrives twice. A PIN code is made anew, and counts as "
-        "one more that was sent to its address; nobody may be waiting for it any more."
+        "The task starts over, with all its attempts. If only the confirmation of a message was "
+        "lost, the message arrives twice. For a PIN code a new code is generated, which counts "
+        "towards the limit of its address; the user may no longer be waiting for it."
     ),
     button="Queue again",
 )
 
 
-class _Named:
-    """A task for the confirmation's list: the library's row has no words for itself."""
+class _Described:
+    """A task with a readable text for the confirmation page; the library's row has none."""
 
     def __init__(self, row: DBTaskResult) -> None:
         self.pk = row.pk
@@ -117,15 +125,15 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
 
     @display(description="State", label=_LABELS)
     def state(self, row: Any) -> str:
-        return _STATES.get(row.status) or (TRIED_AGAIN if row.worker_ids else WAITING)
+        return _STATES.get(row.status) or (RETRYING if row.worker_ids else WAITING)
 
     @display(description="Attempts")
     def attempts(self, row: Any) -> int:
         return len(row.worker_ids)
 
-    @display(description="Next try")
+    @display(description="Next attempt")
     def next_try(self, row: Any) -> Any:
-        """Empty where none is to come."""
+        """Return when the next attempt starts; empty if there is none."""
         if row.status != TaskResultStatus.READY:
             return ""
         is_due = row.run_after == get_date_max() or row.run_after <= timezone.now()
@@ -140,13 +148,13 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
     def worker(self, row: Any) -> str:
         return row.worker_ids[-1] if row.worker_ids else ""
 
-    @display(description="Workers, in order of the attempts")
+    @display(description="Workers, by attempt")
     def workers(self, row: Any) -> str:
         return ", ".join(row.worker_ids)
 
-    @display(description="About")
+    @display(description="Arguments")
     def arguments(self, row: Any) -> str:
-        """Addresses and ids: secrets are never among them."""
+        """Show the arguments: addresses and ids, never secrets."""
         values = [*row.args_kwargs["args"], *row.args_kwargs["kwargs"].values()]
         return redact(", ".join(map(str, values)))
 
@@ -162,7 +170,7 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         if row is None:
             raise Http404
         if not is_confirmed(request):
-            return ask(self, request, _QUEUE_AGAIN, [_Named(row)])
+            return ask(self, request, _QUEUE_AGAIN, [_Described(row)])
         self._queue_again(request, row)
         return redirect(page_of(row))
 
@@ -171,7 +179,7 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any]
     ) -> HttpResponse | None:
         if not is_confirmed(request):
-            return ask(self, request, _QUEUE_AGAIN, map(_Named, queryset))
+            return ask(self, request, _QUEUE_AGAIN, map(_Described, queryset))
         for row in queryset:
             self._queue_again(request, row)
         return None
@@ -181,11 +189,11 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         try:
             is_queued = queue_again(row)
         except RateLimitedError as error:
-            text = f"{name}: its address was sent as many codes as it may be; {error}."
+            text = f"{name}: the address has reached its limit of codes; {error}."
             self.message_user(request, text, messages.ERROR)
             return
         if not is_queued:
-            text = f"{name}: only what failed is queued again."
+            text = f"{name}: only failed tasks can be queued again."
             self.message_user(request, text, messages.WARNING)
             return
         self.log_change(request, row, "Queued again.")
@@ -199,29 +207,20 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         return is_superuser(request) and has_failed
 
 
-NAMES = {
-    "accounts.tasks.deliver_pin": "PIN code asked for",
-    "accounts.tasks.deliver_pin_over": "PIN code to deliver",
-    "accounts.tasks.send_new_device_notice": "Notice of a new device",
-    "accounts.tasks.send_invitation": "Mail of an invitation",
-    "accounts.tasks.warn_of_key": "Warning that a key ends",
-}
-
-
 def name_of(task_path: str) -> str:
-    """The words; or the function's name for a task that is no more."""
+    """Return the task's name, or that of its function if the task no longer exists."""
     return NAMES.get(task_path) or task_path.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 def queue_again(row: DBTaskResult) -> bool:
-    """As if it had just been asked for, with all its attempts before it; false if none failed.
+    """Start a failed task over, with all its attempts; return False if it has not failed.
 
-    A PIN code is a new request, of which the address's limits know: what is sent is a new code.
+    A PIN code is a new request with a new code, and counts towards the limits of its address.
     Raises ``RateLimitedError``.
     """
     if row.status != TaskResultStatus.FAILED:
         return False
-    renew = _RENEWED.get(row.task_path, _unchanged)
+    renew = _RENEWERS.get(row.task_path, _unchanged)
     now = timezone.now()
     failed = DBTaskResult.objects.failed().filter(pk=row.pk)
     return (
@@ -242,18 +241,18 @@ def _unchanged(arguments: list[Any]) -> list[Any]:
     return arguments
 
 
-def _asked_anew(arguments: list[Any]) -> list[Any]:
+def _request_again(arguments: list[Any]) -> list[Any]:
     count_send_to(arguments[0])
     return arguments
 
 
-def _delivered_anew(arguments: list[Any]) -> list[Any]:
+def _deliver_again(arguments: list[Any]) -> list[Any]:
     email, channel, _ = arguments
     count_send_to(email)
     return [email, channel, timezone.now().isoformat()]
 
 
-_RENEWED: dict[str, Callable[[list[Any]], list[Any]]] = {
-    tasks.deliver_pin.module_path: _asked_anew,
-    tasks.deliver_pin_over.module_path: _delivered_anew,
+_RENEWERS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    tasks.deliver_pin.module_path: _request_again,
+    tasks.deliver_pin_over.module_path: _deliver_again,
 }

@@ -1,7 +1,7 @@
-"""Browsers in which somebody has logged in to the admin before, known by a cookie.
+"""Known browsers: those in which a user has logged in to the admin before, by a signed cookie.
 
-The cookie proves that, and opens nothing: it says which window counts wrong passwords. It is one
-user's, and good until their password changes or all of their logins are ended.
+The cookie gives no access; it selects the rate limit that counts wrong passwords. It belongs to one
+user, and is valid until their password changes or all their logins are ended.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SALT = "moonhook.admin.known-browser"
 
 
 class KnownBrowser(NamedTuple):
-    """``user`` has logged in with it before; nobody has shown a password yet."""
+    """A browser in which ``user`` has logged in before. It does not authenticate the user."""
 
     id: str
     user: User
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """After both factors. A browser that was known keeps its id."""
+    """Set the cookie, after both factors. A known browser keeps its id."""
     known = known_browser(request, user.email)
     browser = secrets.token_hex(8) if known is None else known.id
     response.set_cookie(
@@ -44,7 +44,7 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
 
 
 def known_browser(request: HttpRequest, email: str) -> KnownBrowser | None:
-    """The browser, if the user of the canonical address has logged in with it before."""
+    """Return the browser if the user with this canonical address has logged in there before."""
     cookie = request.COOKIES.get(cookie_name(email))
     if cookie is None:
         return None
@@ -58,7 +58,7 @@ def known_browser(request: HttpRequest, email: str) -> KnownBrowser | None:
 
 
 def cookie_name(email: str) -> str:
-    """One for each user; it does not show the address."""
+    """Name the user's cookie without showing their address."""
     digest = salted_hmac(_SALT, email, algorithm="sha256").hexdigest()
     return f"moonhook_admin_browser_{digest[:16]}"
 

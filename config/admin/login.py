@@ -1,4 +1,4 @@
-"""The way in: the password, then the second factor of who has one or must have one."""
+"""Login to the admin: the password, then the second factor if there is one or must be one."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -31,7 +31,7 @@ from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import CountFullError, claim, is_first
 from config.admin.known_browser import known_browser, remember_browser
-from config.admin.middleware import restart
+from config.admin.middleware import start_limits
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import RateLimitedError
 from core.http.bulkhead import BulkheadFullError
@@ -39,13 +39,13 @@ from core.http.client_address import client_address
 from core.http.origin import origin_of
 
 _CACHED = "_has_second_factor"
-# Passwords get typed into the wrong field: what is not an address is not written down.
+# Users type passwords into the wrong field, so only addresses are recorded.
 _NO_ADDRESS = "(no e-mail address)"
 _TOO_MANY = (
     "There were too many wrong passwords for this login, or from your network. "
-    "It is closed for a while, for right passwords too."
+    "This login is temporarily locked, for correct passwords too."
 )
-_TOO_MANY_LOGINS = "You have logged in too often. Open logins go on."
+_TOO_MANY_LOGINS = "You have logged in too often. Your open logins stay valid."
 
 
 def is_password_given(request: HttpRequest) -> bool:
@@ -54,7 +54,7 @@ def is_password_given(request: HttpRequest) -> bool:
 
 
 def has_own_second_factor(request: HttpRequest) -> bool:
-    """Whether the person has one, read once a request."""
+    """Whether the user has a second factor; read once per request."""
     cached: bool | None = getattr(request, _CACHED, None)
     if cached is None:
         cached = has_second_factor(cast("User", request.user))
@@ -63,14 +63,14 @@ def has_own_second_factor(request: HttpRequest) -> bool:
 
 
 def is_second_factor_met(request: HttpRequest) -> bool:
-    """Whether the person has given a code, or needs none. Only after the password."""
+    """Whether the user has entered a code or needs none. Valid only after the password."""
     if getattr(request.user, "otp_device", None) is not None:
         return True
     return not settings.IS_SECOND_FACTOR_REQUIRED and not has_own_second_factor(request)
 
 
 def log_in(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
-    """Asks for the password, or for what is missing after it; writes down how it went."""
+    """Ask for the password, or for the second factor after it, and record the result."""
     if request.method == "GET" and is_password_given(request) and not site.has_permission(request):
         page = "login_code" if has_own_second_factor(request) else "second_factor"
         query = urlencode({REDIRECT_FIELD_NAME: next_page(request)})
@@ -81,7 +81,7 @@ def log_in(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> Ht
 
 
 def next_page(request: HttpRequest) -> str:
-    """Where the person wanted to go, if that is on this site."""
+    """Return the page requested before the login, if it is on this site."""
     wanted = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME, "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
@@ -90,7 +90,7 @@ def next_page(request: HttpRequest) -> str:
 
 
 def note_login(request: HttpRequest, response: HttpResponse) -> None:
-    """The person is in, with all that is asked for: on record, and in a known browser from now."""
+    """Record a complete login, and remember the browser."""
     user = cast("User", request.user)
     record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), user)
     remember_browser(request, response, user)
@@ -108,13 +108,13 @@ def note_refusal(request: HttpRequest, email: str, reason: AuditReason) -> None:
 
 
 def note_too_many_codes(request: HttpRequest, email: str) -> None:
-    """Recorded once a window: a person with the password may try without limit."""
+    """Record once per window, since a user with the password may try without limit."""
     if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
         note_refusal(request, email, AuditReason.TOO_MANY_CODES)
 
 
 def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
-    """Counts the try before its password is hashed, so that no more are than may be."""
+    """Count the attempt before its password is hashed, so that the limit bounds the hashing."""
     email = _typed_email(request)
     client, known = client_address(request), known_browser(request, email)
     browser = None if known is None else known.id
@@ -143,8 +143,8 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
     claimed.give_back()
     count_login(email)
     forgive_here(email, client, browser)
-    restart(request.session)
-    # Every password asks for a code of its own, in a session that had one too.
+    start_limits(request.session)
+    # Each login needs a new code, even in a session that has one.
     request.session.pop(DEVICE_ID_SESSION_KEY, None)
     if site.has_permission(request):
         note_login(request, response)
@@ -152,7 +152,7 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
 
 
 def _typed_email(request: HttpRequest) -> str:
-    """The canonical address that somebody logs in with, however it was typed."""
+    """Return the typed address in canonical form."""
     address = canonical_email(request.POST["username"])
     try:
         validate_typed_email(address)
@@ -186,7 +186,7 @@ class CodeForm(forms.Form):
 
     def refuse(self) -> None:
         self.add_error(
-            "code", "This code is wrong, or was used already. Wait for the next one and try again."
+            "code", "This code is wrong or was already used. Wait for the next code and try again."
         )
 
     def ask_to_wait(self, seconds: int) -> None:

@@ -1,4 +1,4 @@
-"""For superusers: by which settings messages are sent, and whether they arrive."""
+"""The page of message delivery, for superusers: the settings in force, and a test message."""
 
 from typing import NamedTuple
 
@@ -25,15 +25,15 @@ class _ChannelFacts(NamedTuple):
 
 
 class AddressForm(forms.Form):
-    """An address of one's own: what has an @ is an e-mail address, anything else a number."""
+    """The recipient of a test message: with an @ an e-mail address, otherwise a phone number."""
 
     to = forms.CharField(
         label="E-mail address or phone number",
         max_length=254,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "email", "spellcheck": "false"}),
         help_text=(
-            "Like you@example.com, or a number with its country code like +491701234567. "
-            "An SMS counts among the five a day of the number."
+            "For example you@example.com, or a number with its country code: +491701234567. "
+            "An SMS counts towards the number's limit of five a day."
         ),
     )
 

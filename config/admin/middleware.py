@@ -1,6 +1,6 @@
-"""The administrators' pages have middleware of their own: sessions, users, messages, CSRF.
+"""Middleware of the admin: sessions, users, messages, CSRF, and limits on an admin session.
 
-The doors of programs and devices know their callers by other means, and do not pay for these.
+The other endpoints authenticate their callers by other means and do not pay for it.
 """
 
 import time
@@ -23,19 +23,29 @@ from core.http.unavailable import busy_page
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
+_UNSUPPORTED_HOOKS = ("process_exception", "process_template_response")
+_STARTED, _USED = "login_began", "login_used"
+_WRITE_INTERVAL_SECONDS = 60
 
-class Desk:
-    """Middleware that puts ``DESK_MIDDLEWARE`` around the pages of the admin alone."""
+_logins = Bulkhead(
+    "admin-logins",
+    limit=settings.WEB_THREADS,
+    limit_per_key=settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2,
+)
+
+
+class AdminMiddleware:
+    """Applies the middleware in ``ADMIN_MIDDLEWARE`` to admin pages only."""
 
     def __init__(self, get_response: Handler) -> None:
-        self._elsewhere = self._at_the_desk = get_response
+        self._other_pages = self._admin_pages = get_response
         self._view_hooks: list[Callable[..., HttpResponseBase | None]] = []
-        for name in reversed(settings.DESK_MIDDLEWARE):
-            self._put_around(import_string(name)(self._at_the_desk), name)
+        for name in reversed(settings.ADMIN_MIDDLEWARE):
+            self._wrap_in(import_string(name)(self._admin_pages), name)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        answer = self._at_the_desk if is_admin_page(request) else self._elsewhere
-        return answer(request)
+        handler = self._admin_pages if is_admin_page(request) else self._other_pages
+        return handler(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
@@ -46,27 +56,20 @@ class Desk:
                     return response
         return None
 
-    def _put_around(self, middleware: Any, name: str) -> None:
-        for unknown in ("process_exception", "process_template_response"):
-            if hasattr(middleware, unknown):
-                raise ImproperlyConfigured(f"DESK_MIDDLEWARE: nobody calls {unknown} of {name}.")
+    def _wrap_in(self, middleware: Any, name: str) -> None:
+        for hook in _UNSUPPORTED_HOOKS:
+            if hasattr(middleware, hook):
+                raise ImproperlyConfigured(f"ADMIN_MIDDLEWARE: {name}.{hook} would not be called.")
         if hasattr(middleware, "process_view"):
             self._view_hooks.insert(0, middleware.process_view)
-        self._at_the_desk = convert_exception_to_response(middleware)  # type: ignore[assignment]
-
-
-_logins = Bulkhead(
-    "admin-logins",
-    limit=settings.WEB_THREADS,
-    limit_per_key=settings.ADMIN_AT_ONCE_PER_ORGANISATION + settings.ADMIN_WAITING // 2,
-)
+        self._admin_pages = convert_exception_to_response(middleware)  # type: ignore[assignment]
 
 
 class LoginBulkhead:
-    """Bounds the requests of one login at once, before its session and user are looked up.
+    """Limits the concurrent requests of one login before its session and user are looked up.
 
-    As many as its organisation may have at work and waiting: the bulkhead of pages would refuse
-    the others too, after several queries.
+    The limit is what its organisation may have running and waiting; the bulkhead of pages would
+    refuse the rest too, but only after several queries.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -83,18 +86,11 @@ class LoginBulkhead:
             return busy_page(error)
 
 
-_BEGAN, _USED = "login_began", "login_used"
-_WRITTEN_EVERY_SECONDS = 60
-
-
-def restart(session: SessionBase) -> None:
-    """A new login: both clocks begin anew."""
-    now = time.time()
-    session[_BEGAN], session[_USED] = now, int(now)
-
-
 class AdminSessionLimits:
-    """Stands behind the middleware for sessions, users and messages."""
+    """Ends admin sessions at their idle and absolute limits, or when the user's logins are ended.
+
+    Follows the middleware for sessions, users and messages.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -106,31 +102,37 @@ class AdminSessionLimits:
 
     def _check(self, request: HttpRequest) -> None:
         now, session = int(time.time()), request.session
-        began, used = session.get(_BEGAN), session.get(_USED)
-        if began is None or used is None:
-            restart(session)
-        elif not _is_of_an_active_user(request, began):
-            _end(request, "You were logged out: this login has ended.")
+        started, used = session.get(_STARTED), session.get(_USED)
+        if started is None or used is None:
+            start_limits(session)
+        elif not _is_valid_for_user(request, started):
+            _end(request, "You were logged out: this login was ended.")
         elif now - used > settings.ADMIN_SESSION_IDLE.total_seconds():
-            _end(request, "You were logged out, because nothing was asked for in a while.")
-        elif now - began > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
-            _end(request, "You were logged out: a login lasts for some hours only.")
-        elif used > now + _WRITTEN_EVERY_SECONDS:
-            # The clock was set back: the limits count from now, or they would end with its jump.
-            session[_BEGAN], session[_USED] = min(began, now), now
-        elif now - used >= _WRITTEN_EVERY_SECONDS:
+            _end(request, "You were logged out because of inactivity.")
+        elif now - started > settings.ADMIN_SESSION_ABSOLUTE.total_seconds():
+            _end(request, "You were logged out: a login lasts only a few hours.")
+        elif used > now + _WRITE_INTERVAL_SECONDS:
+            # The clock was set back. Count from now, or the session would outlast its limits.
+            session[_STARTED], session[_USED] = min(started, now), now
+        elif now - used >= _WRITE_INTERVAL_SECONDS:
             session[_USED] = now
 
 
-def _is_of_an_active_user(request: HttpRequest, began: float) -> bool:
-    """Whether the user is active, and has been since the login began."""
+def start_limits(session: SessionBase) -> None:
+    """Start the idle and absolute limits of a new login."""
+    now = time.time()
+    session[_STARTED], session[_USED] = now, int(now)
+
+
+def _is_valid_for_user(request: HttpRequest, started: float) -> bool:
+    """Whether the user is active and has not ended their logins since this one started."""
     user = request.user
     if not isinstance(user, User) or not user.is_active:
         return False
     ended_at = user.sessions_valid_after
-    return ended_at is None or began > ended_at.timestamp()
+    return ended_at is None or started > ended_at.timestamp()
 
 
-def _end(request: HttpRequest, why: str) -> None:
+def _end(request: HttpRequest, reason: str) -> None:
     logout(request)
-    messages.info(request, why)
+    messages.info(request, reason)

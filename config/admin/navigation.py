@@ -53,7 +53,7 @@ _SUPERUSERS_GROUP = (
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """Only what the person may see; one without anything to administer has the home page."""
+    """List the pages that the user may see; users who administer nothing see the home page."""
     groups = [*_GROUPS] if is_administrator(request) else []
     if is_superuser(request):
         groups.append(_SUPERUSERS_GROUP)
@@ -79,7 +79,7 @@ def _link(page: str) -> str:
 
 
 def account_links(request: HttpRequest) -> list[dict[str, str]]:
-    """The menu under the person's own name."""
+    """List the links of the account menu."""
     return [
         {"title": "Change password", "link": reverse("admin:password_change")},
         {"title": "Second factor", "link": reverse("admin:second_factor")},

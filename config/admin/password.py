@@ -1,4 +1,4 @@
-"""A person changes their own password."""
+"""The page on which users change their own password."""
 
 from typing import Any, cast
 
@@ -16,14 +16,14 @@ from config.admin.known_browser import remember_browser
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import RateLimitedError
 
-TOO_MANY = "Passwords were changed, or mistyped, too often."
+TOO_MANY = "There were too many attempts to change this password."
 
 
 class OwnPasswordForm(AdminOwnPasswordChangeForm):
-    """Saves the password and nothing else.
+    """Saves the password alone.
 
-    Django saves the whole user as it was read before both hashes: a deactivation or a lost right
-    of that moment would be undone.
+    Django saves all of the user as read before both hashes were computed, which would undo a
+    deactivation or a removed permission from that time.
     """
 
     def set_password_and_save(self, user: Any, *arguments: Any, **options: Any) -> Any:
@@ -33,9 +33,9 @@ class OwnPasswordForm(AdminOwnPasswordChangeForm):
 
 
 def change_password(request: HttpRequest, context: dict[str, Any]) -> HttpResponseBase:
-    """Ends the person's other logins to the admin, whose sessions are bound to the password.
+    """Change the password, which ends the user's other logins to the admin.
 
-    Tries are counted: nobody guesses the old password at a login that was left open.
+    Attempts are limited, so that the old password cannot be guessed at an unattended login.
     """
     user = cast("User", request.user)
     if request.method == "POST":
@@ -51,6 +51,6 @@ def change_password(request: HttpRequest, context: dict[str, Any]) -> HttpRespon
     with hashing_for(user):
         response = view(request)
     if isinstance(response, HttpResponseRedirect):
-        # The cookie of this browser was bound to the old password.
+        # This browser's cookie was bound to the old password.
         remember_browser(request, cast("HttpResponse", response), cast("User", request.user))
     return response

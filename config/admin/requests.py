@@ -1,7 +1,7 @@
-"""What one page of the admin may take: a place among those made at once, and a time.
+"""Limits on the pages of the admin: concurrency and database time.
 
-Both begin once the user is known and the request's body is read, and last until the page is
-rendered: lists ask the database for their rows only then.
+Both apply from when the user is known and the body is read until the page is rendered, which is
+when lists query their rows.
 """
 
 import logging
@@ -38,9 +38,9 @@ bulkhead = Bulkhead(
 
 
 def bounded(view: View) -> View:
-    """Wrap a view of logged-in staff in ``ADMIN_AT_ONCE`` and ``ADMIN_DEADLINE``.
+    """Apply ``ADMIN_AT_ONCE`` and ``ADMIN_DEADLINE`` to a view of logged-in staff.
 
-    Raises ``BulkheadFullError`` where no place is free.
+    The view raises ``BulkheadFullError`` if no place is free.
     """
 
     @wraps(view)
@@ -57,18 +57,17 @@ def bounded(view: View) -> View:
 
 
 def _read_body(request: HttpRequest) -> None:
-    """The check for CSRF has read a form; a client may take its time with other bodies too."""
+    """Read the body before taking a place: a client may send it slowly. CSRF has read forms."""
     if request.method == "POST" and request.content_type not in _FORMS:
         _ = request.body
 
 
 def _key_of(request: HttpRequest) -> str:
-    """Whose share of the places the request counts for.
+    """Return the organisation whose share of the places the request uses.
 
-    Administrators of several organisations count for one of them, always the same: their shares do
-    not add up.
+    Administrators of several organisations always use the share of the same one.
     """
-    from accounts.admin.reach import (  # noqa: PLC0415  (models are loaded after the site)
+    from accounts.admin.reach import (  # noqa: PLC0415  (models load after the site)
         administered_organisation_ids,
         is_superuser,
     )
@@ -79,9 +78,9 @@ def _key_of(request: HttpRequest) -> str:
 
 
 def _within_deadline(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
-    """The page, or a 503 that says how to ask for less.
+    """Return the page, or a 503 that suggests a smaller request.
 
-    The deadline is lifted when the request begins to write: until then a 503 has changed nothing.
+    The deadline ends at the first write, so a 503 never hides a change.
     """
     deadline = time.monotonic() + settings.ADMIN_DEADLINE_SECONDS
     with connection.statements_end_by(deadline, spares_writes=True) as is_over:  # type: ignore[attr-defined]

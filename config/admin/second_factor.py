@@ -1,4 +1,4 @@
-"""One's own second factor: set up, renewed, turned off."""
+"""The page on which users set up, renew and turn off their own second factor."""
 
 from base64 import b32encode
 from typing import Any, cast
@@ -38,7 +38,7 @@ from core.http.origin import origin_of
 
 
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """For who is in, and for who must set one up before getting in."""
+    """Serve logged-in users, and users who must set up a second factor first."""
     if not is_password_given(request) or (
         has_own_second_factor(request) and not site.has_permission(request)
     ):
@@ -68,7 +68,7 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
 
 
 def _act(request: HttpRequest, code: str) -> HttpResponse | None:
-    """What the code was typed for; ``None``: it is wrong."""
+    """Do what the code was entered for; return None if the code is wrong."""
     user = cast("User", request.user)
     if not has_own_second_factor(request):
         return _confirm(request, user, code)
@@ -102,14 +102,14 @@ def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None
 
 
 def _write_down(request: HttpRequest, user: User, what: str, reason: AuditReason) -> None:
-    """In the history of the user, and in the audit log."""
+    """Record the change in the user's history and in the audit log."""
     user_admin: ModelAdmin[Any] = site.get_model_admin(User)
     user_admin.log_change(request, user, what)
     record_about(AuthEventKind.SECOND_FACTOR_CHANGED, origin_of(request), user, reason=reason)
 
 
 def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
-    """The answer to the very POST that made them: they are not kept."""
+    """Show the codes in the response to their POST, since they are not stored in clear."""
     return TemplateResponse(
         request,
         "admin/recovery_codes.html",
@@ -124,7 +124,7 @@ def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    """Who is not in yet sees nothing of the admin beside this page."""
+    """Return the page's context, without the admin's menu for users who are not logged in yet."""
     context: dict[str, Any] = site.each_context(request)
     return context if site.has_permission(request) else {**context, "available_apps": []}
 
@@ -157,8 +157,8 @@ def _secret_in_groups(device: TOTPDevice) -> str:
 
 
 def _qr_code(device: TOTPDevice) -> str:
-    """On white in dark mode too: not every camera reads it inverted."""
+    """Draw on white, in dark mode too: not every camera reads inverted codes."""
     code = segno.make(device.config_url, error="m", micro=False)
-    # Without a size of its own it has a viewBox, and scales with the page instead of being cut.
+    # Without a size it has a viewBox, and scales with the page instead of being cut off.
     image = code.svg_inline(omitsize=True, border=4, dark="#000", light="#fff")
     return mark_safe(image)  # noqa: S308

@@ -1,4 +1,4 @@
-"""The admin's site: Unfold's, for staff who have passed both factors."""
+"""The admin site: Unfold's, for staff who have passed both factors."""
 
 from functools import partial
 from typing import Any
@@ -16,12 +16,11 @@ from unfold.sites import UnfoldAdminSite
 from config.admin.parameters import with_exact_parameters
 from config.admin.requests import View, bounded
 
-# The models' modules are loaded after the site, which apps find while they start: what needs
-# them is imported where it is used.
+# The site loads before the models, so modules that need models are imported where they are used.
 
 
 class MoonhookAdminSite(UnfoldAdminSite):
-    """Where administrators work."""
+    """Unfold's site with two factors, bounded pages and exact parameters."""
 
     index_title = "Home"
     index_template = "admin/home.html"
@@ -29,7 +28,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def register(
         self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
     ) -> None:
-        """Register models, third-party ones included, with pages that take only what they offer."""
+        """Register models, of libraries too, with lists that accept only their own parameters."""
         exact = with_exact_parameters(admin_class or ModelAdmin)
         super().register(model_or_iterable, exact, **options)
 
@@ -39,7 +38,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
         return bool(super().has_permission(request)) and is_second_factor_met(request)
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
-        """Bound every page. What is cacheable is a script, the same for all."""
+        """Bound every page, except cacheable ones: they are scripts, the same for everyone."""
         admin_view: View = super().admin_view(view if cacheable else bounded(view), cacheable)
         return admin_view
 
@@ -52,9 +51,9 @@ class MoonhookAdminSite(UnfoldAdminSite):
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
-            # Also for who has given only the password yet.
+            # Without admin_view: for users who have entered only the password, too.
             path("logout/", self.logout, name="logout"),
-            # Nothing here has a page elsewhere to be viewed on.
+            # No row has a page outside of the admin.
             *(p for p in super().get_urls() if getattr(p, "name", "") != "view_on_site"),
         ]
 
@@ -84,7 +83,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Search the menu. Unfold's own answer raises for a page that there is not."""
+        """Search the menu. Unfold's own view raises for a page that does not exist."""
         try:
             response: HttpResponse = super().search(request, extra_context)
         except InvalidPage:

@@ -1,4 +1,4 @@
-"""The schema of /admin/graphql: an organisation, managed by its programs."""
+"""The schema of /admin/graphql: programs manage their organisation."""
 
 import graphene
 
@@ -10,11 +10,11 @@ from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
 
 class Query(AccountsQuery, ScriptsQuery, SessionsQuery, graphene.ObjectType):
-    """What the organisation of the API key has. Nothing of others is ever shown."""
+    """The data of the API key's organisation, and of no other."""
 
 
 class Mutation(graphene.ObjectType):
-    """What an organisation's programs may change."""
+    """Changes to the API key's organisation."""
 
     create_user = users.create_user_field
     update_user = users.update_user_field

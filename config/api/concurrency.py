@@ -1,4 +1,4 @@
-"""How many documents are worked on at once, on both endpoints together."""
+"""The limit on GraphQL documents in execution, for both endpoints together."""
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -18,7 +18,7 @@ documents = Bulkhead(
 
 
 def holder_of(request: HttpRequest, session: Session | None) -> str:
-    """The key of the document's place: an organisation, a user, or the network of a client."""
+    """Return the key of a document's place: its organisation, user, or client network."""
     if session is None:
         return f"client {network_of(client_address(request))}"
     if session.api_key is not None:

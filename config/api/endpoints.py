@@ -1,4 +1,4 @@
-"""The two GraphQL endpoints, and who may enter which."""
+"""The two GraphQL endpoints and their authentication."""
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -13,17 +13,17 @@ from sessions_api.models import Credential, Session
 
 
 def people_only(request: HttpRequest) -> Session:
-    """A device session, for /user/graphql."""
-    return _session_by(Credential.TOKEN, request, "This needs the session of a device.")
+    """Return the device session of a request to /user/graphql."""
+    return _session_by(Credential.TOKEN, request, "A device session is required.")
 
 
 def programs_only(request: HttpRequest) -> Session:
-    """An API-key session, for /admin/graphql."""
-    return _session_by(Credential.API_KEY, request, "This needs the session of an API key.")
+    """Return the API-key session of a request to /admin/graphql."""
+    return _session_by(Credential.API_KEY, request, "An API key session is required.")
 
 
 def same_origin_only(request: HttpRequest) -> GraphQLProblem | None:
-    """Refuses what another site's page sends with our cookie."""
+    """Refuse requests that another site's page sends with a session cookie."""
     try:
         refuse_cross_origin_cookie(request)
     except Problem:

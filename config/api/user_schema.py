@@ -1,4 +1,4 @@
-"""The schema of /user/graphql: logging in by PIN, and what people do with their own account."""
+"""The schema of /user/graphql: login by PIN, and users' own accounts."""
 
 import graphene
 
@@ -6,16 +6,16 @@ from accounts.graphql.people import account, login
 from accounts.graphql.people.account import AccountsQuery
 from sessions_api.graphql.people import SessionsQuery, end_session_field
 
-# What is there for those who have no session yet.
+# Root fields that need no session.
 ANONYMOUS_FIELDS = frozenset({"sendPinCode", "checkPinCode", "__schema", "__type", "__typename"})
 
 
 class Query(AccountsQuery, SessionsQuery, graphene.ObjectType):
-    """What a device session may ask about its user."""
+    """The data of the device session's user."""
 
 
 class Mutation(graphene.ObjectType):
-    """Logging in, and ending what is open."""
+    """Login, and changes to the user's own account."""
 
     send_pin_code = login.send_pin_code_field
     check_pin_code = login.check_pin_code_field

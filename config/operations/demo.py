@@ -1,4 +1,4 @@
-"""What a first start finds: something to log in to, and something to call."""
+"""The demo data of a first start: an administrator, a script and a hook to call."""
 
 import secrets
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Demo(NamedTuple):
 
 
 def create_demo_once() -> Demo | None:
-    """Makes the demo organisation where there is no organisation and no user; else ``None``."""
+    """Create the demo organisation, unless there is an organisation or a user; then return None."""
     if Organisation.objects.exists() or User.objects.exists():
         return None
     with transaction.atomic():

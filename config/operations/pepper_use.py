@@ -1,4 +1,4 @@
-"""Which peppers are still needed, and by how much."""
+"""The number of rows that need each pepper."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ class PepperUse(NamedTuple):
 
 
 def pepper_use() -> list[PepperUse]:
-    """Of every version that is configured or in use, newest first.
+    """Return the use of every version that is configured or in use, newest first.
 
-    Sessions and recovery codes do not say under which one they are: they end with it.
+    Sessions and recovery codes do not record their version; they become invalid with it.
     """
     keys = _with_overlaps(ApiKey.objects.filter(revoked_at__isnull=True))
     tokens = _by_version(DeviceToken.objects.filter(revoked_at__isnull=True))
@@ -50,7 +50,7 @@ def pepper_use() -> list[PepperUse]:
 
 
 def _with_overlaps(rows: QuerySet[Any]) -> Counter[int]:
-    """Rows by each version that their secrets need: that before a rotation too, in its time."""
+    """Count rows by version; during the overlap of a rotation also by the previous version."""
     in_overlap = rows.filter(previous_valid_until__gt=timezone.now()).exclude(
         previous_pepper_version=F("pepper_version")
     )

@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can do its work."""
+"""/healthz and /readyz: whether this process is alive, and whether it can serve requests."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ logger = structlog.get_logger(__name__)
 
 
 def check_sandbox() -> None:
-    """Raises ``NotReady``. A busy one is at work, which is what it is for."""
+    """Raise ``NotReady`` if no sandbox can start. A busy sandbox is ready."""
     try:
         sandbox_health()
     except SandboxUnavailable as error:
@@ -33,7 +33,7 @@ def _reason_of(error: SandboxUnavailable) -> str:
 
 
 class Readiness:
-    """Asks all checks at once, so that together they take no longer than one may."""
+    """Runs all checks concurrently, so that together they take no longer than one."""
 
     def __init__(self, checks: Mapping[str, Callable[[], None]], *, seconds: float) -> None:
         self._checks = {name: Bounded(check, seconds=seconds) for name, check in checks.items()}
@@ -41,7 +41,7 @@ class Readiness:
         self._lock = threading.Lock()
 
     def reasons(self) -> dict[str, str | None]:
-        """By check: why it fails, or ``None``."""
+        """Return why each check fails; None if it passes."""
         attempts = {name: check.start() for name, check in self._checks.items()}
         return {name: self._reason(name, attempt) for name, attempt in attempts.items()}
 
@@ -53,13 +53,13 @@ class Readiness:
             reason = "timeout"
         except NotReady as not_ready:
             reason, cause = not_ready.reason, not_ready.__cause__
-        except Exception as error:  # noqa: BLE001  (an answer all the same)
+        except Exception as error:  # noqa: BLE001  (a failure too is an answer)
             reason, cause = "failed", error
         self._log_change(name, reason, cause)
         return reason
 
     def _log_change(self, name: str, reason: str | None, cause: BaseException | None) -> None:
-        """Probes come every few seconds; a line each would bury the one that matters."""
+        """Log changes only: probes arrive every few seconds and would flood the log."""
         with self._lock:
             has_changed, self._known[name] = self._known[name] != reason, reason
         if not has_changed:
@@ -79,17 +79,17 @@ readiness = Readiness(
 @safe_methods_only
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
-    """The process answers."""
+    """Answer 200: the process is alive."""
     return JsonResponse({"status": "ok"})
 
 
 @safe_methods_only
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and a sandbox can be had, else 503 with what is missing.
+    """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons.
 
-    Another service of the node that does not run is named, with 200: this one serves without it.
-    A process that is about to stop says so without asking anybody.
+    Another service of the node that does not run is reported with 200, as the web server works
+    without it. A process that is about to stop reports "draining" without running the checks.
     """
     if is_draining():
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)

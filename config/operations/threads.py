@@ -1,6 +1,6 @@
-"""What a web worker builds before its first request, because the first requests come at once.
+"""Objects shared by a web worker's threads, built before the first requests arrive together.
 
-In the worker itself, after the fork: connections and sandboxes are a process's own.
+They are built after the fork, since connections and sandboxes cannot be shared by processes.
 """
 
 from django.template import engines
@@ -10,8 +10,8 @@ from accounts.rate_limits.limiter import build_limiters
 from scripts_engine.sandbox_pool import sandbox_pool
 
 
-def build_what_threads_share() -> None:
-    # Imports every view, and with them what views import.
+def build_shared_objects() -> None:
+    # Imports all views and their dependencies.
     get_resolver().url_patterns  # noqa: B018
     engines.all()
     build_limiters()

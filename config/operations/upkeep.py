@@ -1,4 +1,4 @@
-"""What is done from time to time, on any one machine or on several at once."""
+"""Periodic maintenance, on one machine or on several concurrently."""
 
 import logging
 from collections.abc import Callable
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 def end_expired_sessions() -> int:
-    """By their end, which has an index: few of all sessions have expired."""
+    """Delete expired sessions by ``expires_at``, which is indexed; few sessions have expired."""
     expired = Session.objects.filter(expires_at__lte=timezone.now())
     return delete_in_batches(expired, order=("expires_at",))
 
 
 def forget_old_challenges() -> int:
-    """Challenges, and with them the digests of their codes, a day after their last code ended."""
+    """Delete challenges, with the digests of their codes, a day after the last code expired."""
     day_ago = timezone.now() - timedelta(days=1)
     return delete_in_batches(PinChallenge.objects.filter(expires_at__lte=day_ago))
 
@@ -49,7 +49,7 @@ def forget_expired_values() -> int:
 
 
 def forget_old_failures() -> int:
-    """Counts of failed PINs that stop nobody: a row for each address that anybody asks for."""
+    """Delete counters that lock nobody: every address for which a PIN is requested has one."""
     day_ago = timezone.now() - timedelta(days=1)
     idle = PinFailures.objects.filter(day_started_at__lte=day_ago)
     unknown = ~Exists(User.objects.filter(email=OuterRef("email")))
@@ -62,13 +62,13 @@ def forget_admin_sessions() -> int:
 
 
 def forget_old_events() -> int:
-    """By their ids, which begin with the time, and have the index that the time has not."""
+    """Delete by UUIDv7 id, which is time-ordered and indexed; ``at`` is not."""
     end = first_id_at(timezone.now() - settings.AUTH_EVENTS_KEPT)
     return delete_in_batches(AuthEvent.objects.filter(pk__lt=end))
 
 
 def forget_finished_tasks() -> int:
-    """Their arguments hold e-mail addresses."""
+    """Delete finished tasks, since their arguments contain e-mail addresses."""
     now = timezone.now()
     succeeded = Q(status="SUCCESSFUL", finished_at__lte=now - settings.TASKS_KEPT)
     failed = Q(status="FAILED", finished_at__lte=now - settings.FAILED_TASKS_KEPT)
@@ -87,21 +87,21 @@ DUTIES: tuple[Callable[[], int], ...] = (
     forget_old_events,
     forget_finished_tasks,
     forget_old_runs,
-    # After it: what it deleted counts no more.
+    # After forget_old_runs, so that deleted runs are not counted.
     settle_run_bytes,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """A round of it: how many rows each duty was about, and which duties failed."""
+    """The result of one round: rows by duty, and the duties that failed."""
 
     done: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
 
 def do_upkeep() -> Upkeep:
-    """Does every duty, the others too when one fails."""
+    """Run every duty, even if one fails."""
     upkeep = Upkeep()
     for duty in DUTIES:
         name = duty.__name__

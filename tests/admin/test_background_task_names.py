@@ -1,4 +1,4 @@
-"""Every task has words for who reads of it in the admin."""
+"""Every task has a readable name in the admin."""
 
 import inspect
 
@@ -23,7 +23,7 @@ def test_a_task_has_a_name(path: str) -> None:
     assert path in NAMES
 
 
-def test_a_task_that_is_no_more_is_called_by_its_function() -> None:
+def test_a_removed_task_is_named_by_its_function() -> None:
     assert name_of("accounts.tasks.send_old_thing") == "Send old thing"
 
 

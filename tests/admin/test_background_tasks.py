@@ -60,7 +60,7 @@ def test_the_list_says_in_words_what_failed_and_why(
 ) -> None:
     text = text_of(as_root.get(list_of(DBTaskResult)))
 
-    assert "Notice of a new device" in text
+    assert "New device notice" in text
     assert "not sent by sms" in text
     assert "node-b-8-y" in text
     assert "Failed" in text
@@ -100,7 +100,7 @@ def test_the_page_shows_the_traceback_without_secrets(
 def test_queueing_again_asks_first(as_root: Client, failed_notice: DBTaskResult) -> None:
     response = as_root.get(page_of(failed_notice, "queue_again"))
 
-    assert "Notice of a new device" in text_of(response)
+    assert "New device notice" in text_of(response)
     assert state(failed_notice) == ("FAILED", 2)
 
 
@@ -126,7 +126,7 @@ def test_root_queues_selected_tasks_again(as_root: Client, failed_notice: DBTask
     before = state(failed_notice)
     response = as_root.post(list_of(DBTaskResult), action)
 
-    assert "Notice of a new device" in text_of(asked)
+    assert "New device notice" in text_of(asked)
     assert before == ("FAILED", 2)
     assert response.status_code == 302
     assert state(failed_notice) == ("READY", 0)
@@ -162,7 +162,7 @@ def test_a_pin_is_not_queued_again_beyond_its_addresss_limits(
 
     response: Any = as_root.post(page_of(failed_pin, "queue_again"), CONFIRMED, follow=True)
 
-    assert "as many codes as it may be" in text_of(response)
+    assert "reached its limit of codes" in text_of(response)
     assert state(failed_pin) == ("FAILED", 2)
 
 

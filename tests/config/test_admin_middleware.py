@@ -1,4 +1,4 @@
-"""The desk has its middleware, and nobody else pays for it or goes without protection."""
+"""Admin pages have middleware of their own; other endpoints have protection without it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Semaphore
@@ -13,11 +13,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.views.generic import RedirectView
 
 from accounts.models import User
-from config.admin.middleware import Desk
+from config.admin.middleware import AdminMiddleware
 
 
 class Noting:
-    """Middleware that notes what passes."""
+    """Middleware that adds its name to the response."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
@@ -41,37 +41,37 @@ class Second(Noting):
 
 class WithMore(Noting):
     def process_exception(self, request: HttpRequest, error: Exception) -> None:
-        raise AssertionError("nobody calls it")
+        raise AssertionError
 
 
 @pytest.fixture
-def desk(settings: Any) -> Desk:
-    settings.DESK_MIDDLEWARE = [f"{__name__}.First", f"{__name__}.Second"]
-    return Desk(lambda request: HttpResponse("page"))
+def middleware(settings: Any) -> AdminMiddleware:
+    settings.ADMIN_MIDDLEWARE = [f"{__name__}.First", f"{__name__}.Second"]
+    return AdminMiddleware(lambda request: HttpResponse("page"))
 
 
-def test_pages_of_the_admin_pass_in_order(desk: Desk) -> None:
+def test_admin_pages_pass_the_middleware_in_order(middleware: AdminMiddleware) -> None:
     request = RequestFactory().get("/admin/")
 
-    assert desk(request)["Noted"] == "FirstSecond"
-    response = desk.process_view(request, None, (), {})
+    assert middleware(request)["Noted"] == "FirstSecond"
+    response = middleware.process_view(request, None, (), {})
     assert response is not None
     assert response.content == b"stopped"
     assert request.META["hooks"] == ["First", "Second"]
 
 
 @pytest.mark.parametrize("path", ["/hook/a/b/c", "/session", "/admin/graphql", "/user/graphql"])
-def test_programs_pass_by(desk: Desk, path: str) -> None:
+def test_other_endpoints_skip_the_middleware(middleware: AdminMiddleware, path: str) -> None:
     request = RequestFactory().post(path)
 
-    assert "Noted" not in desk(request)
-    assert desk.process_view(request, None, (), {}) is None
+    assert "Noted" not in middleware(request)
+    assert middleware.process_view(request, None, (), {}) is None
     assert "hooks" not in request.META
 
 
-def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
-    """However it is asked for: whose login it is costs several queries to find out."""
-    settings.DESK_MIDDLEWARE = [
+def test_concurrent_requests_of_one_login_are_limited(settings: Any) -> None:
+    """The limit is per cookie: finding the user would take several queries."""
+    settings.ADMIN_MIDDLEWARE = [
         "core.http.admin_pages.ContentSecurityPolicy",
         "config.admin.middleware.LoginBulkhead",
     ]
@@ -83,20 +83,20 @@ def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
         assert leave.wait(60)
         return HttpResponse("page")
 
-    desk = Desk(stay)
+    middleware = AdminMiddleware(stay)
 
-    def ask(cookie: str, path: str = "/admin/") -> HttpResponse:
+    def send(cookie: str, path: str = "/admin/") -> HttpResponse:
         request = RequestFactory().get(path)
         request.COOKIES[settings.SESSION_COOKIE_NAME] = cookie
-        return desk(request)  # type: ignore[return-value]
+        return middleware(request)  # type: ignore[return-value]
 
     with ThreadPoolExecutor(most + 3) as executor:
         try:
-            asked = [executor.submit(ask, "one") for _ in range(most)]
+            asked = [executor.submit(send, "one") for _ in range(most)]
             for _ in range(most):
                 assert arrived.acquire(timeout=60)
-            refused = ask("one")
-            others = [executor.submit(ask, *who) for who in (("two",), ("",), ("one", "/session"))]
+            refused = send("one")
+            others = [executor.submit(send, *who) for who in (("two",), ("",), ("one", "/session"))]
             for _ in others:
                 assert arrived.acquire(timeout=60)
         finally:
@@ -106,14 +106,14 @@ def test_one_login_has_so_many_requests_at_once(settings: Any) -> None:
     assert b"Too much at once" in refused.content
     assert "Content-Security-Policy" in refused
     assert {each.result().status_code for each in asked + others} == {200}
-    assert ask("one").status_code == 200
+    assert send("one").status_code == 200
 
 
-def test_middleware_that_wants_more_is_refused(settings: Any) -> None:
-    settings.DESK_MIDDLEWARE = [f"{__name__}.WithMore"]
+def test_middleware_with_an_unsupported_hook_is_refused(settings: Any) -> None:
+    settings.ADMIN_MIDDLEWARE = [f"{__name__}.WithMore"]
 
     with pytest.raises(ImproperlyConfigured, match="process_exception"):
-        Desk(lambda request: HttpResponse())
+        AdminMiddleware(lambda request: HttpResponse())
 
 
 def test_a_form_of_the_admin_without_its_token_is_refused(bob: User) -> None:
@@ -124,8 +124,8 @@ def test_a_form_of_the_admin_without_its_token_is_refused(bob: User) -> None:
     assert SESSION_KEY in client.session
 
 
-def test_every_other_address_looks_after_itself() -> None:
-    """Their views judge cross-site requests themselves, or do nothing but point elsewhere."""
+def test_every_other_endpoint_protects_itself() -> None:
+    """Their views check for cross-site requests themselves, or only redirect."""
     patterns = get_resolver().url_patterns
     within = [each for each in patterns if isinstance(each, URLResolver)]
     elsewhere = [each for each in patterns if isinstance(each, URLPattern)]

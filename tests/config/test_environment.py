@@ -1,75 +1,18 @@
-import json
-import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.environment import (
-    GeneratedSecrets,
     integer,
     integers,
     networks,
-    parse_peppers,
     required_in_production,
     usable_cores,
 )
 
-KEY = "ab" * 32
 
-
-def test_peppers_are_read_newest_first() -> None:
-    peppers = parse_peppers(f"2:{KEY}, 1:{'cd' * 32}")
-
-    assert list(peppers) == [2, 1]
-    assert peppers[2] == bytes.fromhex(KEY)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x",
-        KEY,
-        f"x:{KEY}",
-        f"0:{KEY}",
-        f"{2**31}:{KEY}",
-        f"1:{KEY},1:{'cd' * 32}",
-        f"2:{KEY},1:{KEY}",
-        f"2:{KEY},1:{KEY.upper()}",
-        "1:abcd",
-        "1:zz",
-        f"1:{KEY},",
-    ],
-)
-def test_bad_peppers_stop_the_start_and_are_not_printed(text: str) -> None:
-    with pytest.raises(ImproperlyConfigured) as raised:
-        parse_peppers(text)
-
-    assert KEY not in str(raised.value)
-
-
-def test_generated_secrets_stay_the_same_and_only_their_owner_reads_them(tmp_path: Path) -> None:
-    path = tmp_path / "data" / "secrets.json"
-    first = GeneratedSecrets(path).get("SECRET_KEY")
-
-    assert GeneratedSecrets(path).get("SECRET_KEY") == first
-    assert len(first) >= 50
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert parse_peppers(GeneratedSecrets(path).get("MOONHOOK_PEPPERS"))
-
-
-def test_processes_that_start_at_once_agree_on_the_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "secrets.json"
-    with ThreadPoolExecutor(16) as executor:
-        got = set(executor.map(lambda _: GeneratedSecrets(path).get("SECRET_KEY"), range(64)))
-
-    assert got == {json.loads(path.read_text())["SECRET_KEY"]}
-    assert [entry.name for entry in tmp_path.iterdir()] == ["secrets.json"]
-
-
-def test_a_required_variable_may_stand_in_a_file(
+def test_a_variable_may_be_read_from_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secret").write_text("from a file\n")
@@ -78,7 +21,7 @@ def test_a_required_variable_may_stand_in_a_file(
     assert required_in_production("MOONHOOK_TEST_SECRET", "production", "") == "from a file"
 
 
-def test_a_file_that_is_not_there_is_named_by_its_variable(
+def test_a_missing_file_is_reported_with_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOONHOOK_TEST_SECRET_FILE", str(tmp_path / "secret"))
@@ -87,7 +30,7 @@ def test_a_file_that_is_not_there_is_named_by_its_variable(
         required_in_production("MOONHOOK_TEST_SECRET", "production", "")
 
 
-def test_a_file_that_is_not_text_is_refused_without_its_bytes(
+def test_a_binary_file_is_refused_without_its_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secret").write_bytes(b"\xff\xfesecret")
@@ -100,21 +43,23 @@ def test_a_file_that_is_not_text_is_refused_without_its_bytes(
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", "", "0"])
-def test_a_bad_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_number_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("MOONHOOK_TEST_NUMBER", text)
 
     with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_NUMBER must be a whole number"):
         integer("MOONHOOK_TEST_NUMBER", 5, minimum=1)
 
 
-def test_a_bad_network_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_network_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOONHOOK_TEST_NETWORKS", "10.0.0.0/8, foo")
 
     with pytest.raises(ImproperlyConfigured, match="MOONHOOK_TEST_NETWORKS must list networks"):
         networks("MOONHOOK_TEST_NETWORKS")
 
 
-def test_development_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_required_variable_is_optional_in_development(monkeypatch: pytest.MonkeyPatch) -> None:
     assert required_in_production("MOONHOOK_TEST_SECRET", "development", "") is None
 
     with pytest.raises(ImproperlyConfigured, match=r"MOONHOOK_TEST_SECRET .* is not set\. Hint"):
@@ -131,7 +76,7 @@ def test_a_list_of_numbers_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "1,", "1;2", "-1", "1.5"])
-def test_what_is_no_list_of_numbers_stops_the_start(
+def test_an_invalid_list_of_numbers_stops_the_start(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("WAITS", text)
@@ -145,7 +90,7 @@ def test_what_is_no_list_of_numbers_stops_the_start(
     [("max 100000", 4), ("200000 100000", 2), ("150000 100000", 2), ("50000 100000", 1),
      ("1600000 100000", 4), ("", 4)],
 )  # fmt: skip
-def test_a_containers_limit_counts_as_cores(
+def test_a_container_limit_bounds_the_cores(
     limit: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})

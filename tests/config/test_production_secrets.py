@@ -1,4 +1,4 @@
-"""Production does not start with secrets that somebody could guess, and does not print them."""
+"""Production refuses to start with weak secrets, and does not print them."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ WEAK = [
 
 
 def start(directory: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """The exit status, and what was said, of a start that gets as far as its settings."""
+    """Load the settings in a new process; return its exit status and output."""
     paths = {"PATH": os.environ["PATH"], "MOONHOOK_DATA_DIR": str(directory)}
     finished = subprocess.run(
         [sys.executable, "-c", "from config import settings"],
@@ -56,39 +56,39 @@ def start(directory: Path, environment: dict[str, str]) -> tuple[int, str]:
 def test_a_weak_secret_stops_the_start_and_is_not_shown(
     tmp_path: Path, name: str, value: str, complaint: str
 ) -> None:
-    status, said = start(tmp_path, PRODUCTION | {name: value})
+    status, output = start(tmp_path, PRODUCTION | {name: value})
 
     assert status == 1
-    assert complaint in said
-    assert "Make one with" in said or "shorter" in said
-    assert value not in said
+    assert complaint in output
+    assert "Make one with" in output or "shorter" in output
+    assert value not in output
 
 
-def test_a_weak_secret_in_a_file_stops_the_start_too(tmp_path: Path) -> None:
+def test_a_weak_secret_in_a_file_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("weak-from-a-file\n")
     environment = {name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"}
-    status, said = start(tmp_path, environment | {"SECRET_KEY_FILE": str(tmp_path / "secret")})
+    status, output = start(tmp_path, environment | {"SECRET_KEY_FILE": str(tmp_path / "secret")})
 
     assert status == 1
-    assert "SECRET_KEY must have at least 50 characters." in said
-    assert "weak-from-a-file" not in said
+    assert "SECRET_KEY must have at least 50 characters." in output
+    assert "weak-from-a-file" not in output
 
 
-def test_random_ones_start_production(tmp_path: Path) -> None:
+def test_production_starts_with_random_secrets(tmp_path: Path) -> None:
     assert start(tmp_path, PRODUCTION) == (0, "")
 
 
-def test_what_openssl_makes_starts_production(tmp_path: Path) -> None:
-    made = {
+def test_production_starts_with_secrets_made_by_openssl(tmp_path: Path) -> None:
+    secrets = {
         "SECRET_KEY": os.urandom(32).hex(),
         "MOONHOOK_PEPPERS": f"2:{os.urandom(32).hex()},1:{os.urandom(32).hex()}",
         "METRICS_TOKEN": os.urandom(32).hex(),
     }
 
-    assert start(tmp_path, PRODUCTION | made) == (0, "")
+    assert start(tmp_path, PRODUCTION | secrets) == (0, "")
 
 
-def test_development_starts_with_a_weak_one(tmp_path: Path) -> None:
+def test_development_starts_with_weak_secrets(tmp_path: Path) -> None:
     weak = {"SECRET_KEY": "short", "MOONHOOK_PEPPERS": "1:" + "00" * 32}
 
     assert start(tmp_path, weak) == (0, "")

@@ -1,6 +1,6 @@
-"""The admin's first page: how it goes, what needs a hand, and who was here.
+"""The home page of the admin: recent runs, failures, expiring keys, sign-ins and counts.
 
-Every part reads through the models' own pages, so that it shows what they would.
+Each part reads rows through the models' admin pages, so it shows only rows that those would show.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,10 @@ class RunsPart:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """``next_step`` is what to do before anything can run; ``None`` once something may.
+    """The parts of the page.
 
-    The other parts are missing for who administers nothing, and the runs until there is a script.
+    ``next_step`` is None once everything is set up. The other parts are None for a user who
+    administers nothing, and ``runs`` is None until there is a script.
     """
 
     next_step: NextStep | None
@@ -76,7 +77,7 @@ def _runs(request: HttpRequest, site: AdminSite, inventory: Inventory) -> RunsPa
 
 
 _NOTHING_TO_ADMINISTER = NextStep(
-    "You are not an administrator of any organisation. Ask a superuser to make you one: "
-    "on the page of the organisation, under Members.",
+    "You are not an administrator of any organisation. Ask a superuser to make you one, on the "
+    "organisation's page under Members.",
     None,
 )

@@ -1,4 +1,4 @@
-"""Times as people say them."""
+"""Relative times in words."""
 
 from datetime import datetime
 
@@ -6,11 +6,11 @@ from django.utils.timesince import timesince, timeuntil
 
 
 def ago(moment: datetime) -> str:
-    """``5 minutes ago``."""
+    """Return a text like ``5 minutes ago``."""
     span = timesince(moment, depth=1)
     return "just now" if span.startswith("0") else f"{span} ago"
 
 
 def until(moment: datetime) -> str:
-    """``in 5 days``."""
+    """Return a text like ``in 5 days``."""
     return f"in {timeuntil(moment, depth=1)}"

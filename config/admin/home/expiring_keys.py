@@ -1,4 +1,4 @@
-"""The API keys to renew."""
+"""The API keys that expire soon."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ class ExpiringKeys:
     keys: list[ExpiringKey]
     total: int
     has_any: bool
-    """Whether there is any key, expiring or not."""
+    """Whether any key exists, expiring or not."""
     days: int = _SOON.days
 
     @property
@@ -40,7 +40,7 @@ class ExpiringKeys:
 
 
 def expiring_keys(keys: Any, *, has_any: bool) -> ExpiringKeys:
-    """Of the keys given, those that expire soon: the first to expire first."""
+    """Return those of the keys that expire soon, the earliest first."""
     soon = keys.expiring_within(_SOON)
     urgent_at = timezone.now() + _URGENT
     return ExpiringKeys(

@@ -1,4 +1,4 @@
-"""How much there is of everything, and what to do before anything can run."""
+"""The number of rows of each model, and the next step of the set-up."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from sessions_api.models import Session
 
 
 def rows_of(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
-    """The model's own query set of what its page would show to this person."""
+    """Return the rows that the model's admin page shows to this user."""
     return site.get_model_admin(model).get_queryset(request)
 
 
@@ -46,7 +46,7 @@ class Inventory:
 
     @classmethod
     def read(cls, request: HttpRequest, site: AdminSite) -> "Inventory":
-        """What is in use, counted as far as the lists count: without revoked keys and devices."""
+        """Count the rows in use, without revoked keys and devices, up to the limit of the lists."""
         return cls(
             {
                 model: CappedPaginator(_rows(request, site, model).filter(**in_use), 1)
@@ -71,7 +71,7 @@ class Inventory:
 
 
 def _rows(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
-    """Those that the model's list pages through."""
+    """Return the rows that the model's list pages through."""
     rows = rows_of(request, site, model)
     if model is not Session:
         return rows
@@ -88,17 +88,17 @@ class NextStep:
 def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
     if not inventory.has(Organisation) and is_superuser(request):
         return NextStep(
-            "There is no organisation yet. Everything belongs to one: API keys, scripts, runs.",
+            "There is no organisation yet. API keys, scripts and runs all belong to one.",
             Link("Add organisation", list_of(Organisation, "add")),
         )
     if not inventory.has(Script):
         return NextStep(
-            "There is no script yet. Write one: it runs whenever its hook is called.",
-            Link("Write script", list_of(Script, "add")),
+            "There is no script yet. A script runs whenever one of its hooks is called.",
+            Link("Add script", list_of(Script, "add")),
         )
     if not inventory.has(Hook):
         return NextStep(
-            "No script has a hook yet. Issue one, and give its URL to whoever shall call it.",
-            Link("Issue hook", list_of(Hook, "add")),
+            "No script has a hook yet. Create one, and give its URL to the caller.",
+            Link("Create hook", list_of(Hook, "add")),
         )
     return None

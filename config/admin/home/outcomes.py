@@ -1,4 +1,4 @@
-"""The runs of a day: how many, how they ended, how long they took, and the chart of it."""
+"""The runs of the last 24 hours: their number, outcomes, durations and chart."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import Durations, Hour, durations_of, runs_by_hour
 
-# Readable on both of the admin's backgrounds; the bars' colours stand in home.css.
+# Readable on a light and a dark background; the colours of the bars are in home.css.
 _AXIS = "#7d7d87"
 
 
@@ -39,7 +39,7 @@ OPTIONS = json.dumps(
 
 
 def stacked_bars(hours: Sequence[Hour]) -> str:
-    """A bar an hour, an outcome a colour."""
+    """Return the chart's data: one bar per hour, one colour per outcome."""
     return json.dumps(
         {
             "labels": [f"{hour.since:%H:%M}" for hour in hours],
@@ -67,7 +67,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class HourRow:
-    """The chart in words: an hour, and its counts in the order of the outcomes."""
+    """A row of the chart's table: an hour, and its counts in the order of the outcomes."""
 
     since: datetime
     counts: list[int]
@@ -94,7 +94,7 @@ class Outcomes:
 
     @property
     def in_words(self) -> str:
-        """What the chart shows, for who cannot see it."""
+        """Describe the chart for screen readers."""
         parts = ", ".join(f"{outcome.count:,} {outcome.title.lower()}" for outcome in self.outcomes)
         return f"Runs of the last 24 hours by hour and outcome: {self.total:,} in all, {parts}."
 

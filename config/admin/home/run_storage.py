@@ -1,4 +1,4 @@
-"""What the runs of organisations take, those that use most first."""
+"""The run storage of the organisations that use the most."""
 
 from dataclasses import dataclass
 from typing import Any

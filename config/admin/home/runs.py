@@ -1,4 +1,4 @@
-"""The newest runs, and the scripts that fail with what they said last."""
+"""The newest runs, and the failing scripts with their last error."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,8 @@ from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import NEWEST_FAILURES, FailingScript, failing_scripts
 
 _MAX_LATEST = 8
+_MAX_FAILING = 5
+_MAX_ERROR_LENGTH = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,6 @@ def latest_runs(runs: RunQuerySet, *, with_organisation: bool) -> list[LatestRun
     ]
 
 
-_LONGEST_ERROR = 240
-_MAX_FAILING = 5
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     script: str
@@ -75,7 +73,7 @@ class Row:
 class Failing:
     rows: list[Row]
     is_cut: bool
-    """Whether there were more failures than were looked at."""
+    """Whether there were more failures than were examined."""
     looked_at: int = NEWEST_FAILURES
 
 
@@ -108,7 +106,7 @@ def _row(one: FailingScript, *, with_organisation: bool) -> Row:
 
 
 def _error(run: Run) -> str:
-    """The first line of what it said, else how it ended."""
+    """Return the first line of the error, or the outcome if there is no error message."""
     first = run.error_message.strip().split("\n", 1)[0]
-    said = first[:_LONGEST_ERROR] or RunStatus(run.status).label
-    return said if run.error_line is None else f"Line {run.error_line}: {said}"
+    text = first[:_MAX_ERROR_LENGTH] or RunStatus(run.status).label
+    return text if run.error_line is None else f"Line {run.error_line}: {text}"

@@ -1,4 +1,4 @@
-"""Whether scripts can run here; the page never waits long for it."""
+"""Whether scripts can run on this node. The page waits only briefly for the answer."""
 
 import logging
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ from scripts_engine.sandbox_pool import Health, sandbox_health, sandbox_pool
 logger = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 0.5
-# What came too late for one page is good for the next: else a sandbox that takes longer to start,
-# or to fail, would always be said to be slow.
+# An answer that is too late for one page is used for the next. Otherwise a sandbox that takes
+# longer to start, or to fail, would always be reported as slow.
 _KEEP_SECONDS = 60.0
 _health = Bounded(sandbox_health, seconds=_WAIT_SECONDS, keep_seconds=_KEEP_SECONDS)
 _layers = Bounded(cache(active_layers), seconds=_WAIT_SECONDS)
 
 
-class _Told(NamedTuple):
+class _State(NamedTuple):
     title: str
     colour: str
     text: str
 
 
-_TOLD = {
-    Health.READY: _Told("Healthy", SUCCESS, "Scripts run."),
-    Health.BUSY: _Told(
-        "Busy", WARNING, "Every slot of this process is taken: calls wait, or get 503."
+_STATES = {
+    Health.READY: _State("Healthy", SUCCESS, "Scripts can run."),
+    Health.BUSY: _State(
+        "Busy", WARNING, "All slots of this worker are busy: calls wait or are answered with 503."
     ),
 }
-_DOWN = _Told(
-    "Down", DANGER, "No sandbox can be had: calls fail. The log says why; so does check_sandbox."
+_DOWN = _State(
+    "Down", DANGER, "No sandbox can start: calls fail. The log and check_sandbox show the reason."
 )
-_SLOW = _Told("Slow", WARNING, "It has not answered yet. Load this page again.")
+_SLOW = _State("Slow", WARNING, "The sandbox has not answered yet. Reload this page.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Sandbox:
     text: str
     layers: tuple[Layer, ...] = ()
     pool: PoolStats | None = None
-    """The machine's own affairs, where they are told: empty and ``None`` elsewhere."""
+    """``layers`` and ``pool`` are for superusers: empty and None for others."""
 
     @property
     def missing(self) -> list[Layer]:
@@ -54,31 +54,31 @@ class Sandbox:
 
 
 def sandbox(is_operator: bool) -> Sandbox:
-    """How busy the others are, and what the machine lacks, is for superusers."""
+    """Return the sandbox's state; for superusers, with the node's layers and pool."""
     try:
         pool = sandbox_pool().stats()
-        told = _told(pool)
-        return Sandbox(*told, _known_layers(), pool) if is_operator else Sandbox(*told)
+        state = _state(pool)
+        return Sandbox(*state, _known_layers(), pool) if is_operator else Sandbox(*state)
     except Exception:
-        logger.exception("The sandbox could not be asked how it is.")
+        logger.exception("The state of the sandbox cannot be read.")
         return Sandbox(*_DOWN)
 
 
-def _told(pool: PoolStats) -> _Told:
-    """A full pool is not asked: the answer would come after the wait for a slot."""
+def _state(pool: PoolStats) -> _State:
+    """Do not ask a full pool, which would answer only after the wait for a slot."""
     if pool.busy >= pool.slots:
-        return _TOLD[Health.BUSY]
+        return _STATES[Health.BUSY]
     try:
-        return _TOLD[_health()]
+        return _STATES[_health()]
     except NoAnswer:
         return _SLOW
     except SandboxUnavailable:
-        logger.warning("No sandbox can be had.", exc_info=True)
+        logger.warning("No sandbox can start.", exc_info=True)
         return _DOWN
 
 
 def _known_layers() -> tuple[Layer, ...]:
-    """Empty while they are being tried, or where they cannot be."""
+    """Return the layers; none while they are being checked, or if the check fails."""
     try:
         return _layers()
     except (NoAnswer, ProbeFailed):

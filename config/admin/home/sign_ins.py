@@ -1,4 +1,4 @@
-"""Who was let in last: programs, devices, administrators."""
+"""The latest sign-ins of programs, devices and administrators."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from config.admin.home.ago import ago
 from core.admin.links import page_of
 
 _LIMIT = 6
-_DOORS = {
+_KINDS = {
     AuthEventKind.SESSION_OPENED: ("Session opened", "login"),
     AuthEventKind.ADMIN_LOGIN: ("Administrator logged in", "shield_person"),
 }
@@ -31,7 +31,7 @@ def sign_ins(events: Any) -> list[SignIn]:
 
 
 def _sign_in(event: AuthEvent) -> SignIn:
-    what, icon = _DOORS[AuthEventKind(event.kind)]
+    what, icon = _KINDS[AuthEventKind(event.kind)]
     return SignIn(
         who=event.email or event.credential,
         what=what,

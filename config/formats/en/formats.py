@@ -1,3 +1,3 @@
-"""How pages write times: sortable, to the second. The time zone is UTC throughout."""
+"""The format of times on pages: sortable, to the second, in UTC."""
 
 DATETIME_FORMAT = "Y-m-d H:i:s"

@@ -10,14 +10,14 @@ from scripts_engine.flows.secrets import encrypt_secrets_anew
 
 
 class Command(JsonCommand):
-    help = "Says what still needs which pepper, and moves script secrets under the newest."
+    help = "Shows what needs each pepper, and re-encrypts script secrets under the newest."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
             "--move-secrets",
             action="store_true",
-            help="encrypt the secrets of scripts anew, under the newest pepper",
+            help="re-encrypt the secrets of scripts under the newest pepper",
         )
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +25,7 @@ class Command(JsonCommand):
             try:
                 encrypt_secrets_anew()
             except DecryptionError as error:
-                raise CommandError(f"A secret cannot be opened: {error}.") from None
+                raise CommandError(f"A secret cannot be decrypted: {error}.") from None
         return {"peppers": [{**use._asdict(), "is_needed": use.is_needed} for use in pepper_use()]}
 
     def lines(self, document: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What ``make run`` calls, and what images and units call with the names of services."""
+"""``make run`` runs this command; images and systemd units run it with names of services."""
 
 import os
 import signal
@@ -27,8 +27,8 @@ from scripts_engine.sandbox_pool import sandbox_pool
 
 logger = structlog.get_logger(__name__)
 
-# How long a port may still be another server's.
-PORT_SECONDS = 3
+# How long to wait for a port that another server is about to release.
+PORT_WAIT_SECONDS = 3
 
 
 def _python(*arguments: str) -> list[str]:
@@ -52,29 +52,31 @@ SERVICES = {
 
 class Command(BaseCommand):
     requires_system_checks = ()
-    help = "Prepares the database and serves: all services together, or those that are named."
+    help = "Prepares the database and runs all services, or those that are named."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "services",
             nargs="*",
             metavar="service",
-            help=f"{', '.join(SERVICES)}; all of them when none is named",
+            help=f"{', '.join(SERVICES)}; default: all",
         )
         parser.add_argument(
-            "--no-demo", action="store_true", help="make no demo organisation on the first start"
+            "--no-demo",
+            action="store_true",
+            help="create no demo organisation on the first start",
         )
         parser.add_argument(
             "--no-migrate",
             action="store_true",
-            help="leave the database's schema to others, and wait for them",
+            help="wait for another node to migrate the database",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Whatever is made from here on is nobody else's to read: database, secrets, outbox.
+        # The database, secrets and outbox are created for their owner only.
         os.umask(0o077)
         names = _names(options["services"])
-        # For as long as this process lives.
+        # Reserved for the lifetime of this process.
         port = self._reserve_port() if "web" in names else None
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         self._check_system()
@@ -85,7 +87,7 @@ class Command(BaseCommand):
         wants_demo = "web" in names and not settings.IS_PRODUCTION and not options["no_demo"]
         demo = create_demo_once() if wants_demo else None
         sandbox_pool().close()
-        _let_go_of_the_database()
+        _close_database_connections()
         if "web" in names:
             start_empty()
         if settings.IS_LOG_JSON:
@@ -104,7 +106,7 @@ class Command(BaseCommand):
         sys.exit(status)
 
     def _check_system(self) -> None:
-        """As every command does it, but what is no error goes to the log."""
+        """Run the system checks as other commands do, but log messages that are not errors."""
         messages = [message for message in run_checks() if not message.is_silenced()]
         if any(message.is_serious() for message in messages):
             self.check(display_num_errors=True)
@@ -132,11 +134,11 @@ class Command(BaseCommand):
             )
 
     def _reserve_port(self) -> socket.socket:
-        """Web workers share their port, and would share it with another server unnoticed.
+        """Reserve the port: web workers share it, and could share it with another server unnoticed.
 
-        A server whose parent was killed is about to let go of it.
+        A server whose parent was killed is about to release it.
         """
-        deadline = time.monotonic() + PORT_SECONDS
+        deadline = time.monotonic() + PORT_WAIT_SECONDS
         while True:
             try:
                 return reserve(settings.BIND, settings.PORT)
@@ -166,9 +168,9 @@ class Command(BaseCommand):
         if demo is not None:
             lines += [
                 f"  e-mail    {demo.email}",
-                f"  password  {demo.password}   (shown this once)",
+                f"  password  {demo.password}   (shown only once)",
                 "",
-                "  Call the demo's hook (its token too is shown this once):",
+                "  Call the demo hook (its token, too, is shown only once):",
                 "",
                 f"  curl {demo.call_url} -d '{PAYLOAD}'",
             ]
@@ -184,17 +186,17 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _names(asked_for: Sequence[str]) -> list[str]:
-    """In the order in which they are started. Raises CommandError."""
-    if unknown := set(asked_for) - set(SERVICES):
+def _names(requested: Sequence[str]) -> list[str]:
+    """Return the names in start order. Raise ``CommandError`` for unknown names."""
+    if unknown := set(requested) - set(SERVICES):
         raise CommandError(
-            f"There is no service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}."
+            f"Unknown service: {', '.join(sorted(unknown))}. Services: {', '.join(SERVICES)}."
         )
-    return [name for name in SERVICES if name in asked_for or not asked_for]
+    return [name for name in SERVICES if name in requested or not requested]
 
 
-def _let_go_of_the_database() -> None:
-    """The parent of the services needs it no more, nor the threads of its pool."""
+def _close_database_connections() -> None:
+    """Close connections and pools, which the parent of the services does not need."""
     for connection in connections.all(initialized_only=True):
         connection.close()
         if connection.vendor == "postgresql":

@@ -10,14 +10,14 @@ from django.db import close_old_connections
 from config.operations.upkeep import do_upkeep
 from core.metrics.process_files import announce
 
-EVERY_SECONDS = 600
+INTERVAL_SECONDS = 600
 
 
 class Command(BaseCommand):
-    help = "Does what is due: notices, and forgetting what has expired. Every ten minutes."
+    help = "Sends due notices and deletes expired rows, every ten minutes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="do it now, and end")
+        parser.add_argument("--once", action="store_true", help="run once and exit")
         parser.add_argument(
             "--json", action="store_true", help="with --once: print one JSON object"
         )
@@ -29,10 +29,10 @@ class Command(BaseCommand):
         while True:
             do_upkeep()
             close_old_connections()
-            time.sleep(EVERY_SECONDS)
+            time.sleep(INTERVAL_SECONDS)
 
     def _once(self, *, as_json: bool) -> None:
-        """Ends with status 1 when a duty failed."""
+        """Run once; exit with status 1 if a duty failed."""
         upkeep = do_upkeep()
         if as_json:
             self.stdout.write(json.dumps({"done": upkeep.done, "failed": upkeep.failed}))

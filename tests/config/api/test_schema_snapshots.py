@@ -1,40 +1,20 @@
-"""The interfaces' documents as committed: a change of the interface shows in the diff."""
+"""The committed GraphQL schemas, where a diff shows each change of the interface."""
 
 from pathlib import Path
 
 import graphene
 import pytest
-from django.test import Client
 
 from config.api import admin_schema, user_schema
-from config.api.openapi import OPENAPI_JSON
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots"
-OPENAPI = SNAPSHOTS.parent.parent / "docs" / "openapi.json"
 SCHEMAS = {"user": user_schema.schema, "admin": admin_schema.schema}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_schema_is_the_committed_one(name: str) -> None:
-    """After a wanted change: manage.py export_schemas."""
+    """After an intended change, run: manage.py export_schemas."""
     assert f"{SCHEMAS[name]}\n" == (SNAPSHOTS / f"{name}.graphql").read_text()
-
-
-def test_the_openapi_document_is_the_committed_one() -> None:
-    """After a wanted change: manage.py export_schemas."""
-    assert OPENAPI.read_text() == OPENAPI_JSON
-
-
-def test_the_openapi_document_is_served_to_anybody_and_to_caches(client: Client) -> None:
-    response = client.get("/openapi.json")
-
-    assert response.status_code == 200
-    assert response["Content-Type"] == "application/vnd.oai.openapi+json;version=3.1"
-    assert response["Cache-Control"] == "public, max-age=3600"
-    assert response.content == OPENAPI.read_bytes()
-    assert (
-        client.get("/openapi.json", headers={"If-None-Match": response["ETag"]}).status_code == 304
-    )
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
