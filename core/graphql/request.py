@@ -1,4 +1,4 @@
-"""The GraphQL request in an HTTP request ("GraphQL over HTTP", Request)."""
+"""Step 2: reading the GraphQL request from an HTTP request ("GraphQL over HTTP", Request)."""
 
 import json
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ def assert_busy(response: HttpResponse, calls: list[str]) -> None:
     assert answer(response) == {
         "errors": [
             {
-                "message": "Too many documents are being worked on. Nothing was done; try again.",
+                "message": "Too many documents are being executed. Nothing was done; try again.",
                 "extensions": {"code": "UNAVAILABLE", "retryAfter": 1},
             }
         ]

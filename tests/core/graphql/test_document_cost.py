@@ -1,4 +1,4 @@
-"""What documents cost before they run, on the real schemas."""
+"""The cost of documents before they run, on the real schemas."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from graphql import parse
 
 from config.api import admin_schema, user_schema
 from core.graphql.document import select_operation
-from core.graphql.document_cost import FIELDS_OF_MORE, LIST_SIZES, cost_of
+from core.graphql.document_cost import EXTRA_POINTS, LIST_SIZES, cost_of
 from tests.factories import admin_graphql, user_graphql
 from tests.work import counted_calls
 
@@ -135,7 +135,7 @@ def test_every_field_with_a_price_is_in_the_schema() -> None:
         for name in getattr(type_, "fields", {})
     }
 
-    assert {*FIELDS_OF_MORE, *LIST_SIZES} <= fields
+    assert {*EXTRA_POINTS, *LIST_SIZES} <= fields
 
 
 def test_a_chain_of_fragments_is_counted_link_by_link() -> None:

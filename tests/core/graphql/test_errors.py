@@ -7,7 +7,7 @@ from graphql import GraphQLSyntaxError, parse
 
 from core.graphql.errors import syntax_error
 from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.core.graphql.schema import REFUSED_SECRET
 
@@ -297,8 +297,8 @@ def test_problems_of_clients_are_not_logged(caplog: pytest.LogCaptureFixture) ->
 
 def test_a_problem_takes_what_its_code_promises() -> None:
     with pytest.raises(TypeError, match="retryAfter"):
-        GraphQLProblem("RATE_LIMITED", "Too many.")
+        GraphQLProblem(GraphQLCode.RATE_LIMITED, "Too many.")
     with pytest.raises(TypeError, match="field"):
-        GraphQLProblem("BAD_USER_INPUT", "No.")
+        GraphQLProblem(GraphQLCode.BAD_USER_INPUT, "No.")
     with pytest.raises(ValueError, match="TEAPOT"):
         GraphQLProblem("TEAPOT", "No.")

@@ -12,7 +12,7 @@ from graphql import ExecutionResult, get_introspection_query, parse
 
 from core.graphql.errors import execution_error
 from core.graphql.execution import AnswerLimits, BoundedExecution, execute_within_limits
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from tests.postgresql import needs_postgresql
 
 # A statement that counts up for hours, in both databases.
@@ -56,7 +56,7 @@ class Item(graphene.ObjectType):
         return pause(seconds)
 
     def resolve_missing(self, info: Any) -> str:
-        raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
 
 
 class Query(graphene.ObjectType):
@@ -262,7 +262,7 @@ def test_no_further_mutation_begins_after_the_deadline(settings: Any) -> None:
     assert refusal(result) == (
         None,
         "LIMIT_EXCEEDED",
-        "The document has taken 0.2 seconds: this mutation was not begun.",
+        "The document has taken 0.2 seconds; this mutation was not started.",
     )
     assert done == ["act"]
 
