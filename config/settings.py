@@ -125,7 +125,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.admin.middleware.Desk",
-    "core.http.unavailable.AnswersUnavailable",
+    "core.http.unavailable.UnavailableMiddleware",
 ]
 DESK_MIDDLEWARE = [
     "core.http.admin_pages.ContentSecurityPolicy",

@@ -1,4 +1,4 @@
-"""Problem documents and the headers of every answer, for the OpenAPI document."""
+"""The parts of the OpenAPI document for problem documents and common headers."""
 
 from http import HTTPStatus
 from typing import Any
@@ -23,18 +23,18 @@ PROBLEM: Schema = {
             "pattern": "^urn:moonhook:problem:[a-z-]+$",
             "description": "The code as a URN.",
         },
-        "title": {"type": "string", "description": "The same for every problem of the code."},
-        "status": {"type": "integer", "description": "The status of the answer."},
-        "detail": {"type": "string", "description": "For people."},
+        "title": {"type": "string", "description": "Fixed for each code."},
+        "status": {"type": "integer", "description": "The HTTP status of the response."},
+        "detail": {"type": "string", "description": "Human-readable explanation."},
         "code": {
             "type": "string",
             "enum": [str(code) for code in ProblemCode],
-            "description": "For programs.",
+            "description": "Machine-readable code.",
         },
         "requestId": {
             "type": "string",
             "pattern": "^[0-9a-f]{32}$",
-            "description": f"Finds the request in the log; {HEADER} says it too.",
+            "description": f"Identifies the request in the log; also sent as {HEADER}.",
         },
         "runId": {
             "type": "string",
@@ -59,7 +59,7 @@ FIELD_ERROR: Schema = {
     "properties": {
         "field": {"type": "string", "description": "The name of the field."},
         "code": {"type": "string", "description": "`required`, `null`, `invalid`, …"},
-        "detail": {"type": "string", "description": "For people."},
+        "detail": {"type": "string", "description": "Human-readable explanation."},
     },
 }
 
@@ -67,7 +67,7 @@ COMPONENTS: Schema = {"schemas": {"Problem": PROBLEM, "FieldError": FIELD_ERROR}
 
 
 def problem_schema(*codes: ProblemCode) -> Schema:
-    """A problem with one of these codes, which share a status."""
+    """The schema of a problem with one of these codes, which share a status."""
     return {
         "allOf": [
             {"$ref": PROBLEM_REF},
@@ -86,7 +86,7 @@ def problem_description(*codes: ProblemCode) -> str:
 
 
 def problem_example(code: ProblemCode) -> Schema:
-    """The document of a problem without a detail of its own."""
+    """The document of a problem with the default detail."""
     status, title, detail = meaning(code)
     example: Schema = {
         "type": f"urn:moonhook:problem:{code}",
@@ -103,7 +103,7 @@ def problem_example(code: ProblemCode) -> Schema:
 
 
 def problem_answer(*codes: ProblemCode, headers: Schema | None = None) -> tuple[str, Schema]:
-    """Status and response object of a problem, as an OpenAPI ``responses`` entry."""
+    """The status and response object of a problem, for an OpenAPI ``responses`` object."""
     examples = {str(code): {"value": problem_example(code)} for code in codes}
     return str(int(_status(*codes))), {
         "description": problem_description(*codes),
@@ -122,18 +122,16 @@ def header(description: str, *, required: bool = True, **schema: Any) -> Schema:
 
 
 ANSWER_HEADERS: Schema = {
-    HEADER: header("Finds the request in the log.", pattern="^[0-9a-f]{32}$"),
+    HEADER: header("Identifies the request in the log.", pattern="^[0-9a-f]{32}$"),
 }
-NO_STORE: Schema = {"Cache-Control": header("The answer is never kept.", const="no-store")}
+NO_STORE: Schema = {"Cache-Control": header("The response is never cached.", const="no-store")}
 RETRY_AFTER: Schema = {
-    "Retry-After": header(
-        "Seconds after which another try is worth while.", type="integer", minimum=1
-    )
+    "Retry-After": header("Seconds to wait before a retry.", type="integer", minimum=1)
 }
 
 
 def allow_header(*methods: str) -> Schema:
-    return {"Allow": header("The methods of this address.", const=", ".join(methods))}
+    return {"Allow": header("The allowed methods.", const=", ".join(methods))}
 
 
 def _status(*codes: ProblemCode) -> HTTPStatus:

@@ -41,11 +41,11 @@ def test_the_zone_of_an_address_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("forwarded", [None, "", "nonsense", "203.0.113.9:x"])
-def test_what_a_proxy_did_not_write_falls_back_to_the_socket(forwarded: str | None) -> None:
+def test_a_malformed_header_falls_back_to_the_socket(forwarded: str | None) -> None:
     assert address(1, forwarded) == "192.0.2.1"
 
 
-def test_a_request_that_went_around_a_proxy_falls_back_to_the_socket() -> None:
+def test_a_request_that_bypassed_a_proxy_falls_back_to_the_socket() -> None:
     assert address(2, "203.0.113.9") == "192.0.2.1"
 
 
