@@ -1,4 +1,4 @@
-"""A schema small enough to know by heart; every resolver that runs leaves its name in ``calls``."""
+"""A small schema whose resolvers append their names to ``calls``."""
 
 from typing import Any
 

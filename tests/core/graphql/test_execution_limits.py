@@ -1,4 +1,4 @@
-"""What one answer may hold, and how long a document may take."""
+"""Limits on an answer's size and on a document's time."""
 
 import json
 import time
@@ -125,7 +125,7 @@ def refusal(result: ExecutionResult) -> tuple[Any, str, str]:
         f"{'n' * 600}: number",
     ],
 )
-def test_everything_that_an_answer_is_made_of_counts_against_its_bytes(selection: str) -> None:
+def test_every_part_of_an_answer_counts_against_its_bytes(selection: str) -> None:
     few = execute(f"{{ items {{ {selection} }} }}", max_bytes=8_000)
     many = execute(f"{{ items(count: 40) {{ {selection} }} }}", max_bytes=8_000)
 
