@@ -25,7 +25,7 @@ class WaitedTooLong(Exception):
 
 def wait_for_database(*, seconds: float, say: Say) -> None:
     """Wait until PostgreSQL accepts connections. Raises ``WaitedTooLong``."""
-    wait_until_nothing_is_missing(_unreachable_database, seconds=seconds, say=say)
+    _wait_while_missing(_unreachable_database, seconds=seconds, say=say)
 
 
 def migrate(*, seconds: float, say: Say) -> None:
@@ -41,10 +41,10 @@ def migrate(*, seconds: float, say: Say) -> None:
 
 def wait_for_schema(*, seconds: float, say: Say) -> None:
     """Wait until another process has migrated the database. Raises ``WaitedTooLong``."""
-    wait_until_nothing_is_missing(_outdated_schema, seconds=seconds, say=say)
+    _wait_while_missing(_outdated_schema, seconds=seconds, say=say)
 
 
-def wait_until_nothing_is_missing(
+def _wait_while_missing(
     find_missing: Callable[[], str | None], *, seconds: float, say: Say
 ) -> None:
     """Poll until ``find_missing`` returns ``None``, and say once what each wait is for.
@@ -64,7 +64,7 @@ def wait_until_nothing_is_missing(
         say("Continuing.")
 
 
-def connect_directly() -> "psycopg.Connection[Any]":
+def _connect_directly() -> "psycopg.Connection[Any]":
     """A PostgreSQL connection outside the pool, whose errors give the server's reason."""
     parameters = connection.get_connection_params()
     own = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "passfile"}
@@ -79,7 +79,7 @@ def _unreachable_database() -> str | None:
     if connection.vendor != "postgresql":
         return None
     try:
-        connect_directly().close()
+        _connect_directly().close()
     except psycopg.OperationalError as error:
         return f"the database at {_address()}: {_reason(error)}"
     return None
@@ -110,11 +110,11 @@ def _migration_lock(seconds: float, say: Say) -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    with connect_directly() as holder:
+    with _connect_directly() as holder:
 
         def other_migration() -> str | None:
             taken = holder.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
             return None if taken == (True,) else "another node, which migrates the database"
 
-        wait_until_nothing_is_missing(other_migration, seconds=seconds, say=say)
+        _wait_while_missing(other_migration, seconds=seconds, say=say)
         yield
