@@ -58,12 +58,12 @@ class GraphQLOverHTTPView(View):
 
     ``authenticate(request)`` returns the session of the request, which resolvers find in
     ``info.context``, or raises ``GraphQLProblem``. With ``anonymous_fields=None`` it is called
-    before the body is read. Otherwise it is called before the execution of an operation that
-    selects other root fields than these.
+    before the body is read. Otherwise it is called for operations that select any other root
+    field, before they are executed.
 
-    A document holds a place in ``bulkhead`` from parsing to the end of its execution, but not while
-    its body is read or a script runs for it. The place's key is ``holder(request, session)``;
-    ``session`` is ``None`` while it is unknown or not needed.
+    A document that is not small holds a place in ``bulkhead`` from parsing to the end of its
+    execution, but not while its body is read or a script runs for it. The place's key is
+    ``holder(request, session)``; ``session`` is ``None`` while it is unknown or not needed.
     """
 
     schema: graphene.Schema = None
