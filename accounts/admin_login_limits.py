@@ -13,16 +13,10 @@ from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import (
-    Count,
-    forget,
-    full_until,
-    hit,
-    network_of,
-    refuse_if_full,
-)
+from accounts.rate_limits.limiter import Count, forget, full_until, hit, refuse_if_full
 from core.database.ids import first_id_at
 from core.errors import RateLimitedError
+from core.http.client_address import network_of
 
 # The longest of a user's windows.
 _LONGEST_WINDOW = dt.timedelta(hours=1)

@@ -250,7 +250,7 @@ def fill(
     """Each script ends with the source, and has a hook."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
-        connection.connection.may_wait_seconds = None
+        connection.connection.max_wait_seconds = None
         cursor.execute(_FUNCTIONS)
         cursor.executemany("INSERT INTO given_digest VALUES (%s, %s, %s)", list(digests))
         for what, name, statement in STEPS:

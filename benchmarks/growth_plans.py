@@ -245,7 +245,7 @@ def main() -> None:
     settings.ALLOWED_HOSTS.append("testserver")
     settings.IS_RATE_LIMITED = True
     connection.ensure_connection()
-    connection.connection.may_wait_seconds = None
+    connection.connection.max_wait_seconds = None
     with rolled_back():
         for name, action in entries().items():
             if arguments.part in name:

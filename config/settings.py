@@ -95,7 +95,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.admin.middleware.AdminMiddleware",
-    "core.http.unavailable.AnswersUnavailable",
+    "core.http.unavailable.UnavailableMiddleware",
 ]
 ADMIN_MIDDLEWARE = [  # For the pages of the admin only.
     "core.http.admin_pages.ContentSecurityPolicy",

@@ -1,1 +1,1 @@
-"""The ground floor: what any service of this kind would need. Imports nothing of the project."""
+"""Infrastructure that any such service needs; imports no other part of the project."""

@@ -1,4 +1,4 @@
-"""Asking something that may never answer."""
+"""Calls with a timeout to functions that may never return."""
 
 import threading
 import time
@@ -9,11 +9,11 @@ Answer = TypeVar("Answer")
 
 
 class NoAnswer(Exception):
-    """There was none in time."""
+    """The call did not return in time."""
 
 
 class Attempt(Generic[Answer]):
-    """One asking, in a thread of its own."""
+    """One call, in a thread of its own."""
 
     def __init__(self, ask: Callable[[], Answer], *, seconds: float) -> None:
         self._ask = ask
@@ -30,12 +30,12 @@ class Attempt(Generic[Answer]):
         return self._is_over.is_set()
 
     def is_spent(self, keep_seconds: float) -> bool:
-        """Whether its answer has been read, or came longer ago than it is kept."""
+        """Whether the answer has been read or is older than ``keep_seconds``."""
         is_stale = time.monotonic() - self._over_at >= keep_seconds
         return self.is_over and (self._is_read or is_stale)
 
     def answer(self) -> Answer:
-        """Raises ``NoAnswer`` at the deadline, and whatever the asking raises."""
+        """Wait for the answer. Raises ``NoAnswer`` at the deadline, or the call's own exception."""
         if not self._is_over.wait(max(0.0, self._deadline - time.monotonic())):
             raise NoAnswer
         self._is_read = True
@@ -46,7 +46,7 @@ class Attempt(Generic[Answer]):
     def _run(self) -> None:
         try:
             self._answer = self._ask()
-        except Exception as error:  # noqa: BLE001  (raised where it is waited for)
+        except Exception as error:  # noqa: BLE001  (raised by answer())
             self._error = error
         finally:
             self._over_at = time.monotonic()
@@ -54,11 +54,11 @@ class Attempt(Generic[Answer]):
 
 
 class Bounded(Generic[Answer]):
-    """Asks in a thread and waits no longer than it may.
+    """Calls a function in a thread and waits for at most ``seconds``.
 
-    However often it is called, there is one thread at most: while an attempt hangs, nobody waits
-    for it beyond its deadline. An answer that nobody waited for is kept for whoever asks next, but
-    no longer than ``keep_seconds``.
+    All callers share one attempt, so there is at most one thread. While an attempt hangs, nobody
+    waits for it beyond its deadline. An answer that comes later is kept for the next caller, for
+    up to ``keep_seconds``.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Bounded(Generic[Answer]):
         self._attempt: Attempt[Answer] | None = None
 
     def start(self) -> "Attempt[Answer]":
-        """Asks, without waiting for the answer yet."""
+        """Start an attempt, or join the running one, without waiting."""
         with self._lock:
             if self._attempt is None or self._attempt.is_spent(self._keep_seconds):
                 self._attempt = Attempt(self._ask, seconds=self._seconds)
             return self._attempt
 
     def __call__(self) -> Answer:
-        """Raises ``NoAnswer``, and whatever the asking raises."""
+        """Return the answer. Raises ``NoAnswer``, or the call's own exception."""
         return self.start().answer()

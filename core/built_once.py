@@ -1,4 +1,4 @@
-"""What the threads of a process share, built by the first that needs it while the others wait."""
+"""A thread-safe cache: the first caller builds an object while others wait for it."""
 
 import threading
 from collections.abc import Callable
@@ -30,10 +30,11 @@ class _BuiltOnce(Generic[Given, Built]):
 
 
 def built_once(build: Callable[Given, Built]) -> _BuiltOnce[Given, Built]:
-    """Decorator: like ``functools.cache``, but two threads never build the same thing.
+    """Decorator like ``functools.cache`` that never builds the same object in two threads.
 
-    ``functools.cache`` lets every thread in that comes before the first has finished: each builds
-    its own, and imports made on the way are seen half done. Arguments must be hashable.
+    ``functools.cache`` calls the function in every thread that comes before the first result, so
+    each builds an object of its own, and may meet half-finished imports. Arguments must be
+    hashable.
     """
     built: _BuiltOnce[Given, Built] = _BuiltOnce(build)
     update_wrapper(built, build)

@@ -1,4 +1,4 @@
-"""What the flows of this app refuse to do. Bad fields are Django's ``ValidationError``."""
+"""Errors that flows raise for their edges. Invalid fields raise Django's ``ValidationError``."""
 
 from datetime import datetime
 
@@ -8,11 +8,11 @@ class ForbiddenError(Exception):
 
 
 class AddressTakenError(ForbiddenError):
-    """Somebody has the e-mail address already, who is not the actor's to know of."""
+    """The e-mail address belongs to a user that the actor may not know of."""
 
 
 class RateLimitedError(Exception):
-    """Too many attempts. ``retry_after_seconds`` says when another is worth while."""
+    """Too many attempts; wait ``retry_after_seconds`` before the next."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__(f"too many attempts; try again in {retry_after_seconds} s")
@@ -20,15 +20,15 @@ class RateLimitedError(Exception):
 
 
 class NotFoundError(Exception):
-    """There is no such object within the actor's reach."""
+    """The object does not exist, or is out of the actor's reach."""
 
 
 class DeliveryError(Exception):
-    """A message was not taken, and will not be. The text never quotes the message."""
+    """A message was refused for good. The text never quotes the message."""
 
 
 class TryAgainError(DeliveryError):
-    """A message was not taken for a reason that passes: worth trying again until ``give_up_at``."""
+    """A message was not accepted for a transient reason; retry until ``give_up_at``."""
 
     def __init__(self, message: str, *, give_up_at: datetime | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Text that every database can hold and every page can show."""
+"""Text that every database can store and every page can show."""
 
 import re
 import unicodedata
@@ -9,13 +9,13 @@ _LONGEST_NAME_IN_MAIL = 80
 
 
 def validate_plain_text(text: str) -> None:
-    """Refuses NUL, which PostgreSQL's text cannot hold, and lone surrogates, which UTF-8 cannot."""
+    """Refuse NUL, which PostgreSQL cannot store, and lone surrogates, which are not encodable."""
     if "\0" in text or not is_encodable(text):
         raise ValidationError("Remove the characters that are not text.", code="invalid")
 
 
 def storable(text: str) -> str:
-    """The text without the characters that a database cannot hold."""
+    """Remove NUL, and replace lone surrogates by question marks."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
@@ -28,10 +28,10 @@ def is_encodable(text: str) -> bool:
 
 
 def name_for_mail(name: str) -> str:
-    """The name on one line, without markup and without what a mail program makes a link of.
+    """The name on one line, without markup and anything that mail programs turn into links.
 
-    For a name that the reader did not choose: letters, digits, a little punctuation, at most 80
-    characters.
+    Keeps letters, digits and some punctuation, up to 80 characters, because the reader of the mail
+    did not choose the name.
     """
     letters = "".join(char if _is_plain(char) else " " for char in name)
     # A full stop between letters may begin a domain.
@@ -42,5 +42,5 @@ def name_for_mail(name: str) -> str:
 
 
 def _is_plain(char: str) -> bool:
-    """A letter, an accent, a digit, or punctuation that names have."""
+    """Whether this is a letter, accent or digit, or punctuation found in names."""
     return unicodedata.category(char)[0] in "LMN" or char in "&',.()+-’–"

@@ -6,7 +6,7 @@ from enum import Enum
 from django.conf import settings
 
 from core.built_once import built_once
-from core.http.bulkhead import lend_connection
+from core.http.bulkhead import return_pooled_connection
 from core.metrics.catalogue import (
     SANDBOX_EVICTED,
     SANDBOX_KILLS,
@@ -45,7 +45,7 @@ class SandboxMetrics(PoolObserver):
 
 class _Observer(SandboxMetrics):
     def about_to_wait(self) -> None:
-        lend_connection()
+        return_pooled_connection()
 
 
 @built_once

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from core.errors import RateLimitedError
 from core.http.cross_origin import is_cross_origin
-from core.http.json_body import json_object
+from core.http.json_body import read_json_object
 from core.http.origin import origin_of
 from core.http.problems import Problem, ProblemCode
 from sessions_api.authentication import SessionAuthentication, clear_cookie, cookie_name, set_cookie
@@ -45,7 +45,7 @@ class SessionView(APIView):
         """Opens a session."""
         if is_cross_origin(request._request):
             raise Problem(ProblemCode.CROSS_ORIGIN)
-        serializer = OpenSessionSerializer(data=json_object(request._request))
+        serializer = OpenSessionSerializer(data=read_json_object(request._request))
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
         try:

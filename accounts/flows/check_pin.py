@@ -20,8 +20,9 @@ from accounts.models import (
 )
 from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, network_of
+from accounts.rate_limits.limiter import hit
 from accounts.tasks import send_new_device_notice
+from core.http.client_address import network_of
 from core.http.origin import Origin
 from core.metrics.catalogue import PIN_CHECKS
 

@@ -5,8 +5,9 @@ from accounts.email_address import canonical_email, validate_typed_email
 from accounts.messages.channels import SendVia
 from accounts.models import AuthEventKind
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, network_of
+from accounts.rate_limits.limiter import hit
 from accounts.tasks import deliver_pin
+from core.http.client_address import network_of
 from core.http.origin import Origin
 
 

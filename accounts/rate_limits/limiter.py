@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -136,16 +135,6 @@ def is_first(window: RateLimitItem, *identifiers: str) -> bool:
     if not settings.IS_RATE_LIMITED:
         return True
     return _hit(Count(type(window)(1, window.multiples), ("first", *identifiers)))
-
-
-def network_of(client_address: str) -> str:
-    """The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address."""
-    if not client_address:
-        return "unknown"
-    address = ip_address(client_address)
-    if isinstance(address, IPv6Address):
-        return str(ip_network((address, 64), strict=False))
-    return str(address)
 
 
 def build_limiters() -> None:

@@ -3,9 +3,8 @@
 from django.conf import settings
 from django.http import HttpRequest
 
-from accounts.rate_limits.limiter import network_of
 from core.http.bulkhead import Bulkhead
-from core.http.client_address import client_address
+from core.http.client_address import client_address, network_of
 from sessions_api.models import Session
 
 documents = Bulkhead(

@@ -53,7 +53,7 @@ def _session_by(credential: Credential, request: HttpRequest, otherwise: str) ->
 user_graphql = GraphQLOverHTTPView.as_view(
     schema=user_schema.schema,
     max_body_bytes=settings.USER_GRAPHQL_MAX_BODY_BYTES,
-    door=people_only,
+    authenticate=people_only,
     guard=same_origin_only,
     bulkhead=documents,
     holder=holder_of,
@@ -64,7 +64,7 @@ user_graphql = GraphQLOverHTTPView.as_view(
 admin_graphql = GraphQLOverHTTPView.as_view(
     schema=admin_schema.schema,
     max_body_bytes=settings.ADMIN_GRAPHQL_MAX_BODY_BYTES,
-    door=programs_only,
+    authenticate=programs_only,
     guard=same_origin_only,
     bulkhead=documents,
     holder=holder_of,

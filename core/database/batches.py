@@ -1,4 +1,4 @@
-"""Deleting much without locking long."""
+"""Deleting many rows without holding locks for long."""
 
 import time
 from collections.abc import Sequence
@@ -7,17 +7,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 BATCH = 500
-# After a batch, a pause of so many times what the batch took: others who write to SQLite come in
-# between.
-PAUSE_TIMES = 1.0
+# The pause after a batch, as a multiple of its duration; it lets others write to SQLite.
+PAUSE_FACTOR = 1.0
 
 
 def delete_in_batches(
     rows: QuerySet, *, size: int | None = None, order: Sequence[str] = ("pk",)
 ) -> int:
-    """Deletes all of them in that order, a batch a transaction; how many they were.
+    """Delete the rows in that order, one transaction per batch, and return their number.
 
-    Two machines may do so at once: each takes rows that the other does not hold.
+    Several machines may run it at once: each skips the rows that another has locked.
     """
     total = 0
     while True:
@@ -26,7 +25,7 @@ def delete_in_batches(
         if not deleted:
             return total
         total += deleted
-        time.sleep(PAUSE_TIMES * (time.monotonic() - began))
+        time.sleep(PAUSE_FACTOR * (time.monotonic() - began))
 
 
 @transaction.atomic

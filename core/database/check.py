@@ -1,4 +1,4 @@
-"""Can the database be reached, read and written, and is it of this version?"""
+"""The readiness check of the database: reachable, writable, and migrated to this version."""
 
 import os
 from copy import deepcopy
@@ -8,17 +8,8 @@ from django.db import DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
-
-class NotReady(Exception):
-    """``reason`` is a short code for everybody; the cause is for the log."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-# What drivers say, in any case of letters: a part of their text -> the reason. Their own words
-# are for the log, because they name hosts and users.
+# Part of a driver's message, in lower case -> reason. The messages themselves name hosts and
+# users, so only the log gets them.
 _REASONS = (
     ("refused", "refused"),
     ("timeout", "timeout"),
@@ -37,8 +28,16 @@ _REASONS = (
 )
 
 
+class NotReady(Exception):
+    """A readiness check failed. ``reason`` is a short public code; the cause is for the log."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class DatabaseCheck:
-    """Looks with a connection of its own: the pool would hide for how long it has been waiting."""
+    """Checks the database on a connection of its own, because the pool would hide the error."""
 
     def __init__(self) -> None:
         self._is_migrated = False
@@ -47,13 +46,13 @@ class DatabaseCheck:
         """Raises ``NotReady``."""
         database = _unpooled()
         try:
-            self._look(database)
+            self._check(database)
         except DatabaseError as error:
             raise NotReady(_reason_of(error)) from error
         finally:
             database.close()
 
-    def _look(self, database: BaseDatabaseWrapper) -> None:
+    def _check(self, database: BaseDatabaseWrapper) -> None:
         with database.cursor() as cursor:
             cursor.execute(
                 "SHOW transaction_read_only" if database.vendor == "postgresql" else "SELECT 1"
@@ -61,10 +60,17 @@ class DatabaseCheck:
             (answer,) = cursor.fetchone()
         if answer == "on" or _is_unwritable_file(database):
             raise NotReady("read-only")
-        # Once is enough: a process does not change its version, nor a database go back.
-        if not self._is_migrated and _lacks_migrations(database):
+        # Neither this process's version nor the schema goes back, so one success is enough.
+        if not self._is_migrated and pending_migrations(database):
             raise NotReady("migrations-missing")
         self._is_migrated = True
+
+
+def pending_migrations(database: BaseDatabaseWrapper) -> list[str]:
+    """The migrations of this version that are not applied; newer ones may be."""
+    executor = MigrationExecutor(database)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [str(migration) for migration, _ in plan]
 
 
 def _unpooled() -> BaseDatabaseWrapper:
@@ -82,11 +88,6 @@ def _is_unwritable_file(database: BaseDatabaseWrapper) -> bool:
         return False
     name = str(database.settings_dict["NAME"])
     return os.path.exists(name) and not os.access(name, os.W_OK)  # noqa: PTH110
-
-
-def _lacks_migrations(database: BaseDatabaseWrapper) -> bool:
-    executor = MigrationExecutor(database)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def _reason_of(error: DatabaseError) -> str:

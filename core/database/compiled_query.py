@@ -1,7 +1,7 @@
-"""Statements whose SQL Django composes once, for what every call asks.
+"""Statements whose SQL Django compiles once, for queries that every call makes.
 
-Composing a query of some joins takes Django longer than a database takes to answer it. A query
-set is written as anywhere else, with a ``Parameter`` for each value that changes.
+Django takes longer to compile a query with joins than the database takes to answer it. Query sets
+are written as usual, with a ``Parameter`` for each value that varies.
 """
 
 from __future__ import annotations
@@ -17,11 +17,23 @@ from django.db.models import Model, QuerySet, Value
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
+# Converts a value of a field for the database.
+Preparation = Callable[[Any, BaseDatabaseWrapper], Any]
+# Fields whose values every database takes without conversion.
+_UNCONVERTED = (
+    models.CharField,
+    models.FloatField,
+    models.IntegerField,
+    models.PositiveIntegerField,
+    models.PositiveSmallIntegerField,
+    models.TextField,
+)
+
 
 class Parameter(Value):
-    """Stands in a query for the value that an execution gives under this name.
+    """A placeholder in a query for the value that an execution passes under this name.
 
-    With ``place`` for one of a list: see ``parameters``.
+    ``place`` is the index in a list; see ``parameters``.
     """
 
     def __init__(
@@ -39,15 +51,15 @@ class Parameter(Value):
 
 
 def parameters(name: str, output_field: models.Field[Any, Any], count: int) -> list[Parameter]:
-    """For a list of that length, which an execution gives under this name."""
+    """Placeholders for a list of that length, which an execution passes under this name."""
     return [Parameter(name, output_field, place) for place in range(count)]
 
 
 class CompiledQuery:
-    """A query set, good for every database and thread.
+    """A query set compiled once per database, usable by all threads.
 
-    Its results are tuples where it says ``values_list``, else instances with what it says in
-    ``select_related``, ``only`` and ``annotate``.
+    Results are tuples for ``values_list``, otherwise instances; ``select_related``, ``only`` and
+    ``annotate`` apply.
     """
 
     def __init__(self, query_set: QuerySet[Any, Any]) -> None:
@@ -55,12 +67,12 @@ class CompiledQuery:
         self._compiled: dict[str, _Select] = {}
 
     def first(self, **values: Any) -> Any:
-        """The first result, or ``None``. Raises ``KeyError`` for a parameter left out."""
+        """The first result, or ``None``. Raises ``KeyError`` for a missing parameter."""
         results = self.all(**values)
         return results[0] if results else None
 
     def all(self, **values: Any) -> list[Any]:
-        """The results. Raises ``KeyError`` for a parameter left out."""
+        """The results. Raises ``KeyError`` for a missing parameter."""
         alias = router.db_for_read(self._query_set.model)
         compiled = self._compiled.get(alias)
         if compiled is None:
@@ -69,11 +81,11 @@ class CompiledQuery:
 
 
 class _Select:
-    """The query for one database."""
+    """The query compiled for one database."""
 
     def __init__(self, query_set: QuerySet[Any, Any], alias: str) -> None:
         self._alias = alias
-        # A copy: other threads may be composing the same.
+        # Compiling changes the query, and other threads may compile it too, so this takes a copy.
         compiler: SQLCompiler = query_set.query.clone().get_compiler(alias)
         self._sql, constants_and_parameters = compiler.as_sql()
         self._given = [_given(each, connections[alias]) for each in constants_and_parameters]
@@ -99,7 +111,7 @@ class _Select:
 
 
 def _instance_of(compiler: SQLCompiler, alias: str) -> Callable[[list[Any]], Model]:
-    """What makes a row an instance with its related ones, as Django's own query sets do."""
+    """A function that makes an instance with its related objects from a row, as Django does."""
     select, klass_info = compiler.select, compiler.klass_info
     places = klass_info["select_fields"]
     start, end = places[0], places[-1] + 1
@@ -121,7 +133,7 @@ def _instance_of(compiler: SQLCompiler, alias: str) -> Callable[[list[Any]], Mod
 def _given(
     each: Any, connection: BaseDatabaseWrapper
 ) -> Callable[[Mapping[str, Any], BaseDatabaseWrapper], Any]:
-    """What takes a constant or a parameter's value out of those of an execution."""
+    """A function that returns a constant, or a parameter's value in an execution."""
     if not isinstance(each, Parameter):
         return lambda values, connection: each
     prepare = preparation(each.output_field, connection)
@@ -131,17 +143,17 @@ def _given(
 
 
 class CompiledInsert:
-    """The INSERT of whole rows of a model."""
+    """The INSERT of whole rows of a model, compiled once per database."""
 
     def __init__(self, model: type[Model]) -> None:
         self._model = model
         self._compiled: dict[str, _Insert] = {}
 
     def execute(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Writes all rows or none, in one statement.
+        """Insert all rows or none, in one statement.
 
-        A row has every column's value under its field's ``attname``: ``script_id`` for a foreign
-        key. Defaults are not filled in.
+        A row maps each field's ``attname`` (``script_id`` for a foreign key) to its value; defaults
+        are not applied.
         """
         alias = router.db_for_write(self._model)
         compiled = self._compiled.get(alias)
@@ -151,14 +163,14 @@ class CompiledInsert:
 
 
 class _Insert:
-    """The statement for one database."""
+    """The statement compiled for one database."""
 
     def __init__(self, model: type[Model], alias: str) -> None:
         self._alias = alias
         fields = model._meta.local_concrete_fields
         quote = connections[alias].ops.quote_name
         columns = ", ".join(quote(str(field.column)) for field in fields)
-        # Names of the model's own.
+        # All names come from the model.
         self._start = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES "  # noqa: S608
         self._row = f"({', '.join('%s' for _ in fields)})"
         self._columns = [
@@ -176,20 +188,17 @@ class _Insert:
         if len(rows) == 1:
             _execute(connection, sql, given, has_rows=False)
         else:
-            # Groups differ in size and kinds of values: a plan for each would be used once.
+            # Groups differ in size, so a prepared plan would rarely be used again.
             with connection.cursor() as cursor:
                 cursor.execute(sql, given)
-
-
-Preparation = Callable[[Any, BaseDatabaseWrapper], Any]
 
 
 def preparation(
     field: models.Field[Any, Any], connection: BaseDatabaseWrapper
 ) -> Preparation | None:
-    """What makes a value of the field fit for that kind of database; ``None`` where it is already.
+    """A function that converts a value of the field for the database; ``None`` if none is needed.
 
-    Django asks each field anew for each value, which takes longer than the INSERT.
+    Django looks this up again for each value, which takes longer than the INSERT.
     """
     while isinstance(field, models.ForeignKey):
         field = field.target_field
@@ -198,28 +207,18 @@ def preparation(
     if type(field) is models.JSONField:
         return _json_text
     if isinstance(field, models.DateTimeField):
-        return _moment
-    if type(field) in _TAKEN_AS_IT_IS:
+        return _datetime_value
+    if type(field) in _UNCONVERTED:
         return None
     return lambda value, connection: field.get_db_prep_save(value, connection=connection)
-
-
-_TAKEN_AS_IT_IS = (
-    models.CharField,
-    models.FloatField,
-    models.IntegerField,
-    models.PositiveIntegerField,
-    models.PositiveSmallIntegerField,
-    models.TextField,
-)
 
 
 def _hex_of_uuid(value: uuid.UUID | None, connection: BaseDatabaseWrapper) -> str | None:
     return None if value is None else value.hex
 
 
-def _moment(value: datetime | None, connection: BaseDatabaseWrapper) -> Any:
-    """SQLite has them as text, in UTC."""
+def _datetime_value(value: datetime | None, connection: BaseDatabaseWrapper) -> Any:
+    """Text in UTC for SQLite; other databases take the datetime."""
     if value is None or connection.vendor != "sqlite":
         return value
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
@@ -232,10 +231,10 @@ def _json_text(value: Any, connection: BaseDatabaseWrapper) -> Any:
 def _execute(
     connection: BaseDatabaseWrapper, sql: str, given: Sequence[Any], *, has_rows: bool
 ) -> list[Any]:
-    """The rows of a statement that comes again and again.
+    """Execute a frequent statement and return its rows.
 
-    Where the server can, it plans it once. Django's cursors would go through a dozen calls; of
-    what these do, errors are still translated, and whoever looks on is not passed by.
+    The server plans it once if it can. This bypasses most of Django's cursor, but still translates
+    errors, and uses the full cursor if queries are logged or wrapped.
     """
     connection.ensure_connection()
     if connection.queries_logged or connection.execute_wrappers:
@@ -247,7 +246,7 @@ def _execute(
     except NotSupportedError:
         if connection.in_atomic_block:
             raise
-        # A migration has changed a column: the plans of this connection are good for nothing.
+        # A migration has changed a column, so the plans of this connection are invalid.
         connection.connection.close()
         connection.close()
         connection.ensure_connection()

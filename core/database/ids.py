@@ -1,4 +1,4 @@
-"""Ids of rows: UUIDs as they are typed, and UUIDs that sort by the time they were made at."""
+"""UUIDs as ids: parsing, and filters by the time in UUIDs of version 7."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from django.db.models import Q
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:
-    """The UUID that the text is, in any of its spellings, or ``None``."""
+    """Parse a UUID in any of its spellings; ``None`` if it is malformed."""
     try:
         return uuid.UUID(text)
     except ValueError:
@@ -16,21 +16,21 @@ def parse_uuid(text: str) -> uuid.UUID | None:
 
 
 def first_id_at(moment: datetime) -> uuid.UUID:
-    """The lowest UUID of version 7 that begins with that time."""
+    """The lowest UUID of version 7 with that time."""
     milliseconds = max(0, int(moment.timestamp() * 1000))
     return uuid.UUID(int=(milliseconds << 80) | (7 << 76) | (2 << 62))
 
 
-# An id may be older than the row's time: a run's is made before it waits for a sandbox.
+# A row's id may be older than its time: a run gets its id before it waits for a sandbox.
 LONGEST_WAIT = timedelta(minutes=1)
 
 
 def since(field: str, moment: datetime) -> Q:
-    """Rows whose time is the moment or later. The time itself needs no index."""
+    """Selects rows at the moment or later by their ids, so the time needs no index."""
     return Q(**{f"{field}__gte": moment, "pk__gte": first_id_at(moment - LONGEST_WAIT)})
 
 
 def before(field: str, moment: datetime, *, inclusive: bool = False) -> Q:
-    """Rows whose time is earlier than the moment, or equal to it when inclusive."""
+    """Selects rows before the moment, or at the moment when inclusive, by their ids."""
     after: dict[str, Any] = {f"{field}__{'lte' if inclusive else 'lt'}": moment}
     return Q(**after, pk__lt=first_id_at(moment + timedelta(seconds=1)))

@@ -1,4 +1,4 @@
-"""Indexes on a table that is in use."""
+"""Migration operations that add and remove indexes of a table in use."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from django.db.migrations.operations import AddIndex, RemoveIndex
 
 
 class AddIndexOnline(AddIndexConcurrently):
-    """On PostgreSQL rows are written meanwhile; elsewhere it is an ordinary ``AddIndex``.
+    """Adds an index without blocking writes on PostgreSQL; an ordinary ``AddIndex`` elsewhere.
 
-    For a migration that is not atomic, and so may have been cut off: what an earlier attempt left
-    of the index, on PostgreSQL perhaps an invalid one, is dropped first.
+    The migration must not be atomic, so an earlier attempt may have been interrupted: its index,
+    invalid or not, is dropped first.
     """
 
     def database_forwards(
@@ -32,9 +32,9 @@ class AddIndexOnline(AddIndexConcurrently):
 
 
 class RemoveIndexOnline(RemoveIndexConcurrently):
-    """On PostgreSQL nobody waits for it; elsewhere it is an ordinary ``RemoveIndex``.
+    """Removes an index without blocking on PostgreSQL; an ordinary ``RemoveIndex`` elsewhere.
 
-    For a migration that is not atomic: an index that an earlier attempt dropped is no error.
+    The migration must not be atomic. An index that an earlier attempt dropped is not an error.
     """
 
     def database_forwards(

@@ -1,4 +1,4 @@
-"""Before a node serves: the database answers, and its tables are as new as this code."""
+"""The start of a node: waits for the database and its schema, and migrates it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,47 +8,64 @@ from typing import Any
 import psycopg
 from django.core.management import call_command
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
-EVERY_SECONDS = 0.5
+from core.database.check import pending_migrations
+
+RETRY_SECONDS = 0.5
+CONNECT_SECONDS = 3
+# The key of an advisory lock that no other program is likely to use: "Moonhook" in ASCII.
+_LOCK = int.from_bytes(b"Moonhook", "big")
 
 Say = Callable[[str], object]
 
 
 class WaitedTooLong(Exception):
-    """Its text says for what."""
+    """A wait timed out; the message names its subject."""
 
 
-def wait_until_nothing_is_missing(
-    what_is_missing: Callable[[], str | None], *, seconds: float, say: Say
+def wait_for_database(*, seconds: float, say: Say) -> None:
+    """Wait until PostgreSQL accepts connections. Raises ``WaitedTooLong``."""
+    _wait_while_missing(_unreachable_database, seconds=seconds, say=say)
+
+
+def migrate(*, seconds: float, say: Say) -> None:
+    """Migrate the database; of several nodes that start at once, one does and the others wait.
+
+    Raises ``WaitedTooLong``.
+    """
+    if not pending_migrations(connection):
+        return
+    with _migration_lock(seconds, say):
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def wait_for_schema(*, seconds: float, say: Say) -> None:
+    """Wait until another process has migrated the database. Raises ``WaitedTooLong``."""
+    _wait_while_missing(_outdated_schema, seconds=seconds, say=say)
+
+
+def _wait_while_missing(
+    find_missing: Callable[[], str | None], *, seconds: float, say: Say
 ) -> None:
-    """Asks again and again; says what it waits for, once for each answer.
+    """Poll until ``find_missing`` returns ``None``, and say once what each wait is for.
 
-    Raises WaitedTooLong.
+    Raises ``WaitedTooLong``.
     """
     deadline = time.monotonic() + seconds
     said = None
-    while (missing := what_is_missing()) is not None:
+    while (missing := find_missing()) is not None:
         if time.monotonic() >= deadline:
             raise WaitedTooLong(f"Gave up after {seconds:g} seconds of waiting for {missing}")
         if missing != said:
             say(f"Waiting for {missing}")
             said = missing
-        time.sleep(EVERY_SECONDS)
+        time.sleep(RETRY_SECONDS)
     if said is not None:
-        say("Going on.")
+        say("Continuing.")
 
 
-CONNECT_SECONDS = 3
-
-
-def wait_for_database(*, seconds: float, say: Say) -> None:
-    """Raises WaitedTooLong."""
-    wait_until_nothing_is_missing(_what_is_missing, seconds=seconds, say=say)
-
-
-def connect_directly() -> "psycopg.Connection[Any]":
-    """A PostgreSQL connection beside the pool, whose errors say what is wrong."""
+def _connect_directly() -> "psycopg.Connection[Any]":
+    """A PostgreSQL connection outside the pool, whose errors give the server's reason."""
     parameters = connection.get_connection_params()
     own = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "passfile"}
     return psycopg.connect(
@@ -58,11 +75,11 @@ def connect_directly() -> "psycopg.Connection[Any]":
     )
 
 
-def _what_is_missing() -> str | None:
+def _unreachable_database() -> str | None:
     if connection.vendor != "postgresql":
         return None
     try:
-        connect_directly().close()
+        _connect_directly().close()
     except psycopg.OperationalError as error:
         return f"the database at {_address()}: {_reason(error)}"
     return None
@@ -74,40 +91,13 @@ def _address() -> str:
 
 
 def _reason(error: psycopg.OperationalError) -> str:
-    """The part of libpq's message that says why, without whom it asked."""
+    """The last part of libpq's message: the reason, without host and user."""
     first_line = str(error).partition("\n")[0]
     return first_line.rpartition(": ")[2].strip().rstrip("?.").lower() or "no reason given"
 
 
-# Any number that no other program takes for a lock of its own: "Moonhook" in ASCII.
-_LOCK = int.from_bytes(b"Moonhook", "big")
-
-
-def migrate(*, seconds: float, say: Say) -> None:
-    """Of several nodes that start at once, one migrates and the others wait.
-
-    Raises WaitedTooLong.
-    """
-    if not pending_migrations():
-        return
-    with _alone(seconds, say):
-        call_command("migrate", interactive=False, verbosity=0)
-
-
-def wait_for_schema(*, seconds: float, say: Say) -> None:
-    """For somebody else to migrate. Raises WaitedTooLong."""
-    wait_until_nothing_is_missing(_what_is_behind, seconds=seconds, say=say)
-
-
-def pending_migrations() -> list[str]:
-    """Those of this code that the database has not seen. It may well have seen newer ones."""
-    executor = MigrationExecutor(connection)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return [str(migration) for migration, _ in plan]
-
-
-def _what_is_behind() -> str | None:
-    pending = pending_migrations()
+def _outdated_schema() -> str | None:
+    pending = pending_migrations(connection)
     if not pending:
         return None
     more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
@@ -115,16 +105,16 @@ def _what_is_behind() -> str | None:
 
 
 @contextmanager
-def _alone(seconds: float, say: Say) -> Iterator[None]:
-    """Holds a lock that ends with its connection, so that a node that dies blocks nobody."""
+def _migration_lock(seconds: float, say: Say) -> Iterator[None]:
+    """Holds a lock that ends with its connection, so a node that dies does not block the others."""
     if connection.vendor != "postgresql":
         yield
         return
-    with connect_directly() as holder:
+    with _connect_directly() as holder:
 
-        def who_is_ahead() -> str | None:
+        def other_migration() -> str | None:
             taken = holder.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
             return None if taken == (True,) else "another node, which migrates the database"
 
-        wait_until_nothing_is_missing(who_is_ahead, seconds=seconds, say=say)
+        _wait_while_missing(other_migration, seconds=seconds, say=say)
         yield

@@ -1,4 +1,4 @@
-"""Lists of any length: a page of nodes, newest first, and where the next one begins."""
+"""Paginated lists: connection types, pages of rows and their cursors, newest first."""
 
 import base64
 import json
@@ -14,29 +14,29 @@ from django.db.models import Field, Model, Q, QuerySet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import get_argument_values
 
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import as_utc
 
 DEFAULT_PAGE = 50
 LARGEST_PAGE = 200
-# The arguments of a list that choose a page of it, not what is in it.
+# Arguments that select a page; the others filter.
 PAGING = frozenset({"first", "after"})
-# Up to here a count is exact. Counting further would read every row there is.
+# Counts stop here, because counting further would read every row.
 LARGEST_COUNT = 10_000
-# Ours have about 110: a time and a UUID.
+# A cursor of a time and a UUID has about 110 characters.
 LONGEST_CURSOR = 512
 
 
 class PageInfo(graphene.ObjectType):
-    """Where a page ends."""
+    """The end of a page, and whether more follows."""
 
-    has_next_page = graphene.Boolean(required=True, description="Whether there is more.")
-    end_cursor = graphene.String(description="Pass it as `after` for the next page.")
+    has_next_page = graphene.Boolean(required=True, description="Whether there are more objects.")
+    end_cursor = graphene.String(description="The value of `after` for the next page.")
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows there are, to ``LARGEST_COUNT``, and whether there are more."""
+    """The number of rows, up to ``LARGEST_COUNT``, and whether there are more."""
 
     total: int
     is_capped: bool
@@ -46,7 +46,8 @@ class Count:
 class Page:
     """A page of a query set that is ordered by descending columns, the last one unique.
 
-    ``info`` is that of the field whose arguments have chosen the rows.
+    ``info`` belongs to the field whose arguments filtered the rows; ``behind`` selects the rows
+    after the cursor.
     """
 
     info: GraphQLResolveInfo
@@ -79,7 +80,7 @@ class Page:
 
     @cached_property
     def _count(self) -> Count:
-        """Counted once a document for all fields of that name and those filters."""
+        """The count, shared by all fields of the document with this name and these filters."""
         counts: dict[Hashable, Count] = self.info.context.counts
         key = _count_key(self.info)
         if key not in counts:
@@ -100,13 +101,13 @@ def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
             graphene.NonNull(graphene.List(graphene.NonNull(node))),
             description="The page, newest first.",
         ),
-        "page_info": graphene.Field(graphene.NonNull(PageInfo), description="Where it ends."),
+        "page_info": graphene.Field(graphene.NonNull(PageInfo), description="The end of the page."),
         "total_count": graphene.Int(
             required=True,
-            description=f"How many there are in all, counted to {LARGEST_COUNT:,}.",
+            description=f"The total number of objects, counted up to {LARGEST_COUNT:,}.",
         ),
         "total_count_is_capped": graphene.Boolean(
-            required=True, description="Whether there are more than `totalCount` says."
+            required=True, description="Whether there are more than `totalCount`."
         ),
     }
     meta = type("Meta", (), {"description": f"A page of {node._meta.name} objects."})
@@ -122,9 +123,10 @@ def connection_field(
         description=f"{description} Newest first.",
         args={
             "first": graphene.Int(
-                default_value=DEFAULT_PAGE, description=f"How many; at most {LARGEST_PAGE}."
+                default_value=DEFAULT_PAGE,
+                description=f"Number of objects, at most {LARGEST_PAGE}.",
             ),
-            "after": graphene.String(description="The endCursor of the page before."),
+            "after": graphene.String(description="The `endCursor` of the previous page."),
             **filters,
         },
     )
@@ -133,20 +135,20 @@ def connection_field(
 def page_of(
     info: GraphQLResolveInfo, rows: QuerySet[Any], first: int | None, after: str | None
 ) -> Page:
+    """The page of ``first`` rows after the cursor. Raises ``GraphQLProblem`` for bad arguments."""
     first = DEFAULT_PAGE if first is None else first
     if not 1 <= first <= LARGEST_PAGE:
         raise GraphQLProblem(
-            "BAD_USER_INPUT", f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
+            GraphQLCode.BAD_USER_INPUT, f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
         )
     return Page(info, rows, first, Q() if after is None else _behind(rows, after))
 
 
 def count(rows: QuerySet[Any]) -> Count:
-    """Reads ``LARGEST_COUNT`` rows and one at the most, of those that fit.
+    """Count the rows, reading at most ``LARGEST_COUNT + 1`` of them.
 
-    In the order of the ids where that is the page's order: then the page's index is read, and
-    PostgreSQL is not tempted to look for the first few in the whole table. Any other order would
-    sort all rows before the first is counted.
+    An order by id is kept, so that PostgreSQL reads the page's index instead of the whole table.
+    Any other order is dropped, because it would sort all rows first.
     """
     if _key_fields(rows) != ["id"]:
         rows = rows.order_by()
@@ -155,7 +157,7 @@ def count(rows: QuerySet[Any]) -> Count:
 
 
 def _count_key(info: GraphQLResolveInfo) -> Hashable:
-    """The field and its filters: what decides which rows there are."""
+    """The field and its filters, which determine the rows."""
     field = info.parent_type.fields[info.field_name]
     arguments = get_argument_values(field, info.field_nodes[0], info.variable_values)
     filters = {(name, value) for name, value in arguments.items() if name not in PAGING}
@@ -173,7 +175,7 @@ def _key_field(rows: QuerySet[Any], name: str) -> Any:
 
 
 def _behind(rows: QuerySet[Any], cursor: str) -> Q:
-    """The rows that come after the cursor's in descending order of the key fields."""
+    """Selects the rows after the cursor's in descending order of the key fields."""
     behind, equal = Q(), Q()
     for name, value in zip(_key_fields(rows), _parse(rows, cursor), strict=True):
         behind |= equal & Q(**{f"{name}__lt": value})
@@ -182,7 +184,7 @@ def _behind(rows: QuerySet[Any], cursor: str) -> Q:
 
 
 def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
-    """The key of the row that the cursor names. Whatever is wrong with it, the error is one."""
+    """The key of the cursor's row. All malformed cursors raise the same error."""
     try:
         return _key(rows, cursor)
     except (
@@ -194,7 +196,7 @@ def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
         GraphQLProblem,
     ):
         raise GraphQLProblem(
-            "BAD_USER_INPUT", "This is not the endCursor of a page.", field="after"
+            GraphQLCode.BAD_USER_INPUT, "This is not the endCursor of a page.", field="after"
         ) from None
 
 
@@ -209,6 +211,6 @@ def _key(rows: QuerySet[Any], cursor: str) -> list[Any]:
 
 
 def _key_value(field: Field[Any, Any], text: str) -> Any:
-    """The value within the range of its column."""
+    """Parse a value; out of its column's range it raises."""
     value = field.clean(text, None)
     return as_utc(value, "after") if isinstance(value, datetime) else value

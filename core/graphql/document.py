@@ -1,4 +1,4 @@
-"""From a document's text to the operation that will be executed."""
+"""Step 3: from a document's text to the operation to execute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from core.graphql.reply import Refused, invalid_request_reply
 
 
 class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
-    """Names the argument and its type. The value may be a PIN that was sent as a number."""
+    """Names the argument and its type, but not the value, which may be a PIN sent as a number."""
 
     def report_error(self, error: GraphQLError) -> None:
         node = error.nodes[0] if error.nodes else None
@@ -51,7 +51,7 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
         super().report_error(error)
 
     def _is_about_input_fields(self, node: ValueNode) -> bool:
-        """Whether the object is fit as such, and the error names a field that it lacks."""
+        """Whether the value is an input object as expected, and the error is about its fields."""
         expected = get_named_type(self.context.get_input_type())
         return isinstance(node, ObjectValueNode) and is_input_object_type(expected)
 
@@ -68,16 +68,16 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
         return next((name for name, known in owner.args.items() if known is argument), None)
 
 
-# Each field is compared with every other one of the same response name: work that grows with the
-# square of a document, also of one that nobody has logged in for. graphql-core's half a million
-# take it one to two seconds, and common documents a few hundred.
+# This rule compares each pair of fields with the same response name: quadratic work, also for
+# anonymous documents. graphql-core's budget of 500,000 takes one to two seconds; common documents
+# need a few hundred.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
 
-# A syntax tree takes a few hundred bytes for each character: a dozen MiB in all at most.
-MAX_REMEMBERED_CHARACTERS = 1_000
-MAX_REMEMBERED_DOCUMENTS = 64
+# The cache of valid documents takes a dozen MiB at most: a few hundred bytes per character.
+MAX_CACHED_CHARACTERS = 1_000
+MAX_CACHED_DOCUMENTS = 64
 
-# graphql-core counts a limit among the specification's rules.
+# graphql-core lists this limit with the specification's rules.
 LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
 SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
     ValuesOfCorrectTypeWithoutValuesRule if rule is ValuesOfCorrectTypeRule else rule
@@ -87,24 +87,25 @@ SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
 
 
 def parse_and_validate(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
-    """The document, valid by the specification's rules and then within our limits.
+    """Parse a document, validate it by the specification's rules, then apply the limits.
 
-    Clients send the same few documents again and again, and validating one takes longer than
-    executing it: short ones are remembered, unless they contain a string, which may be a secret.
+    Short documents are cached, because clients send the same few repeatedly and validating takes
+    longer than executing them. Documents with strings are not, because these may be secrets.
+
     Raises ``Refused``.
     """
-    if len(query) <= MAX_REMEMBERED_CHARACTERS and '"' not in query:
-        return _remembered(schema, query, limits)
+    if len(query) <= MAX_CACHED_CHARACTERS and '"' not in query:
+        return _cached(schema, query, limits)
     return _validated(schema, query, limits)
 
 
-@lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)
-def _remembered(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
+@lru_cache(maxsize=MAX_CACHED_DOCUMENTS)
+def _cached(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
     return _validated(schema, query, limits)
 
 
 def _validated(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> DocumentNode:
-    """First by the specification's rules: ours are not safe on documents with cyclic fragments."""
+    """Apply the limits last: only the specification's rules are safe on cyclic fragments."""
     try:
         document = parse(
             query, max_lexical_tokens=limits.max_tokens, max_comments=limits.max_comments
@@ -122,13 +123,13 @@ def _validated(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> Doc
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The operation to execute, in its document."""
+    """The operation to execute, with its document."""
 
     document: DocumentNode
     node: OperationDefinitionNode
 
     def root_field_names(self) -> set[str]:
-        """Of every field it may execute first, through fragments, whatever directives say."""
+        """The names of all root fields, also within fragments; directives are ignored."""
         fragments = {
             definition.name.value: definition
             for definition in self.document.definitions
@@ -154,7 +155,7 @@ class Operation:
 def select_operation(
     schema: GraphQLSchema, document: DocumentNode, operation_name: str | None
 ) -> Operation:
-    """The named operation, or the only one. Raises ``Refused``."""
+    """Return the named operation, or the only one. Raises ``Refused``."""
     operations = [
         definition
         for definition in document.definitions
@@ -164,7 +165,7 @@ def select_operation(
     if not operations:
         raise _refused_choice("The document has no operation of this name.")
     if len(operations) > 1:
-        raise _refused_choice("The document has several operations: say which one.")
+        raise _refused_choice("The document has several operations: name one.")
     node = operations[0]
     if schema.get_root_type(node.operation) is None:
         problem = GraphQLProblem(

@@ -1,6 +1,6 @@
-"""What an operation may cost, known from its text, its variables and the schema alone.
+"""Step 5: the cost of an operation, estimated from its text, its variables and the schema.
 
-A point stands for about 10 µs of work. docs/api.md tells clients how points are counted.
+A point is about 10 µs of work. docs/api.md tells clients how points are counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,8 +33,8 @@ from core.graphql.errors import limit_error
 
 FIELD = 1
 ROOT_FIELD = 50
-# What fields cost besides, for a statement of their own or for their size.
-FIELDS_OF_MORE: Mapping[str, int] = {
+# Extra points of fields that take a database query or are large.
+EXTRA_POINTS: Mapping[str, int] = {
     "totalCount": 500,
     "totalCountIsCapped": 500,
     "diff": 400,
@@ -45,7 +45,7 @@ FIELDS_OF_MORE: Mapping[str, int] = {
     "responseBodyBase64": 20,
     "source": 10,
 }
-# How many objects a list is taken to hold; a page holds as many as are asked for.
+# Assumed lengths of lists; a page is as long as its argument "first".
 LIST_SIZE = 20
 LIST_SIZES: Mapping[str, int] = {"versions": 100}
 ROWS_OF_PAGE = "nodes"
@@ -53,7 +53,7 @@ ROWS_OF_PAGE = "nodes"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a selection set, in points; and in points for each row, where it is that of a page."""
+    """The points of a selection set, and those for each row if it is the set of a page."""
 
     points: int = 0
     points_per_row: int = 0
@@ -63,12 +63,12 @@ class Cost:
 
 
 def cost_of(schema: GraphQLSchema, operation: Operation, variables: Mapping[str, Any]) -> int:
-    """The points of the operation.
+    """Return the points of the operation.
 
-    The document is within its other limits, and the variables fit. Every fragment is looked at
-    once, so that the work is linear in the document while the cost may be exponential. Directives
-    are taken to include everything. What stands below ``__schema`` and ``__type`` is not counted:
-    ``AnswerLimits.max_introspection_values`` bounds it.
+    The document must be within its other limits, and the variables valid. Each fragment is counted
+    once, so the work is linear in the document even where the cost is exponential. ``@skip`` and
+    ``@include`` are ignored. Fields below ``__schema`` and ``__type`` are free:
+    ``AnswerLimits.max_introspection_values`` limits them.
     """
     definitions = list(operation.node.variable_definitions)
     values = get_variable_values(schema, definitions, dict(variables))
@@ -99,7 +99,7 @@ class _Counter:
     def _flat(
         self, selections: SelectionSetNode, on: GraphQLNamedType | None
     ) -> Iterator[tuple[FieldNode | FragmentSpreadNode, GraphQLNamedType | None]]:
-        """The fields and spreads with the type that they are on, those of inline fragments too."""
+        """Yield fields and spreads, also from inline fragments, with their parent type."""
         pending = [(selection, on) for selection in selections.selections]
         while pending:
             selection, parent = pending.pop()
@@ -116,7 +116,7 @@ class _Counter:
         if field is None:  # __typename, __schema, __type
             return Cost(FIELD)
         is_root = parent in (self._schema.query_type, self._schema.mutation_type)
-        own = FIELDS_OF_MORE.get(name, 0) + (ROOT_FIELD if is_root else FIELD)
+        own = EXTRA_POINTS.get(name, 0) + (ROOT_FIELD if is_root else FIELD)
         if node.selection_set is None:
             return Cost(own)
         inner = self.of_selections(node.selection_set, get_named_type(field.type))
@@ -128,7 +128,7 @@ class _Counter:
         return Cost(own + inner.points * (LIST_SIZES.get(name, LIST_SIZE) if is_list else 1))
 
     def _rows(self, node: FieldNode, field: GraphQLField) -> int:
-        """``first`` as it will be; what is out of its range is refused when it is resolved."""
+        """The value of ``first``, within its range: its resolver refuses other values."""
         given = [argument for argument in node.arguments if argument.name.value == "first"]
         if not given:
             return DEFAULT_PAGE
@@ -137,7 +137,7 @@ class _Counter:
 
 
 def cost_error(operation: Operation, cost: int) -> GraphQLFormattedError | None:
-    """What a document over ``GRAPHQL_MAX_COST`` is told."""
+    """The error of an operation that costs more than ``GRAPHQL_MAX_COST``."""
     most = settings.GRAPHQL_MAX_COST
     if cost <= most:
         return None

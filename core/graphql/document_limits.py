@@ -1,4 +1,4 @@
-"""How much one document may ask for, counted through its fragments."""
+"""Step 3: limits on the size and depth of a document, counted through its fragments."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ INTROSPECTION_FIELDS = frozenset({"__schema", "__type"})
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """Root fields are at depth 1. ``None`` means no limit.
+    """Limits of one document. Root fields are at depth 1; ``None`` means no limit.
 
-    What stands below ``__schema`` or ``__type`` has a depth of its own, wide enough for the
-    introspection query of the common tools, whose ``ofType`` chain alone is 9 deep. Aliases and
-    fields count as often as their fragments are spread, in all operations of the document.
+    Selections below ``__schema`` or ``__type`` have a depth limit of their own, which admits the
+    introspection query of common tools with its ``ofType`` chain of 9. Aliases and fields count
+    each time their fragment is spread, in all operations of the document.
     """
 
     max_depth: int = 12
@@ -40,9 +40,9 @@ class DocumentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a selection set comes to with its fragments spread out.
+    """The size of a selection set with its fragments expanded.
 
-    ``root_fields`` are those at its own top level, without ``__typename`` and the like.
+    ``root_fields`` counts its top-level fields except introspection fields.
     """
 
     depth: int = 0
@@ -53,11 +53,11 @@ class Weight:
 
 
 def limit_violations(document: DocumentNode, limits: DocumentLimits) -> list[GraphQLError]:
-    """An error for each limit the document is over.
+    """Return an error for each limit that the document exceeds.
 
-    The document has passed the specification's own rules: its fragments exist and form no cycle
-    (``graphlib.CycleError`` otherwise). Every fragment is weighed once, after those it spreads,
-    so that the work is linear in the document while the counts may be exponential.
+    The document must be valid: its fragments exist and have no cycle (``graphlib.CycleError``
+    otherwise). Each fragment is weighed once, after the fragments it spreads, so the work is linear
+    in the document even where the counts are exponential.
     """
     weights = _fragment_weights(document)
     operations = [
@@ -106,7 +106,7 @@ def limit_violations(document: DocumentNode, limits: DocumentLimits) -> list[Gra
 
 
 def fragments_in_order(document: DocumentNode) -> list[FragmentDefinitionNode]:
-    """The fragments, each after those it spreads. Raises ``graphlib.CycleError``."""
+    """Sort the fragments, each after those it spreads. Raises ``graphlib.CycleError``."""
     fragments = {
         definition.name.value: definition
         for definition in document.definitions
@@ -144,7 +144,7 @@ def _weigh(selection_set: SelectionSetNode, fragments: Mapping[str, Weight]) -> 
             fields += spread.fields
             aliases += spread.aliases
             if introspection_level:
-                # The fragment is on a type of the introspection schema.
+                # Here the fragment is on an introspection type.
                 below = introspection_level - 1 + spread.depth
                 introspection_depth = max(introspection_depth, below)
             else:
@@ -155,10 +155,10 @@ def _weigh(selection_set: SelectionSetNode, fragments: Mapping[str, Weight]) -> 
 
 
 def _walk(selection_set: SelectionSetNode) -> Iterator[tuple[SelectionNode, int, int]]:
-    """Every selection that is written here, with its level and its level of introspection.
+    """Yield every selection, without expanding fragments, with its level and introspection level.
 
-    Below an introspection field, itself included, the latter counts from 1 and the former
-    stays at 0; outside the latter is 0.
+    From an introspection field down, the introspection level counts from 1 and the level is 0;
+    elsewhere the introspection level is 0.
     """
     pending = [(selection, 1, 0) for selection in selection_set.selections]
     while pending:

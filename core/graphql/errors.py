@@ -1,7 +1,7 @@
-"""What clients are told of an error: its message, where it is, and ``extensions.code``.
+"""Errors as clients see them: message, location and ``extensions.code``.
 
-Values of arguments are never repeated: they may be a PIN that was sent as a number. graphql-core
-puts them into its messages, so each of those is worded anew or known to hold names only.
+Argument values are never repeated, because one may be a PIN that was sent as a number. graphql-core
+puts them into its messages, so each message is reworded or known to contain only names.
 """
 
 import logging
@@ -19,7 +19,7 @@ from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS, unavaila
 
 logger = logging.getLogger(__name__)
 
-# The parts of graphql-core's syntax errors that do not come from the document.
+# The parts of graphql-core's syntax errors that do not quote the document.
 _LEXEME = r"(?:<EOF>|<SOF>|Name|Int|Float|String|BlockString|'(?:[^\w\s']{1,3}|[a-z]+)')"
 _SYNTAX_ERROR = re.compile(
     rf"Syntax Error: (?:Unexpected {_LEXEME}|Expected {_LEXEME}, found {_LEXEME}"
@@ -40,12 +40,12 @@ def problem_error(problem: GraphQLProblem) -> GraphQLFormattedError:
 
 
 def bad_input(message: str, field: str) -> GraphQLFormattedError:
-    """``field`` names the part of the request that is wrong."""
+    """A BAD_USER_INPUT error; ``field`` names the wrong part of the request."""
     return _error(message, GraphQLCode.BAD_USER_INPUT, field=field)
 
 
 def syntax_error(error: GraphQLSyntaxError) -> GraphQLFormattedError:
-    """Says what kind of token is wrong, and where, but not what it says."""
+    """Names the kind and location of the wrong token, but not its text."""
     if limit := _PARSER_LIMIT.fullmatch(error.message):
         return _located(error, f"{limit[1]}.", GraphQLCode.LIMIT_EXCEEDED)
     safe = _SYNTAX_ERROR.match(error.message)
@@ -64,11 +64,11 @@ def limit_error(error: GraphQLError) -> GraphQLFormattedError:
 
 
 def execution_error(error: GraphQLError, request: HttpRequest) -> GraphQLFormattedError:
-    """An error of a field: a problem as it is, an unfit argument by its name, the rest masked."""
+    """The error of a field: problems unchanged, wrong arguments by name, all others masked."""
     cause = error.original_error or error
     if isinstance(cause, GraphQLProblem):
         return _located(error, cause.message, cause.code, **cause.extensions)
-    if isinstance(cause, GraphQLError) and (argument := _unfit_argument(cause)):
+    if isinstance(cause, GraphQLError) and (argument := _invalid_argument(cause)):
         message = f"Argument '{argument}' got an invalid value."
         return _located(error, message, GraphQLCode.BAD_USER_INPUT, field=argument)
     if isinstance(cause, DATABASE_ERRORS):
@@ -79,7 +79,7 @@ def execution_error(error: GraphQLError, request: HttpRequest) -> GraphQLFormatt
 
 
 def unavailable_problem(cause: Exception, request: HttpRequest) -> GraphQLProblem:
-    """For a database that does not answer, which is logged."""
+    """The problem of a database that does not answer; logs the cause."""
     problem = unavailable(request, cause)
     return GraphQLProblem(
         GraphQLCode.UNAVAILABLE, meaning(problem.code).detail, retryAfter=RETRY_AFTER_SECONDS
@@ -87,7 +87,7 @@ def unavailable_problem(cause: Exception, request: HttpRequest) -> GraphQLProble
 
 
 def internal_error(cause: Exception, request: HttpRequest) -> GraphQLFormattedError:
-    """Logs the exception; the client gets nothing of it but the request id to report."""
+    """Log the exception; the client only gets the request id, to report it."""
     request_id = request_id_of(request)
     logger.error(
         "Unexpected error, %s, request %s",
@@ -98,8 +98,8 @@ def internal_error(cause: Exception, request: HttpRequest) -> GraphQLFormattedEr
     return _error("Internal error.", GraphQLCode.INTERNAL, requestId=request_id)
 
 
-def _unfit_argument(error: GraphQLError) -> str | None:
-    """The argument whose value graphql-core refused at run time, for example a null variable."""
+def _invalid_argument(error: GraphQLError) -> str | None:
+    """The argument whose value graphql-core refused in execution, for example a null variable."""
     if not error.nodes or not isinstance(error.nodes[0], ValueNode):
         return None
     match = _ARGUMENT.match(error.message)
@@ -107,7 +107,7 @@ def _unfit_argument(error: GraphQLError) -> str | None:
 
 
 def _without_document(error: GraphQLError) -> Exception:
-    """``str()`` of a GraphQLError quotes the document's lines, and so the literals in them."""
+    """A copy for the log: ``str()`` of a GraphQLError quotes the document with its literals."""
     return RuntimeError(error.message).with_traceback(error.__traceback__)
 
 

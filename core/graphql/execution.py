@@ -1,6 +1,6 @@
-"""Executing a document within limits on its answer and its time.
+"""Step 6: executing a document within limits on its answer and its time.
 
-They are counted where values are completed, so that no field of any type escapes them.
+Values are counted where graphql-core completes them, so the limits apply to fields of any type.
 """
 
 import math
@@ -35,7 +35,7 @@ from graphql.pyutils import Path
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.unavailable import DATABASE_ERRORS
 
-# What JSON adds to a field's name and its value, to an object, and to a collected error.
+# The bytes that JSON adds to a field's name and value, to an object, and to an error.
 _FIELD_BYTES = 10
 _OBJECT_BYTES = 4
 _ERROR_BYTES = 250
@@ -43,10 +43,11 @@ _ERROR_BYTES = 250
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What one answer may hold. Each field of an object and each object is a value.
+    """Limits of one answer. Each object and each field of an object is a value.
 
-    Those of introspection count apart too. The query of the common tools makes 5,000 of them;
-    anybody may send one, and the largest answer takes as long as logging in.
+    Introspection values have a lower limit as well, because anonymous clients may send such
+    queries; that of common tools has 5,000 values. The largest allowed answer takes as long as a
+    login.
     """
 
     max_bytes: int = 20 * 1024 * 1024
@@ -55,9 +56,9 @@ class AnswerLimits:
 
 
 class LimitReached(BaseException):
-    """Ends the execution, which would make a field's error of an ``Exception`` and go on.
+    """Ends the execution. graphql-core would turn an ``Exception`` into a field's error.
 
-    Raised between resolvers, never inside one: nothing is left half done.
+    Raised between resolvers, never within one, so no work is left half done.
     """
 
     def __init__(self, message: str) -> None:
@@ -66,7 +67,7 @@ class LimitReached(BaseException):
         self.error = located_error(self._problem)
 
     def locate(self, field_nodes: list[FieldNode], path: Path) -> None:
-        """Names the field, unless one further in has been named."""
+        """Add the field's path, unless a nested field has added its own."""
         if self.error.path is None:
             self.error = located_error(self._problem, field_nodes, path.as_list())
 
@@ -74,9 +75,9 @@ class LimitReached(BaseException):
 class BoundedExecution(ExecutionContext):
     """An execution that ends at the first limit it reaches.
 
-    A query has ``GRAPHQL_DEADLINE_SECONDS``, its statements included. A mutation is never
-    interrupted: after that time the document begins no further one, and reading the result of one
-    may take as long again.
+    A query must end within ``GRAPHQL_DEADLINE_SECONDS``; its SQL statements are interrupted. A
+    mutation is never interrupted: after that time no further mutation begins. Reading the result of
+    a mutation has a deadline of its own, as long.
     """
 
     limits: ClassVar[AnswerLimits] = AnswerLimits()
@@ -89,7 +90,7 @@ class BoundedExecution(ExecutionContext):
         self._is_mutation = self.operation.operation is OperationType.MUTATION
         self._seconds = settings.GRAPHQL_DEADLINE_SECONDS
         self._deadline = time.monotonic() + self._seconds
-        # Of the result of the mutation that ran last.
+        # For the result of the latest mutation.
         self._reading_deadline = math.inf
 
     def execute_operation(self, operation: OperationDefinitionNode, root_value: Any) -> Any:
@@ -125,7 +126,7 @@ class BoundedExecution(ExecutionContext):
     def complete_leaf_value(self, return_type: GraphQLLeafType, result: Any) -> Any:  # type: ignore[override]
         serialized = ExecutionContext.complete_leaf_value(return_type, result)
         text = serialized if isinstance(serialized, str) else str(serialized)
-        # Encoding makes it longer, so what is too long already is not encoded.
+        # Encoding only lengthens a text, so one that is too long already is not encoded.
         self._count_bytes(len(text))
         self._count_bytes(len(encode_basestring_ascii(text)) - len(text))
         return serialized
@@ -152,9 +153,8 @@ class BoundedExecution(ExecutionContext):
                 self._stop_for_time()
         elif is_root:
             if now >= self._deadline:
-                raise LimitReached(
-                    f"The document has taken {self._seconds} seconds: this mutation was not begun."
-                )
+                spent = f"The document has taken {self._seconds} seconds"
+                raise LimitReached(f"{spent}; this mutation was not started.")
             self._reading_deadline = math.inf
         elif self._reading_deadline == math.inf:
             self._reading_deadline = now + self._seconds
@@ -201,7 +201,7 @@ def execute_within_limits(
     variables: Mapping[str, Any],
     operation_name: str | None,
 ) -> ExecutionResult:
-    """The result; without data and with one error where a limit was reached."""
+    """Execute the operation; at a limit, the result is one error without data."""
     try:
         return execute_sync(
             schema,

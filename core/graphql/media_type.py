@@ -1,4 +1,4 @@
-"""Which media type a reply takes ("GraphQL over HTTP", Media Types)."""
+"""Negotiation of a reply's media type ("GraphQL over HTTP", Media Types)."""
 
 import re
 
@@ -9,10 +9,10 @@ _QUALITY = re.compile(r";\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*(?:;|$)")
 
 
 def negotiate(accept: str | None) -> str | None:
-    """``GRAPHQL_RESPONSE`` or ``JSON`` for this ``Accept`` header, ``None`` if it takes neither.
+    """Return ``GRAPHQL_RESPONSE`` or ``JSON``, or ``None`` if ``Accept`` allows neither.
 
-    Only a client that names the newer type knows its status codes, so wildcards and a missing
-    header get ``JSON``. Parameters other than ``q`` (RFC 9110, 12.4.2) are ignored.
+    Only clients that name the newer type know its status codes, so wildcards and a missing header
+    get ``JSON``. Parameters other than ``q`` (RFC 9110, 12.4.2) are ignored.
     """
     if not accept or not accept.strip():
         return JSON
@@ -32,7 +32,7 @@ def _range_and_quality(part: str) -> tuple[str, float]:
 
 
 def _quality(qualities: dict[str, float], media_type: str) -> float:
-    """Of the most specific range that the type falls in."""
+    """The quality of the most specific range that matches the type."""
     for media_range in (media_type, "application/*", "*/*"):
         if media_range in qualities:
             return qualities[media_range]

@@ -1,4 +1,4 @@
-"""What a resolver knows of its request, and what it raises for the client to be told."""
+"""The context of resolvers and the errors that they raise for the client."""
 
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +12,7 @@ from core.http.bulkhead import Place
 
 
 class GraphQLCode(StrEnum):
-    """What went wrong, for programs: ``extensions.code`` of every GraphQL error."""
+    """``extensions.code`` of a GraphQL error."""
 
     BAD_USER_INPUT = "BAD_USER_INPUT"
     UNAUTHENTICATED = "UNAUTHENTICATED"
@@ -33,13 +33,12 @@ _REQUIRED_EXTENSION = {
 
 
 class GraphQLProblem(Exception):
-    """An error whose message and extensions are written for the client, and shown as they are.
+    """An error whose message and extensions are shown to the client unchanged.
 
-    ``extensions`` stand next to ``code``: ``BAD_USER_INPUT`` takes ``field``, the name of the
-    input that it is about, ``RATE_LIMITED`` and ``UNAVAILABLE`` take ``retryAfter``, the seconds
-    (int) until another try is worth while.
-    ``error`` is RFC 6750's error code, for the ``WWW-Authenticate`` header of a door's
-    ``UNAUTHENTICATED``: ``invalid_token`` when a session was presented and refused.
+    ``extensions`` are sent beside ``code``: ``BAD_USER_INPUT`` takes ``field``, the name of the
+    wrong input; ``RATE_LIMITED`` and ``UNAVAILABLE`` take ``retryAfter``, the seconds (int) to
+    wait before a retry. ``error`` is RFC 6750's error code for the ``WWW-Authenticate`` header of
+    ``UNAUTHENTICATED``: ``invalid_token`` when the presented session was refused.
     """
 
     def __init__(
@@ -61,10 +60,10 @@ class GraphQLProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GraphQLContext:
-    """``info.context``. ``session`` is what the door returned, ``None`` where it was not asked.
+    """``info.context``.
 
-    The document holds the ``place``, if it is not a small one. ``counts`` of lists are shared by
-    all its fields.
+    ``session`` is ``None`` where the request was not authenticated, ``place`` where the document is
+    too small to hold one. ``counts`` of lists are shared by all fields.
     """
 
     request: HttpRequest
@@ -73,5 +72,5 @@ class GraphQLContext:
     counts: dict[Hashable, Any] = field(default_factory=dict)
 
     def place_left_to_others(self) -> AbstractContextManager[None]:
-        """Without the document's place, ``with`` this: for a wait that another limit bounds."""
+        """Releases the document's place during a wait that another limit bounds."""
         return nullcontext() if self.place is None else self.place.left_to_others()

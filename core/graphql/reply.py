@@ -1,8 +1,8 @@
-"""Replies and their statuses ("GraphQL over HTTP", Response).
+"""Step 7: replies and their statuses ("GraphQL over HTTP", Response).
 
-A client that accepts ``application/graphql-response+json`` reads the outcome from the status. One
-that knows only ``application/json`` takes 200 for "this is a GraphQL response": it gets another
-status only where nothing was understood as GraphQL, or where a door stayed shut.
+Under ``application/graphql-response+json`` the status tells the outcome. Clients that know only
+``application/json`` take 200 for "this is a GraphQL response"; they get another status only if the
+request is not a GraphQL request or was refused by authentication, guard or bulkhead.
 """
 
 import json
@@ -21,8 +21,8 @@ from core.http.bulkhead import BulkheadFullError
 
 REALM = 'Bearer realm="moonhook"'
 
-# Errors that pass by themselves, with a retryAfter.
-_TRY_LATER = {
+# Transient errors; they have a retryAfter.
+_TRANSIENT = {
     GraphQLCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
     GraphQLCode.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -39,7 +39,7 @@ class Reply:
 
 
 class Refused(Exception):
-    """The request ends here, before anything is executed."""
+    """Ends the request with a reply before anything is executed."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.status)
@@ -49,17 +49,17 @@ class Refused(Exception):
 def transport_reply(
     status: HTTPStatus, error: GraphQLFormattedError, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """For what is no GraphQL request: one status under both media types."""
+    """The reply to a request that is not a GraphQL request: one status under both media types."""
     return Reply({"errors": [error]}, status, status, headers or {})
 
 
 def invalid_request_reply(errors: Sequence[GraphQLFormattedError]) -> Reply:
-    """For a GraphQL request that cannot be executed: no ``data`` entry."""
+    """The reply to a GraphQL request that cannot be executed; it has no ``data`` entry."""
     return Reply({"errors": errors}, HTTPStatus.BAD_REQUEST, HTTPStatus.OK)
 
 
 def problem_reply(problem: GraphQLProblem) -> Reply:
-    """For a problem met before execution, which is how a door refuses."""
+    """The reply to a problem before execution, such as failed authentication."""
     error = problem_error(problem)
     match problem.code:
         case GraphQLCode.UNAUTHENTICATED:
@@ -69,16 +69,16 @@ def problem_reply(problem: GraphQLProblem) -> Reply:
         case GraphQLCode.FORBIDDEN:
             return transport_reply(HTTPStatus.FORBIDDEN, error)
         case GraphQLCode.RATE_LIMITED | GraphQLCode.UNAVAILABLE:
-            return _try_later_reply({"errors": [error]}, [error])
+            return _transient_reply({"errors": [error]}, [error])
         case _:
             return invalid_request_reply([error])
 
 
 def busy_reply(error: BulkheadFullError) -> Reply:
-    """For a document that found too many at work: 503 under both media types, like a door's."""
+    """The reply where the bulkhead is full: 503 under both media types."""
     problem = GraphQLProblem(
         GraphQLCode.UNAVAILABLE,
-        "Too many documents are being worked on. Nothing was done; try again.",
+        "Too many documents are being executed. Nothing was done; try again.",
         retryAfter=error.retry_after_seconds,
     )
     headers = {"Retry-After": str(error.retry_after_seconds)}
@@ -86,25 +86,25 @@ def busy_reply(error: BulkheadFullError) -> Reply:
 
 
 def executed_reply(result: ExecutionResult, request: HttpRequest) -> Reply:
-    """For an executed operation: 200, whatever its fields came to, also with ``data: null``.
+    """The reply to an executed operation: 200, also with errors and ``data: null``.
 
-    Except where rate limits or a fault left nothing of it. The specification demands 2xx for a
-    response that has data, so a 429 or 503 leaves out the ``data`` entry that holds only nulls.
+    If transient errors left only nulls, the status is 429 or 503. The specification demands 2xx for
+    a response with data, so these leave out ``data``.
     """
     if not result.errors:
         return Reply({"data": result.data}, HTTPStatus.OK, HTTPStatus.OK)
     errors = [execution_error(error, request) for error in result.errors]
-    passing = [error for error in errors if _code(error) in _TRY_LATER]
+    transient = [error for error in errors if _code(error) in _TRANSIENT]
     payload = {"errors": errors, "data": result.data}
-    if not passing:
+    if not transient:
         return Reply(payload, HTTPStatus.OK, HTTPStatus.OK)
     if any(value is not None for value in (result.data or {}).values()):
-        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(passing))
-    return _try_later_reply(payload, passing)
+        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(transient))
+    return _transient_reply(payload, transient)
 
 
 def http_response(reply: Reply, media_type: str) -> HttpResponse:
-    """The body in ASCII JSON, which is UTF-8."""
+    """The HTTP response of a reply; its body is ASCII JSON, and so UTF-8."""
     payload = dict(reply.payload)
     if media_type == GRAPHQL_RESPONSE:
         status = reply.status
@@ -125,13 +125,15 @@ def http_response(reply: Reply, media_type: str) -> HttpResponse:
     )
 
 
-def _try_later_reply(payload: Mapping[str, Any], passing: Sequence[GraphQLFormattedError]) -> Reply:
-    status = max(_TRY_LATER[_code(error)] for error in passing)
-    return Reply(payload, status, HTTPStatus.OK, _retry_after(passing))
+def _transient_reply(
+    payload: Mapping[str, Any], transient: Sequence[GraphQLFormattedError]
+) -> Reply:
+    status = max(_TRANSIENT[_code(error)] for error in transient)
+    return Reply(payload, status, HTTPStatus.OK, _retry_after(transient))
 
 
-def _retry_after(passing: Sequence[GraphQLFormattedError]) -> dict[str, str]:
-    seconds = max(error["extensions"]["retryAfter"] for error in passing)
+def _retry_after(transient: Sequence[GraphQLFormattedError]) -> dict[str, str]:
+    seconds = max(error["extensions"]["retryAfter"] for error in transient)
     return {"Retry-After": str(seconds)}
 
 

@@ -1,4 +1,4 @@
-"""A GraphQL request out of an HTTP request ("GraphQL over HTTP", Request)."""
+"""Step 2: reading the GraphQL request from an HTTP request ("GraphQL over HTTP", Request)."""
 
 import json
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from core.graphql.media_type import JSON
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.reply import Refused, transport_reply
 from core.http.body import BodyIncomplete, BodyTooLarge, read_body
+from core.http.json_body import NotAnObject, parse_json_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,12 @@ class GraphQLRequest:
 
 
 def read_graphql_request(request: HttpRequest, max_body_bytes: int) -> GraphQLRequest:
-    """The request in a POST body: one JSON object in UTF-8, never a list of them.
+    """Read the request from a POST body: one JSON object in UTF-8, never a list of them.
 
-    The query string is not looked at: documents in addresses end up in logs, and a form can send
-    them across sites. Raises ``Refused``.
+    The query string is ignored: documents in URLs end up in logs, and another site's form can send
+    them.
+
+    Raises ``Refused``.
     """
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
     if request.content_type != JSON or charset != "utf-8":
@@ -59,18 +62,15 @@ def _body(request: HttpRequest, max_body_bytes: int) -> bytes:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-        # Escapes can spell half a surrogate pair, which no database and no reply can encode.
-        json.dumps(document, ensure_ascii=False).encode("utf-8")
+        members = parse_json_object(body)
+        # Escapes can spell a lone surrogate, which no database and no reply can encode.
+        json.dumps(members, ensure_ascii=False).encode("utf-8")
+    except NotAnObject:
+        message = "The body must be one JSON object; there is no batching."
+        raise _malformed(message, "body") from None
     except (ValueError, RecursionError):
         raise _malformed("The body is not JSON in UTF-8.", "body") from None
-    if not isinstance(document, dict):
-        raise _malformed("The body must be one JSON object; there is no batching.", "body")
-    return document
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
+    return members
 
 
 def _object_or_null(members: dict[str, Any], name: str) -> dict[str, Any]:

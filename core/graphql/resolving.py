@@ -1,4 +1,4 @@
-"""What resolvers share: refusals of flows as GraphQL errors, a row by its id, times in UTC."""
+"""Helpers for resolvers: GraphQL errors for refusals of flows, a row by its id, times in UTC."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,45 +11,45 @@ from graphene.utils.str_converters import to_camel_case
 
 from core.database.ids import parse_uuid
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 
 
 @contextmanager
 def domain_errors(field: str = "") -> Iterator[None]:
-    """Around a call of a flow: its refusals leave as ``GraphQLProblem``.
+    """Turns the refusals of a flow into ``GraphQLProblem``.
 
-    ``field`` is for bad input that names none.
+    ``field`` is the field of errors that name none.
     """
     try:
         yield
     except ValidationError as error:
         raise bad_user_input(error, field) from None
     except ForbiddenError as error:
-        raise GraphQLProblem("FORBIDDEN", str(error)) from None
+        raise GraphQLProblem(GraphQLCode.FORBIDDEN, str(error)) from None
     except RateLimitedError as error:
         raise GraphQLProblem(
-            "RATE_LIMITED",
+            GraphQLCode.RATE_LIMITED,
             "Too many attempts. Try again later.",
             retryAfter=error.retry_after_seconds,
         ) from None
     except NotFoundError as error:
-        raise GraphQLProblem("NOT_FOUND", str(error)) from None
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, str(error)) from None
 
 
 def bad_user_input(error: ValidationError, field: str = "") -> GraphQLProblem:
-    """The first wrong field with its message; ``field`` is for errors that name none."""
+    """The first wrong field with its message; ``field`` is the field of errors that name none."""
     if hasattr(error, "error_dict"):
         name, messages = next(iter(error.message_dict.items()))
         field = field if name == NON_FIELD_ERRORS else to_camel_case(name)
     else:
         messages = error.messages
-    return GraphQLProblem("BAD_USER_INPUT", " ".join(messages), field=field)
+    return GraphQLProblem(GraphQLCode.BAD_USER_INPUT, " ".join(messages), field=field)
 
 
 def required(value: str | None, field: str) -> str:
-    """The argument, which the schema lets be null only to accept both kinds of variables."""
+    """Refuse null, which the schema allows only so that nullable variables fit too."""
     if value is None:
-        raise GraphQLProblem("BAD_USER_INPUT", "This argument is required.", field=field)
+        raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, "This argument is required.", field=field)
     return value
 
 
@@ -57,13 +57,15 @@ Row = TypeVar("Row", bound=Model)
 
 
 def one(rows: QuerySet[Row], id: str) -> Row:
-    """The row with that id. NOT_FOUND is the one answer for an unknown id, a malformed one and
-    one that is not among the rows because it is somebody else's.
+    """Return the row with that id.
+
+    Unknown and malformed ids and those of other tenants raise the same NOT_FOUND, so that ids
+    cannot be enumerated.
     """
     primary_key = parse_uuid(id)
     row = None if primary_key is None else rows.filter(pk=primary_key).first()
     if row is None:
-        raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return row
 
 
@@ -72,11 +74,11 @@ LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def as_utc(moment: datetime, field: str) -> datetime:
-    """The moment in UTC; one without an offset is taken for UTC.
+    """Convert the moment to UTC; without an offset it already is.
 
-    Databases and Python end at different years: what is beyond all reason is BAD_USER_INPUT.
+    Databases and Python end at different years, so far-off times are BAD_USER_INPUT.
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if not EARLIEST <= aware <= LATEST:
-        raise GraphQLProblem("BAD_USER_INPUT", "This time is out of range.", field=field)
+        raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, "This time is out of range.", field=field)
     return aware.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Variable errors that name the variable and its type, and never repeat the value."""
+"""Step 4: checking variables, with errors that name variable and type but not the value."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ MAX_ERRORS = 20
 def variable_errors(
     schema: GraphQLSchema, operation: OperationDefinitionNode, variables: dict[str, Any]
 ) -> list[GraphQLFormattedError]:
-    """What keeps the values from being coerced, the first ``MAX_ERRORS``; empty when they fit.
+    """Return the first ``MAX_ERRORS`` errors of the values; an empty list if they are valid.
 
-    The specification's CoerceVariableValues on a valid operation. graphql-core does the same
-    when it executes, but its errors hold the values.
+    This is the specification's CoerceVariableValues for a valid operation. graphql-core also does
+    it during execution, but its errors contain the values.
     """
     errors: list[GraphQLFormattedError] = []
     for definition in operation.variable_definitions:

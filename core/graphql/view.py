@@ -1,4 +1,4 @@
-"""GraphQL over HTTP, by the specification's draft, POST only."""
+"""Step 1: the view of a GraphQL endpoint (POST only), which calls the other steps."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -36,9 +36,9 @@ from core.http.bulkhead import Bulkhead, BulkheadFullError, Place
 from core.http.unavailable import DATABASE_ERRORS
 
 
-def closed_door(request: HttpRequest) -> Any:
-    """The door of an endpoint that was given none."""
-    raise GraphQLProblem(GraphQLCode.UNAUTHENTICATED, "Nobody may enter here.")
+def deny_everybody(request: HttpRequest) -> Any:
+    """Default authentication: an endpoint without its own is closed."""
+    raise GraphQLProblem(GraphQLCode.UNAUTHENTICATED, "This endpoint is closed.")
 
 
 def no_guard(request: HttpRequest) -> GraphQLProblem | None:
@@ -49,26 +49,26 @@ def same_for_all(request: HttpRequest, session: Any) -> str:
     return ""
 
 
-# Cross-site requests are the guard's business: by Fetch metadata, without a token in a cookie.
+# The guard refuses cross-site requests by Fetch metadata, so no CSRF token is needed.
 @method_decorator(csrf_exempt, name="dispatch")
 class GraphQLOverHTTPView(View):
     """One GraphQL endpoint.
 
-    ``door(request)`` returns the session of the request, which resolvers find in
-    ``info.context``, or raises ``GraphQLProblem``. With ``anonymous_fields=None`` it is asked
-    before the body is read. Else it is asked once a valid operation selects a root field that is
-    not among them, and before anything of it is executed.
+    ``guard(request)`` is called first; a problem that it returns ends the request.
 
-    ``guard(request)`` is asked first of all; the problem that it returns ends the request.
+    ``authenticate(request)`` returns the session of the request, which resolvers find in
+    ``info.context``, or raises ``GraphQLProblem``. With ``anonymous_fields=None`` it is called
+    before the body is read. Otherwise it is called for operations that select any other root
+    field, before they are executed.
 
-    From a document's parsing to the end of its execution it holds a place in ``bulkhead``, not
-    while its body is read, nor while a script runs for it. The key is ``holder(request, session)``:
-    until a session is known, and where none is needed, it is called with ``None``.
+    A document that is not small holds a place in ``bulkhead`` from parsing to the end of its
+    execution, but not while its body is read or a script runs for it. The place's key is
+    ``holder(request, session)``; ``session`` is ``None`` while it is unknown or not needed.
     """
 
     schema: graphene.Schema = None
     max_body_bytes: int = 16 * 1024
-    door: Callable[[HttpRequest], Any] = staticmethod(closed_door)
+    authenticate: Callable[[HttpRequest], Any] = staticmethod(deny_everybody)
     guard: Callable[[HttpRequest], GraphQLProblem | None] = staticmethod(no_guard)
     anonymous_fields: frozenset[str] | None = None
     max_root_mutation_fields: int | None = None
@@ -108,33 +108,34 @@ class GraphQLOverHTTPView(View):
     def _answer(self, request: HttpRequest) -> Reply:
         if problem := self.guard(request):
             raise problem
-        session = self.door(request) if self.anonymous_fields is None else None
-        asked = read_graphql_request(request, self.max_body_bytes)
+        session = self.authenticate(request) if self.anonymous_fields is None else None
+        graphql_request = read_graphql_request(request, self.max_body_bytes)
         schema: GraphQLSchema = self.schema.graphql_schema
         limits = DocumentLimits(max_root_mutation_fields=self.max_root_mutation_fields)
         with ExitStack() as held:
-            place = None if _is_short(asked) else self._take_place(held, request, session)
-            document = parse_and_validate(schema, asked.query, limits)
-            operation = select_operation(schema, document, asked.operation_name)
+            place = None if _is_short(graphql_request) else self._take_place(held, request, session)
+            document = parse_and_validate(schema, graphql_request.query, limits)
+            operation = select_operation(schema, document, graphql_request.operation_name)
             if self._needs_session(operation):
-                session = self.door(request)
+                session = self.authenticate(request)
                 if place is not None:
                     held.close()
                     place = self._take_place(held, request, session)
-            if errors := variable_errors(schema, operation.node, asked.variables):
+            if errors := variable_errors(schema, operation.node, graphql_request.variables):
                 return invalid_request_reply(errors)
-            cost = cost_of(schema, operation, asked.variables)
+            cost = cost_of(schema, operation, graphql_request.variables)
             if error := cost_error(operation, cost):
                 return invalid_request_reply([error])
             if place is None and cost > settings.GRAPHQL_SMALL_COST:
                 place = self._take_place(held, request, session)
-            return self._execute(GraphQLContext(request, session, place), asked, operation)
+            context = GraphQLContext(request, session, place)
+            return self._execute(context, graphql_request, operation)
 
     def _take_place(self, held: ExitStack, request: HttpRequest, session: Any) -> Place:
         return held.enter_context(self.bulkhead.place(self.holder(request, session)))
 
     def _execute(
-        self, context: GraphQLContext, asked: GraphQLRequest, operation: Operation
+        self, context: GraphQLContext, graphql_request: GraphQLRequest, operation: Operation
     ) -> Reply:
         schema: GraphQLSchema = self.schema.graphql_schema
         result = execute_within_limits(
@@ -142,18 +143,19 @@ class GraphQLOverHTTPView(View):
             schema,
             operation.document,
             context=context,
-            variables=asked.variables,
-            operation_name=asked.operation_name,
+            variables=graphql_request.variables,
+            operation_name=graphql_request.operation_name,
         )
         return executed_reply(result, context.request)
 
     def _needs_session(self, operation: Operation) -> bool:
-        """Whether the door, not asked before, is to be asked for this operation."""
+        """Whether the request has still to be authenticated for this operation."""
         if self.anonymous_fields is None:
             return False
         return not operation.root_field_names() <= self.anonymous_fields
 
 
-def _is_short(asked: GraphQLRequest) -> bool:
-    """Whether it is parsed and validated in no time. Introspection costs no points, but time."""
-    return len(asked.query) <= settings.GRAPHQL_SHORT_LENGTH and "__" not in asked.query
+def _is_short(graphql_request: GraphQLRequest) -> bool:
+    """Whether parsing and validation are quick. Introspection costs no points, but takes time."""
+    query = graphql_request.query
+    return len(query) <= settings.GRAPHQL_SHORT_LENGTH and "__" not in query

@@ -1,1 +1,1 @@
-"""What every HTTP edge shares."""
+"""HTTP: reading requests, problem documents, concurrency limits and middleware."""

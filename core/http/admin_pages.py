@@ -1,19 +1,14 @@
-"""The pages that people see in a browser: their addresses and their Content-Security-Policy.
+"""The admin's pages: their paths and their Content-Security-Policy.
 
-Scripts come from files of this server alone; no inline script or event handler runs. Unfold's
-Alpine.js compiles the expressions in its pages' attributes, which takes ``'unsafe-eval'``. Unfold,
-Ace and htmx put styles into elements and attributes, which takes ``'unsafe-inline'`` for styles.
+Scripts come only from files of this server; inline scripts and event handlers are blocked. Unfold's
+Alpine.js compiles expressions in attributes, which needs ``'unsafe-eval'``. Unfold, Ace and htmx
+set inline styles, which needs ``'unsafe-inline'`` for styles.
 """
 
 from collections.abc import Callable
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-
-
-def is_admin_page(request: HttpRequest) -> bool:
-    return request.path_info.startswith("/admin/") and request.path_info != "/admin/graphql"
-
 
 _DIRECTIVES = {
     "default-src": "'none'",
@@ -31,12 +26,16 @@ _DIRECTIVES = {
 ADMIN_POLICY = "; ".join(f"{name} {sources}" for name, sources in _DIRECTIVES.items())
 
 
+def is_admin_page(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/admin/") and request.path_info != "/admin/graphql"
+
+
 def set_admin_policy(response: HttpResponseBase) -> None:
     response.headers["Content-Security-Policy"] = ADMIN_POLICY
 
 
 class ContentSecurityPolicy:
-    """Middleware that puts the policy on every response of the admin."""
+    """Middleware that sets the policy on every response of the admin."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response

@@ -1,4 +1,4 @@
-"""A request's body as the bytes that were sent."""
+"""Reading a request's body, with a limit, as the bytes that were sent."""
 
 import re
 from typing import BinaryIO
@@ -11,20 +11,20 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class BodyTooLarge(Exception):
-    """The body has more bytes than its reader takes."""
+    """The body has more bytes than allowed."""
 
 
 class BodyIncomplete(Exception):
-    """The body ended early, or the request does not say where it ends."""
+    """The body ended early, or its length is unknown."""
 
 
 def read_body(request: HttpRequest, max_bytes: int) -> bytes:
-    """The body, sent with ``Content-Length`` or chunked; ``b""`` where there is none.
+    """Read the body, sent with ``Content-Length`` or chunked; ``b""`` if there is none.
 
-    Reads the stream, so call it once. At most ``max_bytes + 1`` bytes are taken from it, and
-    none when the declared length is over ``max_bytes`` already. Django's ``request.body`` takes
-    a chunked body for an empty one, because WSGI alone does not say where it ends (PEP 3333);
-    servers that know set ``wsgi.input_terminated``.
+    Call it once, because it consumes the stream: at most ``max_bytes + 1`` bytes, and none if the
+    declared length is larger than ``max_bytes``. Django's ``request.body`` takes a chunked body for
+    an empty one, because WSGI does not tell where it ends (PEP 3333); servers that decode chunks
+    set ``wsgi.input_terminated``.
 
     Raises ``BodyTooLarge`` and ``BodyIncomplete``.
     """
@@ -34,7 +34,7 @@ def read_body(request: HttpRequest, max_bytes: int) -> bytes:
     if request.META.get("wsgi.input_terminated"):
         return _read_to_end(request.META["wsgi.input"], max_bytes)
     if "HTTP_TRANSFER_ENCODING" in request.META:
-        raise BodyIncomplete("This server does not take chunked bodies.")
+        raise BodyIncomplete("This server does not accept chunked bodies.")
     return b""
 
 
@@ -50,7 +50,7 @@ def _read_declared(request: HttpRequest, length: int, max_bytes: int) -> bytes:
     try:
         body = request.read(length)
     except OSError as error:
-        raise BodyIncomplete("The client left before its body was read.") from error
+        raise BodyIncomplete("The client disconnected before its body was read.") from error
     if len(body) < length:
         raise BodyIncomplete("The body is shorter than its Content-Length.")
     return body
@@ -61,7 +61,7 @@ def _read_to_end(stream: BinaryIO, max_bytes: int) -> bytes:
     while len(body) <= max_bytes:
         try:
             part = stream.read(min(READ_SIZE_BYTES, max_bytes + 1 - len(body)))
-        # WSGI names no exception for malformed chunks; every server raises its own.
+        # WSGI does not define an exception for malformed chunks; each server raises its own.
         except Exception as error:
             raise BodyIncomplete("The chunked body is malformed or ended early.") from error
         if not part:

@@ -1,4 +1,4 @@
-"""Limits of concurrency within one process (the bulkhead pattern): a full one refuses."""
+"""Concurrency limits within one process (the bulkhead pattern): a full bulkhead refuses."""
 
 import threading
 from collections import Counter
@@ -11,15 +11,12 @@ from django.http import HttpRequest
 from core.http.problems import Problem, ProblemCode
 from core.metrics.catalogue import BULKHEAD_REFUSALS
 
-
-def lend_connection() -> None:
-    """Give a pooled connection back before this thread waits: requests at work need it."""
-    if connection.vendor == "postgresql" and not connection.in_atomic_block:
-        connection.close()
+# The attribute of a request that holds its place.
+_PLACE = "_place_in_bulkhead"
 
 
 class BulkheadFullError(Exception):
-    """Every place, or the key's share of the places, is taken. Nothing was done."""
+    """All places, or the key's share of them, are taken. Nothing was done."""
 
     def __init__(self, name: str, retry_after_seconds: int) -> None:
         super().__init__(name)
@@ -28,13 +25,15 @@ class BulkheadFullError(Exception):
 
 
 class Bulkhead:
-    """At most ``limit`` holders at once in this process, of which ``limit_per_key`` of one key.
+    """Admits ``limit`` holders at once in this process, and ``limit_per_key`` with the same key.
 
-    A key names one tenant or client: the id of an organisation, a client's network.
-    Where it is full, ``max_waiting`` callers, half of them of one key, wait ``wait_seconds`` for a
-    place, with their threads; others are refused at once, as is who does not wait while somebody
-    waits who could have the place. Thread-safe; counts refusals by ``name``, which is one of
-    ``catalogue.BULKHEADS``.
+    A key names one tenant or client, such as an organisation's id or a client's network.
+
+    When it is full, up to ``max_waiting`` callers, at most half of them with the same key, block
+    for up to ``wait_seconds``; others are refused at once. A caller that does not wait is also
+    refused while a waiting caller could take the free place.
+
+    Thread-safe. Counts refusals by ``name``, which is one of ``catalogue.BULKHEADS``.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Bulkhead:
         self._freed = threading.Condition()
         self._waiting: Counter[str] = Counter()
         self._held = 0
-        # key -> how many places it holds; without an entry: none.
+        # Places held by key; keys without places have no entry.
         self._held_by_key: dict[str, int] = {}
 
     @property
@@ -72,7 +71,7 @@ class Bulkhead:
 
     @contextmanager
     def place(self, key: str = "", *, waits: bool = True) -> Iterator["Place"]:
-        """Holds a place, ``with`` this. Raises ``BulkheadFullError``."""
+        """Hold a place for the length of the block. Raises ``BulkheadFullError``."""
         self._take(key, waits)
         try:
             yield Place(self, key)
@@ -81,7 +80,7 @@ class Bulkhead:
 
     def _take(self, key: str, waits: bool) -> None:
         with self._freed:
-            if self._is_given(key, waits):
+            if self._is_admitted(key, waits):
                 self._hold(key)
                 return
         BULKHEAD_REFUSALS.inc(self._name)
@@ -91,21 +90,21 @@ class Bulkhead:
         self._held += 1
         self._held_by_key[key] = self._held_by_key.get(key, 0) + 1
 
-    def _is_given(self, key: str, waits: bool) -> bool:
+    def _is_admitted(self, key: str, waits: bool) -> bool:
         if waits:
-            return self._has_place(key) or self._comes_free(key)
+            return self._has_place(key) or self._wait_for_place(key)
         return self._has_place(key) and not any(map(self._has_place, self._waiting))
 
     def _has_place(self, key: str) -> bool:
         of_key = self._held_by_key.get(key, 0)
         return self._held < self._limit and of_key < self._limit_per_key
 
-    def _comes_free(self, key: str) -> bool:
+    def _wait_for_place(self, key: str) -> bool:
         is_full = self._waiting.total() >= self._max_waiting
         if is_full or self._waiting[key] >= self._max_waiting_per_key:
             return False
         self._waiting[key] += 1
-        lend_connection()
+        return_pooled_connection()
         try:
             return self._freed.wait_for(lambda: self._has_place(key), self._wait_seconds)
         finally:
@@ -121,7 +120,7 @@ class Bulkhead:
 
 
 class Place:
-    """One that is held."""
+    """A held place of a bulkhead."""
 
     __slots__ = ("_bulkhead", "_key")
 
@@ -131,9 +130,10 @@ class Place:
 
     @contextmanager
     def left_to_others(self) -> Iterator[None]:
-        """Gives it back, ``with`` this, for a wait that another limit bounds.
+        """Release the place during a wait that another limit bounds.
 
-        Then it is taken again at once, beyond the limits if need be: what has begun is finished.
+        The place is taken again without waiting, above the limits if necessary, so that a request
+        that has begun can finish.
         """
         self._bulkhead._give_back(self._key)
         try:
@@ -143,16 +143,19 @@ class Place:
                 self._bulkhead._hold(self._key)
 
 
+def return_pooled_connection() -> None:
+    """Return a pooled database connection before this thread waits, so running requests get it."""
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        connection.close()
+
+
 def busy_problem(error: BulkheadFullError) -> Problem:
-    """503 ``busy`` with ``Retry-After``."""
+    """The problem ``busy`` (503) with ``Retry-After``."""
     return Problem(
         ProblemCode.BUSY,
-        "Too many requests of this kind are being served. Nothing was done; try again.",
+        "Too many requests of this kind are being handled. Nothing was done; try again.",
         headers={"Retry-After": str(error.retry_after_seconds)},
     )
-
-
-_PLACE = "_place_in_bulkhead"
 
 
 def has_place(request: HttpRequest) -> bool:
@@ -165,7 +168,7 @@ def remember_place(request: HttpRequest, place: Place) -> None:
 
 @contextmanager
 def place_left_to_others(request: HttpRequest) -> Iterator[None]:
-    """Without the request's place, ``with`` this: for a wait that another limit bounds."""
+    """Release the request's place during a wait that another limit bounds."""
     place: Place = getattr(request, _PLACE)
     with place.left_to_others():
         yield

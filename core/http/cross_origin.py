@@ -1,8 +1,8 @@
-"""Cross-site request forgery, refused by Fetch metadata.
+"""Protection from cross-site request forgery by Fetch metadata.
 
-The algorithm of Go's ``http.CrossOriginProtection``: browsers say where a request comes from,
-in ``Sec-Fetch-Site`` or at least in ``Origin``; a client that sends neither is no browser and
-cannot be made to carry somebody else's cookie.
+This is the algorithm of Go's ``http.CrossOriginProtection``. Browsers send ``Sec-Fetch-Site`` or at
+least ``Origin``; a client that sends neither is not a browser, so no other site can make it send
+its user's cookie.
 """
 
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def is_cross_origin(request: HttpRequest) -> bool:
-    """Whether an unsafe request was made by another site's page."""
+    """Whether another site's page made this unsafe request."""
     if request.method in SAFE_METHODS:
         return False
     fetch_site = request.META.get("HTTP_SEC_FETCH_SITE")

@@ -1,4 +1,4 @@
-"""Where a request came from: what flows may know of it."""
+"""The origin of a request, as flows and the audit log see it."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ MAX_USER_AGENT_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The client's address (``""``: none), what it says it is, and the request's id."""
+    """The client's address (``""`` if unknown), its User-Agent and the request's id."""
 
     client_address: str = ""
     user_agent: str = ""

@@ -1,4 +1,4 @@
-"""Errors as problem documents: where no view answers, for wrong methods, REST framework's."""
+"""Problem documents for errors outside views, wrong methods and REST framework's exceptions."""
 
 import logging
 from collections.abc import Callable
@@ -16,6 +16,8 @@ from core.http.problems import FieldError, Problem, ProblemCode, problem_respons
 from core.http.unavailable import DATABASE_ERRORS, unavailable
 
 logger = logging.getLogger(__name__)
+
+View = Callable[..., HttpResponseBase]
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -43,17 +45,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, template: str, status: HTTPStatus) -> HttpResponse:
-    """Render the page with the admin's policy: a wrong Host is refused before its middleware."""
+    """Render the page with the admin's policy: a wrong Host is refused before the middleware."""
     response = render(request, template, status=status)
     set_admin_policy(response)
     return response
 
 
-View = Callable[..., HttpResponseBase]
-
-
 def safe_methods_only(view: View) -> View:
-    """GET and HEAD; others are answered with 405 as a problem, before anything else."""
+    """Decorator: answers methods other than GET and HEAD with a 405 problem."""
 
     @csrf_exempt
     @wraps(view)
@@ -67,7 +66,7 @@ def safe_methods_only(view: View) -> View:
 
 
 def problem_exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
-    """Answers every exception of a REST view; what nobody expected is logged and masked."""
+    """Turn every exception of a REST view into a problem; unexpected ones are logged and masked."""
     request = context["request"]._request
     problem = as_problem(error)
     if isinstance(error, DATABASE_ERRORS):
@@ -83,6 +82,7 @@ def problem_exception_handler(error: Exception, context: dict[str, Any]) -> Http
 
 
 def as_problem(error: Exception) -> Problem | None:
+    """The problem of an expected exception, or ``None``."""
     match error:
         case Problem():
             return error
@@ -94,7 +94,7 @@ def as_problem(error: Exception) -> Problem | None:
 
 
 def field_errors(detail: Any) -> list[FieldError]:
-    """The errors of a flat serializer; REST framework's texts repeat no value except choices'."""
+    """The errors of a flat serializer. REST framework's messages repeat values only of choices."""
     return [
         FieldError(field=field, code=str(item.code), detail=_without_value(item))
         for field, items in detail.items()

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457), the one error shape outside GraphQL."""
+"""Problem documents (RFC 9457), the error format outside GraphQL."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class ProblemCode(StrEnum):
-    """What went wrong, for programs."""
+    """The machine-readable code of a problem."""
 
     MALFORMED_BODY = "malformed-body"
     VALIDATION_ERROR = "validation-error"
@@ -40,14 +40,13 @@ class ProblemCode(StrEnum):
 
 
 class Meaning(NamedTuple):
-    """What a code says; ``detail`` stands where the caller gives none."""
+    """The status and texts of a code; ``detail`` is the default detail."""
 
     status: HTTPStatus
     title: str
     detail: str
 
 
-# code -> its meaning
 _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
     ProblemCode.MALFORMED_BODY: (
         HTTPStatus.BAD_REQUEST,
@@ -92,12 +91,12 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
     ProblemCode.METHOD_NOT_ALLOWED: (
         HTTPStatus.METHOD_NOT_ALLOWED,
         "Method not allowed",
-        "The Allow header lists the methods of this address.",
+        "The Allow header lists the allowed methods.",
     ),
     ProblemCode.BODY_TOO_LARGE: (
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "Body too large",
-        "The body is larger than this address takes.",
+        "The body is larger than this address allows.",
     ),
     ProblemCode.UNSUPPORTED_MEDIA_TYPE: (
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -107,37 +106,37 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
     ProblemCode.RATE_LIMITED: (
         HTTPStatus.TOO_MANY_REQUESTS,
         "Too many attempts",
-        "Try again after the seconds that Retry-After says.",
+        "Try again after the number of seconds in Retry-After.",
     ),
     ProblemCode.INTERNAL_ERROR: (
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Internal error",
-        "Something went wrong here. The request id finds it in the log.",
+        "Something went wrong. Find it in the log by its request id.",
     ),
     ProblemCode.SCRIPT_FAILED: (
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Script failed",
-        "The script ended with an error. Its administrators find it in the run.",
+        "The script ended with an error. Administrators see it in the run.",
     ),
     ProblemCode.SCRIPT_OUT_OF_MEMORY: (
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Script out of memory",
-        "The script used more memory than it may.",
+        "The script exceeded its memory limit.",
     ),
     ProblemCode.REPLY_TOO_LARGE: (
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Reply too large",
-        "The script's reply is larger than it may be.",
+        "The script's reply exceeds the size limit.",
     ),
     ProblemCode.BUSY: (
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Busy",
-        "No place to run the script came free in time. Nothing ran; try again.",
+        "Too many scripts are running. This one did not start; try again.",
     ),
     ProblemCode.UNAVAILABLE: (
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Unavailable",
-        "Something that this needs does not answer at present. Try again.",
+        "A required service is unavailable. Try again later.",
     ),
     ProblemCode.RUN_NOT_RECORDED: (
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -147,7 +146,7 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
     ProblemCode.SCRIPT_TIMED_OUT: (
         HTTPStatus.GATEWAY_TIMEOUT,
         "Script timed out",
-        "The script took longer than it may.",
+        "The script exceeded its time limit.",
     ),
 }
 
@@ -158,7 +157,7 @@ def meaning(code: ProblemCode) -> Meaning:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One wrong field. ``code`` is ``required``, ``invalid``, …; the value is never repeated."""
+    """A wrong field. ``code`` is ``required``, ``invalid``, …; the value is never repeated."""
 
     field: str
     code: str
@@ -166,7 +165,7 @@ class FieldError:
 
 
 class Problem(Exception):
-    """Ends a request with a problem document."""
+    """An exception that ends the request with a problem document."""
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class Problem(Exception):
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """The problem as ``application/problem+json``, never cached."""
+    """The response with the problem as ``application/problem+json``; not cacheable."""
     status, title, default_detail = meaning(problem.code)
     document: dict[str, object] = {
         "type": f"urn:moonhook:problem:{problem.code}",

@@ -1,30 +1,30 @@
-"""Secrets never reach a log: they are recognised by their prefixes and by where they stand."""
+"""Redaction of secrets in logs, recognised by prefix or by position."""
 
 import re
 from urllib.parse import unquote
 
 REDACTED = "[redacted]"
 
-# Secrets carry their kind in front. A hook's token is also redacted by its place in the path, so
-# that a mistyped one does not show either.
+# Our secrets start with their kind. Hook tokens are also redacted by their position in the path, so
+# that mistyped ones are hidden too.
 _SECRET = re.compile(r"mh([sthxc])_[0-9A-Za-z]+")
-# Begins at the first of several slashes only: from each of them is quadratic.
+# Matches from the first of several slashes only, because a match from each is quadratic.
 _HOOK_TOKEN = re.compile(r"((?<!/)/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
-# Those of others: passwords in addresses (of a database, a mail server), Authorization headers.
+# Secrets of other services: passwords in URLs (database, mail server), Authorization headers.
 _URL_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")
 _AUTHORIZATION = re.compile(r"\b(basic|bearer|digest) +[\w+/=.~-]{16,}", re.IGNORECASE)
-# Text without any of these holds nothing to take out; ids and most names are without.
+# Text without any of these characters needs no redaction; ids and most names have none.
 _SUSPECT = re.compile(r"[/%_\s]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def redact(text: str) -> str:
-    """The text without secrets, those written in percent-encoding too."""
+    """Remove secrets from the text, percent-encoded ones too."""
     if _SUSPECT.search(text) is None:
         return text
     cleaned = _redact(text)
     if "%" in text and (decoded := unquote(text)) != _redact(decoded):
-        # Shown decoded, because only so can it be shown without the secret.
+        # Redacted text stays decoded, because the secret is only found in that form.
         return _CONTROL.sub("?", _redact(decoded))
     return cleaned
 

@@ -1,4 +1,4 @@
-"""Every request has an id: in its answer's header, in problem documents and in the log."""
+"""The id of each request, sent in a response header and problem documents, and logged."""
 
 import secrets
 from collections.abc import Callable
@@ -9,7 +9,7 @@ HEADER = "X-Request-Id"
 
 
 class RequestIdMiddleware:
-    """Sets ``request.request_id`` (32 hex digits, made here: a client's own id is not taken)."""
+    """Sets ``request.request_id`` (32 hex digits); ids sent by clients are ignored."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

@@ -1,4 +1,4 @@
-"""503 for requests that need something that does not answer, or that find too many at work."""
+"""503 for requests that meet an unavailable database or a full bulkhead."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from core.http.request_id import request_id_of
 
 logger = logging.getLogger(__name__)
 
-# A database that is gone, full, locked or too slow; what is wrong with a statement is neither.
+# Raised by a database that is gone, full, locked or too slow, not by wrong statements.
 DATABASE_ERRORS = (OperationalError, InterfaceError)
 RETRY_AFTER_SECONDS = 5
 
@@ -25,7 +25,7 @@ RETRY_AFTER_SECONDS = 5
 def unavailable(
     request: HttpRequest, error: BaseException, code: ProblemCode = ProblemCode.UNAVAILABLE
 ) -> Problem:
-    """The problem that answers the request; what happened goes to the log without a traceback."""
+    """Return the problem that answers the request, and log the error without a traceback."""
     logger.error(
         "%s: %s %s, request %s: %s",
         code,
@@ -37,8 +37,8 @@ def unavailable(
     return Problem(code, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
-class AnswersUnavailable:
-    """Middleware for views that do not answer database errors and full bulkheads themselves."""
+class UnavailableMiddleware:
+    """Middleware that answers database errors and full bulkheads where the view does not."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -59,7 +59,7 @@ class AnswersUnavailable:
 
 
 def busy_page(error: BulkheadFullError) -> HttpResponse:
-    """For people, before anything is known of the request: costs no query and no rendering."""
+    """The 503 page for a request that is not authenticated yet; makes no query, renders once."""
     response = HttpResponse(_busy_content(), status=HTTPStatus.SERVICE_UNAVAILABLE)
     response["Retry-After"] = str(error.retry_after_seconds)
     return response

@@ -26,10 +26,10 @@ def transaction_until(deadline: float) -> Iterator[None]:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(lock_timeout_ms)])
             yield
         return
-    usual_seconds = connection.patience_seconds  # type: ignore[attr-defined]
-    connection.patience_seconds = min(lock_timeout_ms / 1000, usual_seconds)  # type: ignore[attr-defined]
+    usual_seconds = connection.lock_timeout_seconds  # type: ignore[attr-defined]
+    connection.lock_timeout_seconds = min(lock_timeout_ms / 1000, usual_seconds)  # type: ignore[attr-defined]
     try:
         with transaction.atomic():
             yield
     finally:
-        connection.patience_seconds = usual_seconds  # type: ignore[attr-defined]
+        connection.lock_timeout_seconds = usual_seconds  # type: ignore[attr-defined]

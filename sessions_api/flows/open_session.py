@@ -15,8 +15,9 @@ from accounts.email_address import canonical_email
 from accounts.flows.authenticate import Refused, authenticate_api_key, authenticate_device
 from accounts.models import ApiKey, AuditReason, AuthEventKind, DeviceToken, Organisation, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, network_of
+from accounts.rate_limits.limiter import hit
 from core.database.ids import parse_uuid
+from core.http.client_address import network_of
 from core.http.origin import Origin
 from core.metrics.catalogue import SESSIONS_OPENED, SESSIONS_REFUSED
 from core.plain_text import storable

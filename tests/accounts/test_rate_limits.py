@@ -19,7 +19,7 @@ from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import AuthEvent, PinChallenge, RateWindow, User
 from accounts.rate_limits import limiter, windows
-from accounts.rate_limits.limiter import Count, claim, hit, is_full, network_of
+from accounts.rate_limits.limiter import Count, claim, hit, is_full
 from core.errors import RateLimitedError
 from sessions_api.models import Session
 from tests.concurrency import at_once
@@ -136,12 +136,6 @@ def test_a_right_secret_passes_where_failures_are_refused(
 
     assert post_session(Client(), api_key_login(acme_key)).status_code == 201
     assert post_session(client, wrong).status_code == 429
-
-
-def test_clients_are_told_apart_by_address_or_by_64_bit_network() -> None:
-    assert network_of("192.0.2.1") == "192.0.2.1"
-    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:0:1") == "2001:db8::/64"
-    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
 
 
 def test_a_forged_header_makes_no_new_client(db: None) -> None:

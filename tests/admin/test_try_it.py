@@ -121,7 +121,9 @@ def test_a_call_that_is_none_runs_nothing(
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 200_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b"\xff", b'{"method": "POST", "n": NaN}', b"[" * 200_000]
+)
 def test_a_body_that_is_no_object_runs_nothing(
     as_bob: Client, acme_script: Script, body: bytes
 ) -> None:

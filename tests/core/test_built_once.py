@@ -1,4 +1,4 @@
-"""Threads that need a thing at once get the same one."""
+"""Threads that need an object at once get the same one."""
 
 import threading
 
@@ -8,7 +8,7 @@ from core.built_once import built_once
 from tests.concurrency import at_once
 
 
-def test_threads_that_come_before_it_is_built_wait_for_it() -> None:
+def test_threads_wait_for_an_object_that_is_being_built() -> None:
     built: list[str] = []
     is_asked_again = threading.Event()
 

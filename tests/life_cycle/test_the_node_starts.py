@@ -54,7 +54,7 @@ def test_a_start_goes_on_when_the_database_answers(tmp_path: Path) -> None:
             status = server.stop()
 
     assert status == 0
-    assert "Going on." in server.output
+    assert "Continuing." in server.output
 
 
 @needs_postgresql

@@ -119,7 +119,7 @@ def test_two_machines_at_once_forget_each_run_once(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scripts_engine.flows.forget_old_runs.RUNS_A_BATCH", 3)
-    monkeypatch.setattr(batches, "PAUSE_TIMES", 0)
+    monkeypatch.setattr(batches, "PAUSE_FACTOR", 0)
     settings.RUNS_KEPT_PER_ORGANISATION = 10
     organisation = make_organisation()
     runs = make_runs(make_script(organisation), *(day / 10 for day in range(100)))

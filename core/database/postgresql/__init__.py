@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, made to outlast a database that goes away."""
+"""Django's PostgreSQL backend with recovery from lost connections and statement deadlines."""

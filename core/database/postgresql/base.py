@@ -1,4 +1,4 @@
-"""What ``ENGINE`` names."""
+"""The database backend for ``ENGINE``: pool checks and deadlines for statements."""
 
 import math
 import time
@@ -10,33 +10,33 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
-from core.database.postgresql.connection import PatientConnection
+from core.database.postgresql.connection import TimeLimitedConnection
 from core.database.postgresql.schema import SchemaEditor
 
-# How much longer than until a deadline a statement may take: setting a limit is a round trip.
+# How far a statement may exceed its deadline, because setting a limit takes a round trip.
 _SLACK_SECONDS = 1.0
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Takes no connection out of the pool that the server has dropped meanwhile.
+    """Skips pooled connections that the server has closed.
 
-    Django's own way, ``CONN_HEALTH_CHECKS``, costs every request a round trip, and pauses for a
-    second at the first connection that it finds dead.
+    Django's ``CONN_HEALTH_CHECKS`` costs each request a round trip, and waits for a second after
+    the first closed connection.
     """
 
     SchemaEditorClass = SchemaEditor
-    # While statements have to end by a time that spares writes.
+    # Set while a deadline of ``statements_end_by`` spares writes.
     _lift: Callable[[], None] | None = None
 
     def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(settings_dict, *args, **kwargs)
         if pool := settings_dict["OPTIONS"].get("pool"):
-            pool["connection_class"] = PatientConnection
+            pool["connection_class"] = TimeLimitedConnection
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
-        # As often as the pool holds dead ones: for each that is given back it opens another.
+        # The pool replaces each closed connection that it gets back.
         while self.pool and connection.is_dropped():
             connection.close()
             self.pool.putconn(connection)
@@ -44,17 +44,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def statement_cursor(self) -> base.ServerBindingCursor:
-        """For statements that come again and again: the server plans them once a connection.
+        """A cursor for frequent statements, which the server plans once per connection.
 
-        Values are bound there too; Django's cursors write them into the statement.
+        It binds values on the server; Django's cursors write them into the statement.
         """
         self.lift_deadline()
         return base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
 
     def lift_deadline(self) -> None:
-        """Lifts the deadline of ``statements_end_by`` where it spares writes.
+        """Lift the deadline of ``statements_end_by`` if it spares writes.
 
-        For work with effects elsewhere than in the database, before they begin.
+        Call it before work with effects outside the database.
         """
         if self._lift is not None:
             self._lift()
@@ -63,12 +63,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def statements_end_by(
         self, deadline: float, *, spares_writes: bool = False
     ) -> Iterator[Callable[[], bool]]:
-        """Cancels what still runs about that time of ``time.monotonic``: OperationalError.
+        """Cancel statements that run about that time of ``time.monotonic``: OperationalError.
 
-        The server does it; ``DATABASE_TIMEOUT`` holds besides. Work that ends long before its
-        deadline costs no statement more. With ``spares_writes``, the first statement that writes
-        lifts the deadline: work that has begun to change something is not interrupted. Yields a
-        function that tells whether the deadline has passed.
+        The server cancels them; ``DATABASE_TIMEOUT`` also applies. No extra statement is sent
+        until the deadline is near. With ``spares_writes``, the first writing statement lifts the
+        deadline, so that work with changes is not interrupted. Yields a function that returns
+        whether the deadline has passed.
         """
         limited: Any = None
         limit_seconds: float = 0
@@ -91,7 +91,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return time.monotonic() >= deadline
 
         def lift() -> None:
-            """Before each write: the end of a transaction that failed brings its limit back."""
+            """Called before each write, because a rollback restores an earlier limit."""
             nonlocal deadline
             deadline = math.inf
             if limited is not None and limited is self.connection:
@@ -109,7 +109,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def _lift_limit(connection: Any) -> None:
-    """Gives the connection its own limit again, or gives it up: others will use it."""
+    """Restore the connection's own limit for its next user, or close the connection."""
     try:
         connection.execute("RESET statement_timeout", prepare=False)
     except psycopg.Error:

@@ -1,4 +1,4 @@
-"""A connection that neither waits for ever nor is handed out dead."""
+"""A psycopg connection that bounds its waits and detects when the server has closed it."""
 
 import select
 
@@ -7,31 +7,31 @@ from django.conf import settings
 from psycopg.abc import RV, PQGen
 from psycopg.pq import TransactionStatus
 
-# The server gives up a slow statement itself; only one that has fallen silent is left to this.
+# The server itself ends slow statements, so this applies only to a server that does not respond.
 SILENCE_SECONDS = 5
 
 
-class PatientConnection(psycopg.Connection):
-    """Gives the server up when it stays silent for longer than a statement may take.
+class TimeLimitedConnection(psycopg.Connection):
+    """Stops waiting for a server that stays silent for longer than a statement may take.
 
-    A frozen server keeps its TCP connections, so that nothing else would end the wait.
+    A frozen server keeps its TCP connections open, so nothing else would end the wait.
     """
 
-    may_wait_seconds: float | None = settings.DATABASE_TIMEOUT_SECONDS + SILENCE_SECONDS
+    max_wait_seconds: float | None = settings.DATABASE_TIMEOUT_SECONDS + SILENCE_SECONDS
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         try:
-            return super().wait(gen, interval, timeout or self.may_wait_seconds)
+            return super().wait(gen, interval, timeout or self.max_wait_seconds)
         except psycopg.OperationalError:
-            # What this connection says next would be the answer to the statement given up.
+            # The next data on this connection would be the result of the abandoned statement.
             if self.info.transaction_status == TransactionStatus.ACTIVE:
                 self.close()
             raise
 
     def is_dropped(self) -> bool:
-        """Whether the server has hung up, or says something unasked, which is its farewell.
+        """Whether the server has closed the connection or sent data unasked, before it closes it.
 
-        One system call instead of a query, so that it can be asked before each use.
+        Makes one system call instead of a query, so it can be called before each use.
         """
         if self.closed:
             return True

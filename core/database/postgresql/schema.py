@@ -1,4 +1,4 @@
-"""Migrations of a database that is in use."""
+"""The schema editor for migrations of a database in use."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ LOCK_TIMEOUT_SECONDS = 5
 
 
 class SchemaEditor(DatabaseSchemaEditor):
-    """A statement may take as long as it needs, but does not queue for a table's lock for long.
+    """Lifts the time limit of statements, and limits the wait for a table's lock.
 
-    Whoever waits for an exclusive lock makes every later query of the table wait behind it. A
-    migration that is not atomic builds indexes beside the writers, and may wait for them.
+    Queries of a table queue behind a statement that waits for its exclusive lock. A migration that
+    is not atomic builds indexes concurrently with writers, and may wait for them.
     """
 
     def __enter__(self) -> Any:
@@ -34,14 +34,14 @@ class SchemaEditor(DatabaseSchemaEditor):
             cursor.execute(f"SET {scope} statement_timeout = 0")
             cursor.execute(f"SET {scope} idle_in_transaction_session_timeout = 0")
             cursor.execute(f"SET {scope} lock_timeout = '{lock_timeout}'")
-        self.connection.connection.may_wait_seconds = None
+        self.connection.connection.max_wait_seconds = None
 
     def _restore_limits(self) -> None:
-        """What an atomic migration set, its transaction takes back."""
+        """Undo ``_lift_limits``; the end of an atomic migration's transaction does it itself."""
         database = self.connection.connection
         if database is None or database.closed:
             return
-        del database.may_wait_seconds
+        del database.max_wait_seconds
         if not self.atomic_migration:
             with self.connection.cursor() as cursor:
                 cursor.execute("RESET statement_timeout")

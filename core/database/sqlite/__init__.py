@@ -1,1 +1,1 @@
-"""Django's SQLite backend, made to say the same thing again at less cost."""
+"""Django's SQLite backend with queued writes and deadlines for statements."""

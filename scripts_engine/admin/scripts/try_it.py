@@ -1,6 +1,5 @@
 """What the page of a script asks for while somebody works on it: answers in JSON."""
 
-import json
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +17,7 @@ from core.admin.links import page_of
 from core.database.ids import parse_uuid
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
+from core.http.json_body import MalformedJson, parse_json_object
 from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.presentation import logs_of, timeline_of
@@ -135,12 +135,11 @@ def _result(run: Run) -> dict[str, Any]:
 
 
 def _json_object(request: HttpRequest) -> dict[str, Any]:
-    """The request's body; an empty object where it is none, which no form takes."""
+    """The request's body; an empty object, which every form refuses, where it is malformed."""
     try:
-        value = json.loads(request.body)
-    except (ValueError, RecursionError):
+        return parse_json_object(request.body)
+    except MalformedJson:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _refused(errors: Any, status: HTTPStatus) -> JsonResponse:

@@ -1,4 +1,4 @@
-"""Statements that are composed once say what Django's own would say."""
+"""Compiled statements do the same as Django's own."""
 
 import uuid
 from typing import Any
@@ -31,14 +31,14 @@ def organisation_row(name: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def test_the_row_has_the_values_that_the_query_set_has(acme: Organisation) -> None:
+def test_a_row_has_the_values_of_the_query_set(acme: Organisation) -> None:
     columns = ("id", "name", "is_active", "sessions_valid_after", "created_at")
     compiled = CompiledQuery(Organisation.objects.filter(pk=ID).values_list(*columns))
 
     assert compiled.first(id=acme.pk) == Organisation.objects.values_list(*columns).get()
 
 
-def test_instances_come_with_their_related_ones(
+def test_instances_have_their_related_objects(
     acme: Organisation, django_assert_num_queries: Any
 ) -> None:
     made = factories.make_api_key(acme).api_key
@@ -54,7 +54,7 @@ def test_instances_come_with_their_related_ones(
     assert compiled.all(id=uuid.uuid4()) == []
 
 
-def test_every_execution_brings_its_own_values(acme: Organisation, globex: Organisation) -> None:
+def test_every_execution_uses_its_own_values(acme: Organisation, globex: Organisation) -> None:
     names = Organisation.objects.filter(pk=ID, name__in=[Parameter("name", CharField()), "Globex"])
     compiled = CompiledQuery(names.values_list("name"))
 
@@ -72,7 +72,7 @@ def test_a_value_is_never_part_of_the_statement(acme: Organisation) -> None:
     assert compiled.first(name="%s") is None
 
 
-def test_a_parameter_left_out_is_an_error(db: None) -> None:
+def test_a_missing_parameter_is_an_error(db: None) -> None:
     compiled = CompiledQuery(Organisation.objects.filter(pk=ID).values_list("name"))
 
     with pytest.raises(KeyError, match="id"):
@@ -92,7 +92,7 @@ def test_rows_are_written_together(db: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_row_that_is_refused_keeps_the_others_out(acme: Organisation) -> None:
+def test_one_refused_row_keeps_out_the_others(acme: Organisation) -> None:
     rows = [organisation_row("Shop"), organisation_row("Twin", id=acme.pk)]
 
     with pytest.raises(IntegrityError):
@@ -103,7 +103,7 @@ def test_one_row_that_is_refused_keeps_the_others_out(acme: Organisation) -> Non
 
 @pytest.mark.parametrize("model", [Run, AuthEvent, Organisation])
 def test_a_copy_of_a_row_is_the_same_row(acme: Organisation, model: Any) -> None:
-    """Values of every kind of column go in as Django itself would put them in."""
+    """Values of every kind of column are converted as Django converts them."""
     factories.run_lua(
         acme, 'print("ä\\0")\nhttp.get("http://127.0.0.1:1")\nreturn {a = 1}', body=b"\x00\xff"
     )
@@ -118,8 +118,8 @@ def test_a_copy_of_a_row_is_the_same_row(acme: Organisation, model: Any) -> None
     assert stored == model.objects.filter(pk=copied.pk).values().get() | {"id": new_id}
 
 
-def test_a_moment_is_found_by_itself_and_by_its_order(acme: Organisation) -> None:
-    """SQLite compares moments as text: one that is written otherwise is found by nobody."""
+def test_a_time_is_found_by_equality_and_by_order(acme: Organisation) -> None:
+    """SQLite compares times as text, so one in another format would not be found."""
     moment = timezone.now()
     CompiledInsert(Organisation).execute([organisation_row("Shop", created_at=moment)])
 
@@ -145,7 +145,7 @@ def test_the_server_plans_a_statement_once(acme: Organisation) -> None:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite plans in the client")
 @pytest.mark.django_db(transaction=True)
-def test_a_changed_column_is_planned_anew(acme: Organisation) -> None:
+def test_a_changed_column_is_planned_again(acme: Organisation) -> None:
     compiled = CompiledQuery(Organisation.objects.filter(pk=ID).values_list("name"))
     assert compiled.first(id=acme.pk) == ("Acme",)
 

@@ -1,4 +1,4 @@
-"""What a migration may do to a PostgreSQL that is in use."""
+"""Limits of migrations on a PostgreSQL database in use."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def _somebody_reads_the_table() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_somebody_reads_the_table")
-def test_it_does_not_queue_for_a_lock_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_does_not_wait_for_a_lock_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "LOCK_TIMEOUT_SECONDS", 1)
     with (
         pytest.raises(OperationalError, match="lock timeout"),
@@ -45,11 +45,11 @@ def test_it_does_not_queue_for_a_lock_for_long(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("is_atomic", [True, False])
-def test_it_takes_as_long_as_it_needs_and_nothing_else_does(is_atomic: bool) -> None:
+def test_only_a_migration_has_no_time_limit(is_atomic: bool) -> None:
     before = setting("statement_timeout")
     with connection.schema_editor(atomic=is_atomic):
         meanwhile = setting("statement_timeout")
 
     assert before == setting("statement_timeout") == f"{settings.DATABASE_TIMEOUT_SECONDS}s"
     assert meanwhile == "0"
-    assert connection.connection.may_wait_seconds is not None
+    assert connection.connection.max_wait_seconds is not None

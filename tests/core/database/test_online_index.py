@@ -1,4 +1,4 @@
-"""Adding an index where an earlier attempt was cut off."""
+"""Adding an index after an interrupted attempt."""
 
 import pytest
 from django.db import connection, migrations, models
@@ -15,7 +15,7 @@ def index_names() -> set[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_an_earlier_attempt_left_is_replaced() -> None:
+def test_the_index_of_an_earlier_attempt_is_replaced() -> None:
     operation = AddIndexOnline(
         model_name="run", index=models.Index(fields=["status", "-id"], name=NAME)
     )

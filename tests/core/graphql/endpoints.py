@@ -1,11 +1,11 @@
-"""Two endpoints on the test schema, set up like the project's own: alice's session opens both."""
+"""Two endpoints on the test schema, set up like the project's own; both take alice's session."""
 
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import path
 
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.view import GraphQLOverHTTPView
 from core.http.bulkhead import Bulkhead
 from tests.core.graphql.schema import schema
@@ -16,23 +16,25 @@ MAX_BODY_BYTES = 16 * 1024
 bulkhead = Bulkhead("graphql", limit=3, limit_per_key=2)
 
 
-def door(request: HttpRequest) -> Any:
+def authenticate(request: HttpRequest) -> Any:
     match request.headers.get("Authorization"):
         case "Bearer alice":
             return "alice's session"
         case "Bearer machine":
-            raise GraphQLProblem("FORBIDDEN", "This session is for another endpoint.")
+            raise GraphQLProblem(GraphQLCode.FORBIDDEN, "This session is for another endpoint.")
         case "Bearer broken":
             raise RuntimeError("The database is gone.")
         case None:
-            raise GraphQLProblem("UNAUTHENTICATED", "No session was presented.")
+            raise GraphQLProblem(GraphQLCode.UNAUTHENTICATED, "No session was presented.")
         case _:
-            raise GraphQLProblem("UNAUTHENTICATED", "No such session.", error="invalid_token")
+            raise GraphQLProblem(
+                GraphQLCode.UNAUTHENTICATED, "No such session.", error="invalid_token"
+            )
 
 
 def guard(request: HttpRequest) -> GraphQLProblem | None:
     if request.headers.get("Sec-Fetch-Site") == "cross-site":
-        return GraphQLProblem("FORBIDDEN", "Another site's page may not do this.")
+        return GraphQLProblem(GraphQLCode.FORBIDDEN, "Another site's page may not do this.")
     return None
 
 
@@ -43,7 +45,7 @@ def holder(request: HttpRequest, session: Any) -> str:
 user_endpoint = GraphQLOverHTTPView.as_view(
     schema=schema,
     max_body_bytes=MAX_BODY_BYTES,
-    door=door,
+    authenticate=authenticate,
     guard=guard,
     bulkhead=bulkhead,
     holder=holder,
@@ -53,7 +55,7 @@ user_endpoint = GraphQLOverHTTPView.as_view(
 admin_endpoint = GraphQLOverHTTPView.as_view(
     schema=schema,
     max_body_bytes=MAX_BODY_BYTES,
-    door=door,
+    authenticate=authenticate,
     guard=guard,
     bulkhead=bulkhead,
     holder=holder,

@@ -1,11 +1,11 @@
-"""A schema small enough to know by heart; every resolver that runs leaves its name in ``calls``."""
+"""A small schema whose resolvers append their names to ``calls``."""
 
 from typing import Any
 
 import graphene
 from graphql import GraphQLError
 
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 
 calls: list[str] = []
 
@@ -51,13 +51,13 @@ class Query(graphene.ObjectType):
         return User()
 
     def resolve_strict_me(self, info: Any) -> User:
-        raise GraphQLProblem("NOT_FOUND", "There is nobody.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is nobody.")
 
     def resolve_limited(self, info: Any) -> str:
-        raise GraphQLProblem("RATE_LIMITED", "Too many.", retryAfter=17)
+        raise GraphQLProblem(GraphQLCode.RATE_LIMITED, "Too many.", retryAfter=17)
 
     def resolve_missing(self, info: Any) -> str:
-        raise GraphQLProblem("NOT_FOUND", "No such script.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "No such script.")
 
     def resolve_broken(self, info: Any) -> str:
         raise ValueError(f"{REFUSED_SECRET} is not known")
@@ -86,7 +86,9 @@ class SendPinCode(graphene.Mutation):
     def mutate(self, info: Any, email: str | None = None, send_via: Any = None) -> bool:
         calls.append("sendPinCode")
         if email is None:
-            raise GraphQLProblem("BAD_USER_INPUT", "Give an e-mail address.", field="email")
+            raise GraphQLProblem(
+                GraphQLCode.BAD_USER_INPUT, "Give an e-mail address.", field="email"
+            )
         return True
 
 

@@ -1,4 +1,4 @@
-"""How many documents are worked on at once, and what the others are told."""
+"""Concurrent documents: places, shares of keys, and the reply where none is free."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -39,7 +39,7 @@ def no_document_is_small(settings: Any) -> None:
 
 @pytest.fixture
 def taken() -> Any:
-    """Takes places, as documents that are being worked on do."""
+    """Takes places like documents in execution."""
     with ExitStack() as places:
         yield lambda *holders: [places.enter_context(bulkhead.place(each)) for each in holders]
     assert bulkhead.held == 0
@@ -51,7 +51,7 @@ def assert_busy(response: HttpResponse, calls: list[str]) -> None:
     assert answer(response) == {
         "errors": [
             {
-                "message": "Too many documents are being worked on. Nothing was done; try again.",
+                "message": "Too many documents are being executed. Nothing was done; try again.",
                 "extensions": {"code": "UNAVAILABLE", "retryAfter": 1},
             }
         ]
@@ -61,7 +61,7 @@ def assert_busy(response: HttpResponse, calls: list[str]) -> None:
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_beyond_its_share_a_holder_is_refused_and_others_are_served(
+def test_a_key_beyond_its_share_is_refused_and_others_are_served(
     accept: str, admin: bool, taken: Any, calls: list[str]
 ) -> None:
     taken(ALICES, ALICES)
@@ -81,7 +81,7 @@ def test_with_all_places_taken_nobody_is_served(
     assert_busy(post_as_alice(ME, admin=admin, accept=accept), calls)
 
 
-def test_a_document_gives_its_place_back_whatever_becomes_of_it(calls: list[str]) -> None:
+def test_every_document_releases_its_place(calls: list[str]) -> None:
     unfit = ["{", "{ nope }", "{ broken }", "query ($text: String!) { echo(text: $text) }"]
     for document in [ME, *unfit]:
         post_as_alice(document)
@@ -102,7 +102,7 @@ def test_without_a_session_documents_share_the_places_of_their_network(
     assert_busy(post("{"), calls)
 
 
-def test_a_document_holds_one_place_also_once_its_session_is_known(
+def test_a_document_still_holds_one_place_once_its_session_is_known(
     taken: Any, calls: list[str]
 ) -> None:
     taken("acme", "globex")
@@ -143,7 +143,7 @@ def test_people_hold_places_of_their_own_on_the_real_endpoint(alice: User, bob: 
     assert served.data == {"me": {"email": "bob@example.com"}}
 
 
-def test_a_script_that_runs_for_a_document_leaves_its_place_to_others(
+def test_a_document_releases_its_place_while_its_script_runs(
     acme: Organisation, acme_token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = make_script(acme, "return 1")

@@ -1,4 +1,4 @@
-"""Cursors that clients made up: one error for all that are malformed."""
+"""Forged cursors: all malformed ones get the same error."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def encoded(content: bytes) -> str:
 
 
 def refusal(name: str, cursor: str) -> tuple[str, str, dict[str, str]] | None:
-    """What the cursor is refused with; ``None`` where it is taken."""
+    """The error of the cursor; ``None`` if it is valid."""
     try:
         page_of(NO_FIELD, LISTS[name], 1, cursor)
     except GraphQLProblem as problem:
@@ -53,17 +53,17 @@ anything_in_json = st.recursive(
 @example(name="keys", cursor=encoded(b"9" * 380))
 @example(name="keys", cursor="\0")
 @example(name="keys", cursor="\ud800")
-def test_no_text_is_taken_for_a_cursor(name: str, cursor: str) -> None:
+def test_other_text_is_not_a_cursor(name: str, cursor: str) -> None:
     assert refusal(name, cursor) == MALFORMED
 
 
 @given(name=names, content=st.binary())
-def test_no_bytes_are_taken_for_a_cursor(name: str, content: bytes) -> None:
+def test_other_bytes_are_not_a_cursor(name: str, content: bytes) -> None:
     assert refusal(name, encoded(content)) == MALFORMED
 
 
 @given(name=names, key=anything_in_json)
-def test_no_json_is_taken_for_a_cursor(name: str, key: Any) -> None:
+def test_other_json_is_not_a_cursor(name: str, key: Any) -> None:
     assert refusal(name, encoded(json.dumps(key).encode())) == MALFORMED
 
 
@@ -84,7 +84,7 @@ def test_a_malformed_cursor_is_bad_input(acme_token: str, after: str) -> None:
     assert answer.data is None
 
 
-def test_a_cursor_is_taken_up_to_its_longest_form() -> None:
+def test_the_longest_cursor_is_valid() -> None:
     key = json.dumps(["2026-11-20T12:00:00.123456+00:00", UUID]).encode()
 
     assert refusal("keys", encoded(key)) is None

@@ -1,4 +1,4 @@
-"""What documents cost before they run, on the real schemas."""
+"""The cost of documents before they run, on the real schemas."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from graphql import parse
 
 from config.api import admin_schema, user_schema
 from core.graphql.document import select_operation
-from core.graphql.document_cost import FIELDS_OF_MORE, LIST_SIZES, cost_of
+from core.graphql.document_cost import EXTRA_POINTS, LIST_SIZES, cost_of
 from tests.factories import admin_graphql, user_graphql
 from tests.work import counted_calls
 
@@ -61,9 +61,7 @@ def test_a_document_costs_what_the_documentation_says(query: str, points: int) -
         ("query A { runs(first: 9) { nodes { id } } }", {}),
     ],
 )
-def test_no_way_of_writing_it_makes_a_document_cheaper(
-    query: str, variables: dict[str, Any]
-) -> None:
+def test_no_spelling_makes_a_document_cheaper(query: str, variables: dict[str, Any]) -> None:
     assert cost(query, **variables) == cost("{ runs(first: 9) { nodes { id } } }")
 
 
@@ -71,7 +69,7 @@ def test_no_way_of_writing_it_makes_a_document_cheaper(
     ("given", "counted"),
     [({"n": None}, 50), ({}, 50), ({"n": 200}, 200), ({"n": 100_000}, 200), ({"n": -5}, 1)],
 )
-def test_a_page_counts_as_what_it_may_be(given: dict[str, Any], counted: int) -> None:
+def test_a_page_counts_with_its_largest_size(given: dict[str, Any], counted: int) -> None:
     query = "query($n: Int) { runs(first: $n) { nodes { id } } }"
 
     assert cost(query, **given) == 51 + counted
@@ -105,7 +103,7 @@ def test_a_page_in_a_fragment_is_as_large_as_the_field_that_spreads_it_asks() ->
         ),
     ],
 )
-def test_what_costs_too_much_is_refused_before_any_statement_of_it(
+def test_an_expensive_document_is_refused_before_its_first_statement(
     acme_token: str, query: str, variables: dict[str, Any]
 ) -> None:
     assert admin_graphql(FEW, acme_token).data is not None
@@ -135,7 +133,7 @@ def test_every_field_with_a_price_is_in_the_schema() -> None:
         for name in getattr(type_, "fields", {})
     }
 
-    assert {*FIELDS_OF_MORE, *LIST_SIZES} <= fields
+    assert {*EXTRA_POINTS, *LIST_SIZES} <= fields
 
 
 def test_a_chain_of_fragments_is_counted_link_by_link() -> None:

@@ -1,4 +1,4 @@
-"""What one document may ask for, however it is written."""
+"""Limits of one document, in every spelling."""
 
 from graphlib import CycleError
 
@@ -128,7 +128,7 @@ def test_cyclic_fragments_are_invalid(query: str, calls: list[str]) -> None:
     assert calls == []
 
 
-def test_a_cycle_that_nobody_refused_before_ends_all_the_same() -> None:
+def test_a_cycle_ends_without_validation_too() -> None:
     document = parse("{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }")
 
     with pytest.raises(CycleError):
@@ -297,7 +297,7 @@ def test_every_rule_of_the_specification_is_asked_before_the_limits() -> None:
     assert {*SPECIFIED_RULES, *LIMIT_RULES} == {*specified_rules} - worded_anew | ours
 
 
-def test_an_invalid_document_is_told_so_and_not_measured(calls: list[str]) -> None:
+def test_an_invalid_document_is_not_measured(calls: list[str]) -> None:
     response = post(f"{{ nope {aliased(31)} }}")
 
     assert response.status_code == 400

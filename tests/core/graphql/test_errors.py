@@ -1,4 +1,4 @@
-"""What clients are told, and that it is never a value they sent or a secret of ours."""
+"""Error messages never contain a client's values or the server's secrets."""
 
 import logging
 
@@ -7,7 +7,7 @@ from graphql import GraphQLSyntaxError, parse
 
 from core.graphql.errors import syntax_error
 from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.core.graphql.schema import REFUSED_SECRET
 
@@ -133,7 +133,7 @@ def test_a_missing_variable_is_named(calls: list[str]) -> None:
     assert calls == []
 
 
-def test_a_variable_that_is_null_at_last_is_named(calls: list[str]) -> None:
+def test_a_null_variable_of_a_required_argument_is_named(calls: list[str]) -> None:
     query = 'query ($text: String = "x") { echo(text: $text) }'
 
     response = post_as_alice(query, variables={"text": None})
@@ -187,7 +187,7 @@ def test_a_syntax_error_says_what_is_wrong(document: str, message: str) -> None:
 
 
 @BOTH_TYPES
-def test_a_problem_of_a_field_stands_beside_the_data(accept: str) -> None:
+def test_a_problem_of_a_field_is_sent_beside_the_data(accept: str) -> None:
     response = post_as_alice("{ me { email } gone: missing }", accept=accept)
 
     assert response.status_code == 200
@@ -255,7 +255,7 @@ def test_a_rate_limit_does_not_take_other_data_away() -> None:
 
 @BOTH_TYPES
 @pytest.mark.parametrize("field", ["broken", "brokenInGraphql", "number"])
-def test_what_nobody_expected_is_masked(field: str, accept: str) -> None:
+def test_an_unexpected_error_is_masked(field: str, accept: str) -> None:
     response = post_as_alice(f"{{ {field} }}", accept=accept)
 
     assert response.status_code == 200
@@ -272,7 +272,7 @@ def test_what_nobody_expected_is_masked(field: str, accept: str) -> None:
     }
 
 
-def test_what_was_masked_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_masked_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     post_as_alice("{ broken }")
 
     (record,) = caplog.records
@@ -295,10 +295,10 @@ def test_problems_of_clients_are_not_logged(caplog: pytest.LogCaptureFixture) ->
     assert caplog.records == []
 
 
-def test_a_problem_takes_what_its_code_promises() -> None:
+def test_a_problem_needs_the_extension_of_its_code() -> None:
     with pytest.raises(TypeError, match="retryAfter"):
-        GraphQLProblem("RATE_LIMITED", "Too many.")
+        GraphQLProblem(GraphQLCode.RATE_LIMITED, "Too many.")
     with pytest.raises(TypeError, match="field"):
-        GraphQLProblem("BAD_USER_INPUT", "No.")
+        GraphQLProblem(GraphQLCode.BAD_USER_INPUT, "No.")
     with pytest.raises(ValueError, match="TEAPOT"):
         GraphQLProblem("TEAPOT", "No.")

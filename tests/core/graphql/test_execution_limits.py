@@ -1,4 +1,4 @@
-"""What one answer may hold, and how long a document may take."""
+"""Limits on an answer's size and on a document's time."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from graphql import ExecutionResult, get_introspection_query, parse
 
 from core.graphql.errors import execution_error
 from core.graphql.execution import AnswerLimits, BoundedExecution, execute_within_limits
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from tests.postgresql import needs_postgresql
 
 # A statement that counts up for hours, in both databases.
@@ -56,7 +56,7 @@ class Item(graphene.ObjectType):
         return pause(seconds)
 
     def resolve_missing(self, info: Any) -> str:
-        raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
 
 
 class Query(graphene.ObjectType):
@@ -125,7 +125,7 @@ def refusal(result: ExecutionResult) -> tuple[Any, str, str]:
         f"{'n' * 600}: number",
     ],
 )
-def test_everything_that_an_answer_is_made_of_counts_against_its_bytes(selection: str) -> None:
+def test_every_part_of_an_answer_counts_against_its_bytes(selection: str) -> None:
     few = execute(f"{{ items {{ {selection} }} }}", max_bytes=8_000)
     many = execute(f"{{ items(count: 40) {{ {selection} }} }}", max_bytes=8_000)
 
@@ -262,7 +262,7 @@ def test_no_further_mutation_begins_after_the_deadline(settings: Any) -> None:
     assert refusal(result) == (
         None,
         "LIMIT_EXCEEDED",
-        "The document has taken 0.2 seconds: this mutation was not begun.",
+        "The document has taken 0.2 seconds; this mutation was not started.",
     )
     assert done == ["act"]
 

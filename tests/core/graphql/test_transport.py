@@ -1,4 +1,4 @@
-"""What is asked of an HTTP request before it is a GraphQL request, and what its reply carries."""
+"""HTTP requests and replies of a GraphQL endpoint: methods, media types, bodies, statuses."""
 
 import json
 from urllib.parse import urlencode
@@ -24,7 +24,7 @@ def test_an_operation_is_executed(accept: str, calls: list[str]) -> None:
 
 
 @BOTH_TYPES
-def test_a_reply_says_what_it_is_and_is_stored_nowhere(accept: str) -> None:
+def test_a_reply_has_its_media_type_and_is_not_cached(accept: str) -> None:
     response = post("{ __typename }", accept=accept)
 
     assert response["Content-Type"] == f"{accept}; charset=utf-8"
@@ -52,7 +52,7 @@ def test_only_post_is_served(method: str, calls: list[str]) -> None:
     assert calls == []
 
 
-def test_a_client_that_takes_no_json_is_told_so(calls: list[str]) -> None:
+def test_a_client_that_accepts_no_json_is_refused(calls: list[str]) -> None:
     response = post(SEND_PIN, accept="text/html")
 
     assert response.status_code == 406
@@ -245,7 +245,7 @@ def test_a_document_that_cannot_be_executed_has_no_data(
 
 @pytest.mark.parametrize("name", ["", "Third", None])
 @pytest.mark.parametrize(("accept", "status"), [(GRAPHQL_RESPONSE, 400), (JSON, 200)])
-def test_an_operation_that_cannot_be_told_is_not_executed(
+def test_an_ambiguous_operation_is_not_executed(
     name: str | None, accept: str, status: int, calls: list[str]
 ) -> None:
     query = "query First { me { email } } query Second { me { email } }"

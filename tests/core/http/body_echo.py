@@ -1,4 +1,4 @@
-"""A WSGI application for the tests: what ``read_body`` made of the request, in one line."""
+"""A WSGI application for tests that returns a fingerprint of the body, or the error's name."""
 
 from collections.abc import Callable, Iterable
 from hashlib import sha256

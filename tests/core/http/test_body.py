@@ -1,4 +1,4 @@
-"""A body arrives as it was sent, however it was sent, and never more of it than asked for."""
+"""Reading a request's body unchanged and within a limit."""
 
 import io
 
@@ -17,7 +17,7 @@ def request_with(body: io.BytesIO, **environ: object) -> HttpRequest:
 
 
 def chunked(body: io.BytesIO) -> HttpRequest:
-    """As a server passes a chunked body on: decoded, ending by itself, of no known length."""
+    """A chunked body as servers pass it to WSGI: decoded, terminated, without a length."""
     return request_with(
         body, **{"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}
     )

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import RequestFactory
 
 from core.http.bulkhead import Bulkhead, BulkheadFullError
-from core.http.unavailable import AnswersUnavailable
+from core.http.unavailable import UnavailableMiddleware
 from tests.concurrency import at_once
 
 
@@ -19,7 +19,7 @@ def full(bulkhead: Bulkhead, key: str = "") -> bool:
         return True
 
 
-def test_a_full_bulkhead_refuses_and_takes_the_next_after_one_has_left() -> None:
+def test_a_full_bulkhead_refuses_until_a_place_is_released() -> None:
     bulkhead = Bulkhead("admin", limit=2)
     with bulkhead.place(), bulkhead.place():
         assert full(bulkhead)
@@ -35,7 +35,7 @@ def test_one_key_does_not_take_the_places_of_another() -> None:
     assert not full(bulkhead, "acme")
 
 
-def test_a_place_is_left_to_others_for_a_time() -> None:
+def test_a_place_is_released_during_a_wait_and_taken_again() -> None:
     bulkhead = Bulkhead("graphql", limit=1)
     with bulkhead.place("acme") as place:
         with place.left_to_others():
@@ -50,14 +50,14 @@ def test_a_place_is_left_to_others_for_a_time() -> None:
     assert not full(bulkhead)
 
 
-def test_a_place_is_given_back_after_an_error() -> None:
+def test_a_place_is_released_after_an_error() -> None:
     bulkhead = Bulkhead("admin", limit=1)
     with pytest.raises(ZeroDivisionError), bulkhead.place():
         raise ZeroDivisionError
     assert bulkhead.held == 0
 
 
-def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
+def test_concurrent_threads_do_not_exceed_the_limit() -> None:
     bulkhead = Bulkhead("graphql", limit=5)
     with ExitStack() as held:
 
@@ -72,7 +72,7 @@ def test_of_many_threads_at_once_as_many_enter_as_there_are_places() -> None:
     assert bulkhead.held == 0
 
 
-def test_who_may_wait_gets_the_place_that_comes_free() -> None:
+def test_a_waiting_caller_gets_the_next_free_place() -> None:
     bulkhead = Bulkhead("graphql", limit=2, limit_per_key=1, max_waiting=20, wait_seconds=60)
 
     def enter(_number: int) -> int:
@@ -83,7 +83,7 @@ def test_who_may_wait_gets_the_place_that_comes_free() -> None:
     assert bulkhead.held == 0
 
 
-def test_nobody_waits_for_longer_than_one_may() -> None:
+def test_waiting_ends_at_the_time_limit() -> None:
     bulkhead = Bulkhead("graphql", limit=1, max_waiting=1, wait_seconds=0.01)
     with bulkhead.place("acme"):
         assert full(bulkhead, "globex")
@@ -91,7 +91,7 @@ def test_nobody_waits_for_longer_than_one_may() -> None:
     assert not full(bulkhead, "globex")
 
 
-def test_of_many_of_one_key_half_of_those_who_may_wait_do() -> None:
+def test_callers_of_one_key_take_at_most_half_of_the_waiting_places() -> None:
     bulkhead = Bulkhead("graphql", limit=1, max_waiting=6, wait_seconds=60)
     refusals = threading.Semaphore(0)
     held = ExitStack()
@@ -116,8 +116,8 @@ def test_a_bulkhead_without_a_place_is_refused(limits: dict[str, int]) -> None:
         Bulkhead("admin", **limits)
 
 
-def test_a_view_that_finds_its_bulkhead_full_answers_503_and_when_to_try_again() -> None:
-    middleware = AnswersUnavailable(lambda request: None)  # type: ignore[arg-type, return-value]
+def test_a_full_bulkhead_answers_503_with_retry_after() -> None:
+    middleware = UnavailableMiddleware(lambda request: None)  # type: ignore[arg-type, return-value]
     request = RequestFactory().get("/session")
 
     response = middleware.process_exception(request, BulkheadFullError("graphql", 3))
@@ -128,9 +128,9 @@ def test_a_view_that_finds_its_bulkhead_full_answers_503_and_when_to_try_again()
     assert json.loads(response.content)["code"] == "busy"
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="connections are pooled there alone")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL is pooled")
 @pytest.mark.django_db(transaction=True)
-def test_who_waits_lends_the_connection_to_requests_at_work() -> None:
+def test_a_waiting_thread_returns_its_pooled_connection() -> None:
     bulkhead = Bulkhead("graphql", limit=1, max_waiting=2, wait_seconds=0.01)
     connection.ensure_connection()
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory, override_settings
 
-from core.http.client_address import client_address
+from core.http.client_address import client_address, network_of
 
 
 def address(proxies: int, forwarded: str | None = None, socket: str = "192.0.2.1") -> str:
@@ -41,9 +41,22 @@ def test_the_zone_of_an_address_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("forwarded", [None, "", "nonsense", "203.0.113.9:x"])
-def test_what_a_proxy_did_not_write_falls_back_to_the_socket(forwarded: str | None) -> None:
+def test_a_malformed_header_falls_back_to_the_socket(forwarded: str | None) -> None:
     assert address(1, forwarded) == "192.0.2.1"
 
 
-def test_a_request_that_went_around_a_proxy_falls_back_to_the_socket() -> None:
+def test_a_request_that_bypassed_a_proxy_falls_back_to_the_socket() -> None:
     assert address(2, "203.0.113.9") == "192.0.2.1"
+
+
+def test_an_ipv4_address_is_one_client() -> None:
+    assert network_of("192.0.2.1") == "192.0.2.1"
+
+
+def test_the_addresses_of_an_ipv6_64_are_one_client() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:0:1") == "2001:db8::/64"
+    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
+
+
+def test_clients_without_an_address_are_one() -> None:
+    assert network_of("") == "unknown"

@@ -1,4 +1,4 @@
-"""Connections of one process leave each other's locks alone."""
+"""Connections of one process keep each other's locks."""
 
 import sqlite3
 import subprocess
@@ -14,7 +14,7 @@ from core.database.sqlite.base import DatabaseWrapper
 
 pytestmark = pytest.mark.django_db
 
-# What each command does to the database of a running server.
+# Each management command does this to the database of a running server.
 OPEN_AND_CLOSE = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])
@@ -40,7 +40,7 @@ def insert(connection: DatabaseWrapper) -> None:
         cursor.execute("INSERT INTO item VALUES (1)")
 
 
-def test_another_process_leaves_the_log_of_open_connections(tmp_path: Path) -> None:
+def test_another_process_keeps_the_wal_of_open_connections(tmp_path: Path) -> None:
     path = tmp_path / "database.sqlite3"
     with connected(path) as first:
         with first.cursor() as cursor:

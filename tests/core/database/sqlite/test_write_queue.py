@@ -1,4 +1,4 @@
-"""Writers of a SQLite database take turns, in one process and in several."""
+"""The fair queue of the writers of a SQLite database, in one process and in several."""
 
 import sqlite3
 import subprocess
@@ -23,7 +23,7 @@ from limits import RateLimitItemPerMinute
 from accounts.flows.organisations import create_organisation
 from accounts.models import Organisation
 from accounts.rate_limits.limiter import hit
-from core.database.sqlite.writers import Writers, writers_of
+from core.database.sqlite.write_queue import WriteQueue, write_queue_of
 from tests.concurrency import at_once
 from tests.eventually import eventually
 
@@ -33,9 +33,9 @@ WRITES = 25
 
 
 def do_not_wait_for_the_lock() -> None:
-    """Whoever is not alone is refused at once."""
+    """A second writer is refused at once."""
     connection.ensure_connection()
-    connection.patience_seconds = 0  # type: ignore[attr-defined]
+    connection.lock_timeout_seconds = 0  # type: ignore[attr-defined]
 
 
 def add_one(name: str) -> None:
@@ -50,17 +50,17 @@ def add_one_in_a_transaction(name: str) -> None:
 
 
 @pytest.fixture
-def writers(monkeypatch: Any) -> Writers:
-    """Of the test's database; no machine is so slow that they lose their patience."""
-    writers = writers_of(connection.settings_dict["NAME"])
-    monkeypatch.setattr(writers, "patience_seconds", 60)
-    return writers
+def queue(monkeypatch: Any) -> WriteQueue:
+    """The queue of the test's database, with a wait that suffices on slow machines."""
+    queue = write_queue_of(connection.settings_dict["NAME"])
+    monkeypatch.setattr(queue, "max_wait_seconds", 60)
+    return queue
 
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("write", [add_one, add_one_in_a_transaction])
-def test_no_thread_meets_another(write: Callable[[str], None], writers: Writers) -> None:
+def test_threads_write_one_at_a_time(write: Callable[[str], None], queue: WriteQueue) -> None:
     Organisation.objects.filter(pk=create_organisation("Acme").pk).update(runs_kept=0)
 
     def work(_: int) -> None:
@@ -108,7 +108,7 @@ def _close_and_write() -> None:
 
 @transaction.atomic
 def be_rolled_back_by_the_database() -> None:
-    """As when the disk is full."""
+    """Raises as if the disk were full."""
     connection.connection.rollback()
     Organisation.objects.create(name="Acme")
 
@@ -138,51 +138,51 @@ def find_it_locked() -> None:
         find_it_locked,
     ],
 )
-def test_a_turn_ends_with_what_was_written(write: Callable[[], None], writers: Writers) -> None:
+def test_a_turn_ends_with_what_was_written(write: Callable[[], None], queue: WriteQueue) -> None:
     def write_and_look(_: int) -> bool:
         write()
-        writers.patience_seconds = 0
-        return writers.begin()
+        queue.max_wait_seconds = 0
+        return queue.begin()
 
     assert at_once(1, write_and_look) == [True]
-    writers.end()
+    queue.end()
 
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
-def test_whoever_has_waited_long_enough_asks_the_database_itself(writers: Writers) -> None:
-    writers.patience_seconds = 0.01
-    assert writers.begin()
+def test_a_writer_that_waited_too_long_goes_on_to_the_database(queue: WriteQueue) -> None:
+    queue.max_wait_seconds = 0.01
+    assert queue.begin()
     try:
         at_once(1, lambda _: commit())
         at_once(1, lambda _: write_outside_of_transactions())
     finally:
-        writers.end()
+        queue.end()
 
     assert [each.name for each in Organisation.objects.all()] == ["Acme"]
 
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
-def test_the_main_thread_queues_as_a_process_of_its_own(writers: Writers) -> None:
-    writers.patience_seconds = 0
+def test_the_main_thread_queues_as_a_process_of_its_own(queue: WriteQueue) -> None:
+    queue.max_wait_seconds = 0
     with transaction.atomic():
         create_organisation("Acme")
-        assert not writers.begin()
-    assert writers.begin()
-    writers.end()
+        assert not queue.begin()
+    assert queue.begin()
+    queue.end()
 
 
 class InterruptionError(Exception):
-    """What a signal raises."""
+    """Raised by a signal handler."""
 
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
-def test_a_main_thread_that_is_interrupted_on_its_turn_ends_it(
-    writers: Writers, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_main_thread_ends_its_turn(
+    queue: WriteQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = writers_of(connection.settings_dict["NAME"], of_main_thread=True)
+    own = write_queue_of(connection.settings_dict["NAME"], of_main_thread=True)
     begin = own.begin
 
     def begin_and_be_interrupted(kind: str = "") -> bool:
@@ -195,17 +195,19 @@ def test_a_main_thread_that_is_interrupted_on_its_turn_ends_it(
     with pytest.raises(InterruptionError), transaction.atomic():
         pass
 
-    writers.patience_seconds = 0
-    assert writers.begin()
-    writers.end()
+    queue.max_wait_seconds = 0
+    assert queue.begin()
+    queue.end()
 
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("fetch", ["fetchone", "fetchmany", "fetchall", "iterate"])
-def test_what_a_write_returned_is_there_after_its_turn(fetch: str, writers: Writers) -> None:
-    """SQLite holds its lock until the last row was asked for: the turn must not end before."""
-    writers.patience_seconds = 0
+def test_the_rows_that_a_write_returns_are_there_after_its_turn(
+    fetch: str, queue: WriteQueue
+) -> None:
+    """SQLite holds its lock until the last row is fetched, so the turn must not end earlier."""
+    queue.max_wait_seconds = 0
     for number in range(3):
         create_organisation(f"Acme {number}")
     with connection.cursor() as cursor:
@@ -226,10 +228,10 @@ def test_what_a_write_returned_is_there_after_its_turn(fetch: str, writers: Writ
 
 @on_sqlite
 @pytest.mark.django_db(transaction=True)
-def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(writers: Writers) -> None:
-    """The rate limits' own does."""
+def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(queue: WriteQueue) -> None:
+    """The statement of the rate limits begins with a blank."""
     began: list[str] = []
-    begin = writers.begin
+    begin = queue.begin
 
     def count(window: RateLimitItemPerMinute) -> None:
         hit([window], "test")
@@ -238,56 +240,56 @@ def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(writers: Wr
         began.append(kind)
         return begin(kind)
 
-    writers.begin = tell  # type: ignore[method-assign]
+    queue.begin = tell  # type: ignore[method-assign]
     try:
         at_once(1, lambda _: count(RateLimitItemPerMinute(1)))
     finally:
-        del writers.begin
+        del queue.begin
 
     assert began == ["accounts_ratewindow"]
 
 
-def test_a_kind_of_many_writes_lets_another_kind_come_in_between(tmp_path: Path) -> None:
-    writers = Writers(str(tmp_path / "writers"))
-    writers.patience_seconds = 60
+def test_many_writes_of_one_kind_do_not_delay_another_kind(tmp_path: Path) -> None:
+    queue = WriteQueue(str(tmp_path / "writers"))
+    queue.max_wait_seconds = 60
     order: list[str] = []
 
     def write(kind: str) -> None:
-        assert writers.begin(kind)
+        assert queue.begin(kind)
         order.append(kind)
-        writers.end()
+        queue.end()
 
-    assert writers.begin("first")
+    assert queue.begin("first")
     with ThreadPoolExecutor(THREADS) as executor:
         for number, kind in enumerate(["flood"] * (THREADS - 1) + ["run"], 1):
             executor.submit(write, kind)
-            eventually(lambda number=number: waiting_for(writers) == number)
-        writers.end()
+            eventually(lambda number=number: waiting_for(queue) == number)
+        queue.end()
 
     assert order == ["flood", "run"] + ["flood"] * (THREADS - 2)
 
 
-def waiting_for(writers: Writers) -> int:
-    assert writers._turn is not None
-    return sum(map(len, writers._turn._waiting.values()))
+def waiting_for(queue: WriteQueue) -> int:
+    assert queue._threads is not None
+    return sum(map(len, queue._threads._waiting.values()))
 
 
-def test_whoever_has_waited_in_vain_holds_up_nobody(tmp_path: Path) -> None:
-    writers = Writers(str(tmp_path / "writers"))
-    writers.patience_seconds = 0.01
-    assert writers.begin()
-    assert at_once(3, lambda _: writers.begin()) == [False] * 3
-    writers.end()
+def test_a_writer_that_gave_up_delays_nobody(tmp_path: Path) -> None:
+    queue = WriteQueue(str(tmp_path / "writers"))
+    queue.max_wait_seconds = 0.01
+    assert queue.begin()
+    assert at_once(3, lambda _: queue.begin()) == [False] * 3
+    queue.end()
 
-    assert writers.begin()
-    writers.end()
+    assert queue.begin()
+    queue.end()
 
 
 # A process that has its turn until its input ends.
 NEIGHBOUR = """
 import sys
-from core.database.sqlite.writers import writers_of
-assert writers_of(sys.argv[1]).begin()
+from core.database.sqlite.write_queue import write_queue_of
+assert write_queue_of(sys.argv[1]).begin()
 print("begun", flush=True)
 sys.stdin.read()
 """
@@ -310,14 +312,14 @@ def neighbour(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
 def test_a_writer_waits_for_those_of_other_processes(
     tmp_path: Path, neighbour: "subprocess.Popen[str]", end: str
 ) -> None:
-    writers = Writers(f"{tmp_path / 'database'}-writers")
-    writers.patience_seconds = 0.1
+    queue = WriteQueue(f"{tmp_path / 'database'}-writers")
+    queue.max_wait_seconds = 0.1
     # Twice: whoever gives up holds up nobody of its own.
-    assert [writers.begin(), writers.begin()] == [False, False]
+    assert [queue.begin(), queue.begin()] == [False, False]
 
-    writers.patience_seconds = 60
+    queue.max_wait_seconds = 60
     with ThreadPoolExecutor(1) as executor:
-        waiting = executor.submit(writers.begin)
+        waiting = executor.submit(queue.begin)
         if end == "leaves":
             assert neighbour.stdin is not None
             neighbour.stdin.close()
@@ -329,16 +331,16 @@ def test_a_writer_waits_for_those_of_other_processes(
 # A process whose threads write without a pause, and tell of each turn.
 CROWD = """
 import sys, threading, time
-from core.database.sqlite.writers import Writers, writers_of
-Writers.patience_seconds = 60
-writers = writers_of(sys.argv[1])
+from core.database.sqlite.write_queue import WriteQueue, write_queue_of
+WriteQueue.max_wait_seconds = 60
+queue = write_queue_of(sys.argv[1])
 def write():
     while True:
-        assert writers.begin()
+        assert queue.begin()
         with open(sys.argv[1], "a") as turns:
             turns.write(".")
         time.sleep(0.005)
-        writers.end()
+        queue.end()
 for _ in range(4):
     threading.Thread(target=write, daemon=True).start()
 sys.stdin.read()
@@ -347,10 +349,10 @@ sys.stdin.read()
 FEW = 5
 
 
-def test_a_busy_process_lets_the_others_come_in_between(tmp_path: Path) -> None:
+def test_a_busy_process_lets_others_write_in_between(tmp_path: Path) -> None:
     database = tmp_path / "database"
-    writers = Writers(f"{database}-writers")
-    writers.patience_seconds = 60
+    queue = WriteQueue(f"{database}-writers")
+    queue.max_wait_seconds = 60
     passed_by = []
     with subprocess.Popen(
         [sys.executable, "-c", CROWD, str(database)], stdin=subprocess.PIPE, cwd=settings.BASE_DIR
@@ -358,9 +360,9 @@ def test_a_busy_process_lets_the_others_come_in_between(tmp_path: Path) -> None:
         eventually(lambda: database.exists() and database.stat().st_size > FEW)
         for _ in range(10):
             before = database.stat().st_size
-            assert writers.begin()
+            assert queue.begin()
             passed_by.append(database.stat().st_size - before)
-            writers.end()
+            queue.end()
         crowd.kill()
 
     assert max(passed_by) <= FEW
@@ -368,16 +370,16 @@ def test_a_busy_process_lets_the_others_come_in_between(tmp_path: Path) -> None:
 
 FORK = """
 import os, sys, time
-from core.database.sqlite.writers import Writers, writers_of
-Writers.patience_seconds = 10
-assert writers_of(sys.argv[1]).begin()
+from core.database.sqlite.write_queue import WriteQueue, write_queue_of
+WriteQueue.max_wait_seconds = 10
+assert write_queue_of(sys.argv[1]).begin()
 if os.fork() == 0:
-    assert writers_of(sys.argv[1]).begin()
+    assert write_queue_of(sys.argv[1]).begin()
     print("child", flush=True)
     os._exit(0)
 time.sleep(0.2)
 print("parent", flush=True)
-writers_of(sys.argv[1]).end()
+write_queue_of(sys.argv[1]).end()
 os.wait()
 """
 
@@ -395,7 +397,7 @@ def test_a_child_queues_behind_its_parent(tmp_path: Path) -> None:
     assert (ended.stdout, ended.stderr) == ("parent\nchild\n", "")
 
 
-def test_where_there_can_be_no_such_file_nobody_queues(tmp_path: Path) -> None:
-    writers = Writers(str(tmp_path / "gone" / "database-writers"))
+def test_without_a_lock_file_there_is_no_queue(tmp_path: Path) -> None:
+    queue = WriteQueue(str(tmp_path / "gone" / "database-writers"))
 
-    assert [writers.begin(), writers.begin()] == [False, False]
+    assert [queue.begin(), queue.begin()] == [False, False]

@@ -1,4 +1,4 @@
-"""Who may execute what: the door, the fields that need none, and the guard before it."""
+"""Authentication of a GraphQL request, the fields that need none, and the guard before it."""
 
 import pytest
 from django.test import RequestFactory
@@ -14,7 +14,7 @@ BOTH_ENDPOINTS = pytest.mark.parametrize("admin", [False, True])
 
 
 @BOTH_ENDPOINTS
-def test_a_session_opens_the_door(admin: bool, calls: list[str]) -> None:
+def test_a_session_is_let_in(admin: bool, calls: list[str]) -> None:
     response = post_as_alice(ME, admin=admin)
 
     assert response.status_code == 200
@@ -31,7 +31,7 @@ def test_resolvers_find_the_session_in_their_context(admin: bool) -> None:
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_without_a_session_the_door_stays_shut(accept: str, admin: bool, calls: list[str]) -> None:
+def test_a_request_without_a_session_is_refused(accept: str, admin: bool, calls: list[str]) -> None:
     response = post(ME, accept=accept, admin=admin)
 
     assert response.status_code == 401
@@ -74,7 +74,9 @@ def test_a_session_of_the_wrong_kind_is_forbidden(
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_a_door_that_breaks_stays_shut(accept: str, admin: bool, calls: list[str]) -> None:
+def test_a_request_is_refused_when_authentication_fails(
+    accept: str, admin: bool, calls: list[str]
+) -> None:
     response = post(ME, accept=accept, admin=admin, headers={"Authorization": "Bearer broken"})
 
     assert response.status_code == 500
@@ -90,14 +92,14 @@ def test_a_door_that_breaks_stays_shut(accept: str, admin: bool, calls: list[str
 
 
 @pytest.mark.parametrize("body", ["", "{", '{"query": "{"}', '{"query": "{ nope }"}'])
-def test_the_admin_door_is_asked_before_the_body_is_read(body: str) -> None:
+def test_the_admin_endpoint_authenticates_before_it_reads_the_body(body: str) -> None:
     response = post_raw(body, admin=True, content_type="text/plain")
 
     assert response.status_code == 401
     assert codes(response) == ["UNAUTHENTICATED"]
 
 
-def test_introspection_goes_through_the_admin_door_too(calls: list[str]) -> None:
+def test_introspection_of_the_admin_endpoint_needs_a_session(calls: list[str]) -> None:
     response = post("{ __typename }", admin=True)
 
     assert response.status_code == 401
@@ -119,7 +121,7 @@ def test_a_pin_is_sent_without_a_session(query: str, calls: list[str]) -> None:
     assert calls == ["sendPinCode"]
 
 
-def test_a_session_presented_along_with_a_login_is_not_looked_at(calls: list[str]) -> None:
+def test_a_session_presented_along_with_a_login_is_ignored(calls: list[str]) -> None:
     response = post(
         'mutation { checkPinCode(pin: "123456") { result } }',
         headers={"Authorization": "Bearer mallory"},
@@ -141,7 +143,7 @@ def test_a_session_presented_along_with_a_login_is_not_looked_at(calls: list[str
         'mutation { saveProfile(profile: {name: "alice"}) }',
     ],
 )
-def test_no_way_of_writing_it_hides_a_field_from_the_door(query: str, calls: list[str]) -> None:
+def test_no_spelling_hides_a_field_from_authentication(query: str, calls: list[str]) -> None:
     response = post(query)
 
     assert response.status_code == 401
@@ -149,7 +151,7 @@ def test_no_way_of_writing_it_hides_a_field_from_the_door(query: str, calls: lis
     assert calls == []
 
 
-def test_only_the_chosen_operation_matters_to_the_door(calls: list[str]) -> None:
+def test_only_the_chosen_operation_needs_a_session(calls: list[str]) -> None:
     query = "query Mine { me { email } } query Open { __typename }"
 
     response = post(query, operationName="Open")
@@ -158,7 +160,7 @@ def test_only_the_chosen_operation_matters_to_the_door(calls: list[str]) -> None
     assert calls == []
 
 
-def test_the_door_is_asked_before_variables_are_looked_at(calls: list[str]) -> None:
+def test_authentication_comes_before_variables(calls: list[str]) -> None:
     query = "query ($text: String!) { echo(text: $text) }"
 
     response = post(query)
@@ -169,7 +171,7 @@ def test_the_door_is_asked_before_variables_are_looked_at(calls: list[str]) -> N
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_the_guard_turns_other_sites_away(accept: str, admin: bool, calls: list[str]) -> None:
+def test_the_guard_refuses_other_sites(accept: str, admin: bool, calls: list[str]) -> None:
     headers = {"Authorization": "Bearer alice", "Sec-Fetch-Site": "cross-site"}
 
     response = post(ME, accept=accept, admin=admin, headers=headers)
@@ -179,7 +181,7 @@ def test_the_guard_turns_other_sites_away(accept: str, admin: bool, calls: list[
     assert calls == []
 
 
-def test_an_endpoint_without_a_door_is_closed(calls: list[str]) -> None:
+def test_an_endpoint_without_authentication_is_closed(calls: list[str]) -> None:
     request = RequestFactory().post("/graphql", {"query": ME}, content_type="application/json")
 
     response = GraphQLOverHTTPView.as_view(schema=schema)(request)

@@ -1,4 +1,4 @@
-"""Short documents are validated once, whatever is executed with them later."""
+"""The cache of valid short documents."""
 
 import pytest
 from graphql import GraphQLSchema
@@ -14,18 +14,18 @@ SCHEMA: GraphQLSchema = schema.graphql_schema
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> None:
-    document._remembered.cache_clear()
+def empty_cache() -> None:
+    document._cached.cache_clear()
 
 
-def test_a_document_that_comes_again_is_not_validated_again() -> None:
+def test_a_repeated_document_is_not_validated_again() -> None:
     first = parse_and_validate(SCHEMA, "{ __typename }", LIMITS)
 
     assert parse_and_validate(SCHEMA, "{ __typename }", LIMITS) is first
     assert parse_and_validate(SCHEMA, "{ again: __typename }", LIMITS) is not first
 
 
-def test_other_limits_judge_anew() -> None:
+def test_a_document_is_validated_again_for_other_limits() -> None:
     parse_and_validate(SCHEMA, "{ a: __typename }", LIMITS)
 
     with pytest.raises(Refused):
@@ -37,18 +37,18 @@ def test_other_limits_judge_anew() -> None:
     [
         '{ __type(name: "4711") { name } }',
         '{ __type(name: """4711""") { name } }',
-        "{ __typename }" + " " * document.MAX_REMEMBERED_CHARACTERS,
+        "{ __typename }" + " " * document.MAX_CACHED_CHARACTERS,
     ],
 )
-def test_what_may_hold_a_secret_or_is_long_is_not_remembered(query: str) -> None:
+def test_documents_with_strings_and_long_ones_are_not_cached(query: str) -> None:
     parse_and_validate(SCHEMA, query, LIMITS)
 
-    assert document._remembered.cache_info().currsize == 0
+    assert document._cached.cache_info().currsize == 0
 
 
-def test_a_refused_document_is_refused_again_and_not_remembered() -> None:
+def test_a_refused_document_is_refused_again_and_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(Refused):
             parse_and_validate(SCHEMA, "{ nothing }", LIMITS)
 
-    assert document._remembered.cache_info().currsize == 0
+    assert document._cached.cache_info().currsize == 0
