@@ -4,6 +4,7 @@ import graphene
 
 from accounts.graphql.programs import api_keys, members, users
 from accounts.graphql.programs.queries import AccountsQuery
+from core.graphql.resolving import placed_here
 from scripts_engine.graphql.mutations import hooks, scripts, secrets
 from scripts_engine.graphql.queries import ScriptsQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
@@ -16,28 +17,28 @@ class Query(AccountsQuery, ScriptsQuery, SessionsQuery, graphene.ObjectType):
 class Mutation(graphene.ObjectType):
     """Changes to the API key's organisation."""
 
-    create_user = users.create_user_field
-    update_user = users.update_user_field
-    deactivate_user = users.deactivate_user_field
-    unlock_user = users.unlock_user_field
-    add_member = members.add_member_field
-    remove_member = members.remove_member_field
-    create_api_key = api_keys.create_api_key_field
-    rotate_api_key = api_keys.rotate_api_key_field
-    revoke_api_key = api_keys.revoke_api_key_field
-    create_script = scripts.create_script_field
-    update_script = scripts.update_script_field
-    delete_script = scripts.delete_script_field
-    create_hook = hooks.create_hook_field
-    rotate_call_token = hooks.rotate_call_token_field
-    update_hook = hooks.update_hook_field
-    delete_hook = hooks.delete_hook_field
-    run_script = scripts.run_script_field
-    restore_script_version = scripts.restore_script_version_field
-    set_secret = secrets.set_secret_field
-    delete_secret = secrets.delete_secret_field
-    end_session = end_session_field
-    revoke_device = users.revoke_device_field
+    create_user = placed_here(users.create_user_field)
+    update_user = placed_here(users.update_user_field)
+    deactivate_user = placed_here(users.deactivate_user_field)
+    unlock_user = placed_here(users.unlock_user_field)
+    add_member = placed_here(members.add_member_field)
+    remove_member = placed_here(members.remove_member_field)
+    create_api_key = placed_here(api_keys.create_api_key_field)
+    rotate_api_key = placed_here(api_keys.rotate_api_key_field)
+    revoke_api_key = placed_here(api_keys.revoke_api_key_field)
+    create_script = placed_here(scripts.create_script_field)
+    update_script = placed_here(scripts.update_script_field)
+    delete_script = placed_here(scripts.delete_script_field)
+    create_hook = placed_here(hooks.create_hook_field)
+    rotate_call_token = placed_here(hooks.rotate_call_token_field)
+    update_hook = placed_here(hooks.update_hook_field)
+    delete_hook = placed_here(hooks.delete_hook_field)
+    run_script = placed_here(scripts.run_script_field)
+    restore_script_version = placed_here(scripts.restore_script_version_field)
+    set_secret = placed_here(secrets.set_secret_field)
+    delete_secret = placed_here(secrets.delete_secret_field)
+    end_session = placed_here(end_session_field)
+    revoke_device = placed_here(users.revoke_device_field)
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)

@@ -4,6 +4,7 @@ import graphene
 
 from accounts.graphql.people import account, login
 from accounts.graphql.people.account import AccountsQuery
+from core.graphql.resolving import placed_here
 from sessions_api.graphql.people import SessionsQuery, end_session_field
 
 # Root fields that need no session.
@@ -17,12 +18,12 @@ class Query(AccountsQuery, SessionsQuery, graphene.ObjectType):
 class Mutation(graphene.ObjectType):
     """Login, and changes to the user's own account."""
 
-    send_pin_code = login.send_pin_code_field
-    check_pin_code = login.check_pin_code_field
-    revoke_device = account.revoke_device_field
-    end_session = end_session_field
-    accept_invitation = account.accept_invitation_field
-    decline_invitation = account.decline_invitation_field
+    send_pin_code = placed_here(login.send_pin_code_field)
+    check_pin_code = placed_here(login.check_pin_code_field)
+    revoke_device = placed_here(account.revoke_device_field)
+    end_session = placed_here(end_session_field)
+    accept_invitation = placed_here(account.accept_invitation_field)
+    decline_invitation = placed_here(account.decline_invitation_field)
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)
