@@ -14,10 +14,8 @@ from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
 from scripts_engine.event import Event
-from scripts_engine.flows.find_callable_hook import CallableHook
 from scripts_engine.flows.record_run import RunNotRecordedError
-from scripts_engine.flows.run_script import Subject, run_script
-from scripts_engine.models import Trigger
+from scripts_engine.flows.run_script import RunSpec, run_script
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 View = Callable[..., HttpResponse]
@@ -59,24 +57,24 @@ def call_by_url(
     request: HttpRequest, organisation_id: str, script_id: str, call_token: str
 ) -> HttpResponse:
     """The address carries the token. HEAD only tells that it is right: senders probe with it."""
-    hook = hook_of_url(organisation_id, script_id, call_token)
-    if hook is None:
+    spec = hook_of_url(organisation_id, script_id, call_token)
+    if spec is None:
         raise Problem(ProblemCode.NOT_FOUND)
-    _bind(hook)
+    _bind(spec)
     if request.method == "HEAD":
         return HttpResponse()
-    return _run(request, hook, event_of(request))
+    return _run(request, spec, event_of(request))
 
 
 @hook_view("POST")
 def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: str) -> HttpResponse:
     """HookID and call token in the ``Authorization`` header, which the script does not see."""
     authorization = request.META.get("HTTP_AUTHORIZATION", "")
-    hook = hook_of_basic_auth(organisation_id, script_id, authorization)
-    if hook is None:
+    spec = hook_of_basic_auth(organisation_id, script_id, authorization)
+    if spec is None:
         raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
-    _bind(hook)
-    return _run(request, hook, event_of(request, without_headers=_OWN_CREDENTIALS))
+    _bind(spec)
+    return _run(request, spec, event_of(request, without_headers=_OWN_CREDENTIALS))
 
 
 @hook_view("GET", "HEAD", "POST")
@@ -85,23 +83,13 @@ def no_such_hook(request: HttpRequest) -> HttpResponse:
     raise Problem(ProblemCode.NOT_FOUND)
 
 
-def _bind(hook: CallableHook) -> None:
-    """From here on the log tells whose call it is."""
-    bind_contextvars(organisation=hook.organisation_id, script=hook.script_id, hook=hook.id)
+def _bind(spec: RunSpec) -> None:
+    """Names the caller in every log line from here on."""
+    bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=spec.hook_id)
 
 
-def _run(request: HttpRequest, hook: CallableHook, event: Event) -> HttpResponse:
-    subject = Subject(
-        organisation_id=hook.organisation_id,
-        script_id=hook.script_id,
-        script_name=hook.script_name,
-        timeout_seconds=hook.timeout_seconds,
-        version_id=hook.version_id,
-        source=hook.source or "",
-        trigger=Trigger.HOOK,
-        hook_id=hook.id,
-    )
+def _run(request: HttpRequest, spec: RunSpec, event: Event) -> HttpResponse:
     try:
-        return reply_of(request, run_script(subject, event))
+        return reply_of(request, run_script(spec, event))
     except SandboxBusy as busy:
         raise Problem(ProblemCode.BUSY, headers={"Retry-After": str(busy.retry_after)}) from None

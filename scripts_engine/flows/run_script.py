@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
@@ -16,7 +16,7 @@ from scripts_engine.flows.record_run import Row, record_run
 from scripts_engine.flows.recorder import Recorder, storable
 from scripts_engine.flows.run_bytes import sizes_of
 from scripts_engine.host.handler import RunHost
-from scripts_engine.models import RunStatus, Trigger
+from scripts_engine.models import RunStatus, Script, Trigger
 from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
 from scripts_engine.sandbox.limits import (
     MAX_HEADER_BYTES,
@@ -50,18 +50,41 @@ _HTTP_STATUS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What is to run, for whom and why. ``version_id`` is ``None`` for a source not saved."""
+class RunSpec:
+    """What to run, for whom and why."""
 
     organisation_id: uuid.UUID
     script_id: uuid.UUID
     script_name: str
     timeout_seconds: float
     version_id: uuid.UUID | None
+    """``None`` for a source that is not saved."""
     source: str
     trigger: Trigger
     hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
+
+    @classmethod
+    def of_script(
+        cls,
+        script: Script,
+        *,
+        trigger: Trigger,
+        hook_id: uuid.UUID | None = None,
+        started_by: Author = NOBODY,
+    ) -> Self:
+        """A run of the script's current version."""
+        return cls(
+            organisation_id=script.organisation_id,
+            script_id=script.pk,
+            script_name=script.name,
+            timeout_seconds=script.timeout_seconds,
+            version_id=script.current_version_id,
+            source=script.source,
+            trigger=trigger,
+            hook_id=hook_id,
+            started_by=started_by,
+        )
 
 
 class FinishedRun(NamedTuple):
@@ -69,7 +92,7 @@ class FinishedRun(NamedTuple):
     outcome: Outcome
 
 
-def run_script(subject: Subject, event: Event) -> FinishedRun:
+def run_script(spec: RunSpec, event: Event) -> FinishedRun:
     """Runs the source with the event as its payload; the run is committed when this returns.
 
     Raises ``SandboxBusy`` when no slot comes free in time, and ``SandboxUnavailable``: nothing
@@ -78,20 +101,20 @@ def run_script(subject: Subject, event: Event) -> FinishedRun:
     run_id = uuid7()
     bind_contextvars(run=run_id)
     job = Job(
-        source=subject.source.encode(),
-        chunk_name=subject.script_name,
-        params=_params(subject, event, run_id),
+        source=spec.source.encode(),
+        chunk_name=spec.script_name,
+        params=_params(spec, event, run_id),
         headers=[
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in event.headers
         ],
-        limits=Limits(wall_seconds=subject.timeout_seconds),
-        trace_lines=subject.trigger is not Trigger.HOOK,
+        limits=Limits(wall_seconds=spec.timeout_seconds),
+        trace_lines=spec.trigger is not Trigger.HOOK,
     )
-    host = RunHost(subject.organisation_id)
-    outcome = sandbox_pool().run(str(subject.organisation_id), job, host)
-    _count(subject.trigger, outcome)
+    host = RunHost(spec.organisation_id)
+    outcome = sandbox_pool().run(str(spec.organisation_id), job, host)
+    _count(spec.trigger, outcome)
     recorder = Recorder(hidden=host.revealed_secrets)
-    record_run(_row(subject, event, run_id, outcome, recorder))
+    record_run(_row(spec, event, run_id, outcome, recorder))
     return FinishedRun(run_id, outcome)
 
 
@@ -101,16 +124,16 @@ def _count(trigger: Trigger, outcome: Outcome) -> None:
     RUN_QUEUE.observe(outcome.queue_seconds)
 
 
-def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
+def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
     texts = {
         "method": event.method,
         "query": event.query,
         "content_type": event.content_type,
         "remote_addr": event.client_address,
         "run_id": str(run_id),
-        "hook_id": None if subject.hook_id is None else str(subject.hook_id),
-        "script_id": str(subject.script_id),
-        "org_id": str(subject.organisation_id),
+        "hook_id": None if spec.hook_id is None else str(spec.hook_id),
+        "script_id": str(spec.script_id),
+        "org_id": str(spec.organisation_id),
     }
     params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}
     params["body"] = event.body
@@ -118,10 +141,10 @@ def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, byte
 
 
 def _row(
-    subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
+    spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
 ) -> Row:
     """The Run's columns."""
-    reply, error, author = outcome.reply, outcome.error, subject.started_by
+    reply, error, author = outcome.reply, outcome.error, spec.started_by
     log = [line.text for line in outcome.logs]
     is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
     # The line that was cut, and the one that says so.
@@ -129,14 +152,12 @@ def _row(
     call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     row = {
         "id": run_id,
-        "organisation_id": subject.organisation_id,
-        "script_id": subject.script_id,
-        "script_version_id": subject.version_id,
-        "unsaved_source": ""
-        if subject.version_id
-        else recorder.text(subject.source, MAX_SOURCE_BYTES),
-        "hook_id": subject.hook_id,
-        "trigger": subject.trigger.value,
+        "organisation_id": spec.organisation_id,
+        "script_id": spec.script_id,
+        "script_version_id": spec.version_id,
+        "unsaved_source": "" if spec.version_id else recorder.text(spec.source, MAX_SOURCE_BYTES),
+        "hook_id": spec.hook_id,
+        "trigger": spec.trigger.value,
         "started_by_id": None if author.user is None else author.user.pk,
         "started_with_id": None if author.api_key is None else author.api_key.pk,
         "status": _STATUS[outcome.kind],
