@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scripts_engine.attacks.hostile_child import hostile_child
-from scripts_engine.flows.recorder import Recorder
 from scripts_engine.host.http import HttpCapability
+from scripts_engine.redaction import Redactor
 from scripts_engine.sandbox.contract import HostCall, HostCallError, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.parent import endings
@@ -158,12 +158,12 @@ def _redaction_bomb() -> str:
     """Each secret is a part of the mark that hides another."""
     secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
     shown = b"shown-secret-" * 700
-    kept = Recorder(secrets).bytes(shown, len(shown))
+    kept = Redactor(secrets).bytes(shown, len(shown))
     return BOUNDED if len(kept) <= len(shown) else f"{len(kept)} bytes kept of {len(shown)}"
 
 
 def _overlapping_secrets() -> str:
-    kept = Recorder([b"first-and", b"and-second"]).bytes(b"<first-and-second>", 100)
+    kept = Redactor([b"first-and", b"and-second"]).bytes(b"<first-and-second>", 100)
     return REFUSED if kept == b"<[redacted]>" else f"kept: {kept!r}"
 
 

@@ -16,7 +16,7 @@ from django.db import (
 
 from core.database.compiled_query import CompiledInsert
 from core.http.unavailable import DATABASE_ERRORS
-from scripts_engine.flows.run_bytes import count_recorded
+from scripts_engine.flows.run_quota import count_recorded
 from scripts_engine.models import Run
 
 logger = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ from core.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
-from scripts_engine.flows.recorder import Recorder, storable
-from scripts_engine.flows.run_bytes import sizes_of
+from scripts_engine.flows.run_payloads import sizes_of
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Script, Trigger
+from scripts_engine.redaction import Redactor, storable
 from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
 from scripts_engine.sandbox.limits import (
     MAX_HEADER_BYTES,
@@ -113,8 +113,8 @@ def run_script(spec: RunSpec, event: Event) -> FinishedRun:
     host = RunHost(spec.organisation_id)
     outcome = sandbox_pool().run(str(spec.organisation_id), job, host)
     _count(spec.trigger, outcome)
-    recorder = Recorder(hidden=host.revealed_secrets)
-    record_run(_row(spec, event, run_id, outcome, recorder))
+    redactor = Redactor(host.revealed_secrets)
+    record_run(_row(spec, event, run_id, outcome, redactor))
     return FinishedRun(run_id, outcome)
 
 
@@ -141,21 +141,21 @@ def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
 
 
 def _row(
-    spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
+    spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, redactor: Redactor
 ) -> Row:
     """The Run's columns."""
     reply, error, author = outcome.reply, outcome.error, spec.started_by
     log = [line.text for line in outcome.logs]
     is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
     # The line that was cut, and the one that says so.
-    log_texts = recorder.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
-    call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
+    log_texts = redactor.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
+    call_errors = redactor.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     row = {
         "id": run_id,
         "organisation_id": spec.organisation_id,
         "script_id": spec.script_id,
         "script_version_id": spec.version_id,
-        "unsaved_source": "" if spec.version_id else recorder.text(spec.source, MAX_SOURCE_BYTES),
+        "unsaved_source": "" if spec.version_id else redactor.text(spec.source, MAX_SOURCE_BYTES),
         "hook_id": spec.hook_id,
         "trigger": spec.trigger.value,
         "started_by_id": None if author.user is None else author.user.pk,
@@ -165,12 +165,12 @@ def _row(
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
         "request_method": storable(event.method),
-        "request_query": recorder.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
+        "request_query": redactor.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
         "request_headers": [
             [
                 storable(name),
                 REDACTED
-                if name.lower() in _REDACTED_HEADERS or recorder.is_hidden_in(value)
+                if name.lower() in _REDACTED_HEADERS or redactor.is_hidden_in(value)
                 else storable(value),
             ]
             for name, value in event.headers
@@ -180,8 +180,8 @@ def _row(
         "response_status": _HTTP_STATUS[outcome.kind] if reply is None else reply.status,
         "response_headers": []
         if reply is None
-        else recorder.headers(reply.headers, MAX_HEADER_BYTES),
-        "response_body": b"" if reply is None else recorder.bytes(reply.body, MAX_REPLY_BYTES),
+        else redactor.headers(reply.headers, MAX_HEADER_BYTES),
+        "response_body": b"" if reply is None else redactor.bytes(reply.body, MAX_REPLY_BYTES),
         "logs": [
             {"at": line.at, "level": line.level, "text": text}
             for line, text in zip(outcome.logs, log_texts, strict=True)
@@ -197,7 +197,7 @@ def _row(
         ],
         "error_message": ""
         if error is None
-        else recorder.text(
+        else redactor.text(
             error.message,
             MAX_MESSAGE_BYTES,
             is_cut=_size_bytes(error.message) >= MAX_MESSAGE_BYTES,
@@ -205,7 +205,7 @@ def _row(
         "error_line": None if error is None else error.line,
         "error_traceback": ""
         if error is None
-        else recorder.text(
+        else redactor.text(
             error.traceback,
             MAX_TRACEBACK_BYTES,
             is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,

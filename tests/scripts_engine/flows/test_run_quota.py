@@ -9,11 +9,10 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
-from scripts_engine.flows import remove_payloads, run_bytes
+from scripts_engine.flows import run_payloads, run_quota
 from scripts_engine.flows.record_run import record_run
-from scripts_engine.flows.remove_payloads import remove_payloads_beyond
-from scripts_engine.flows.run_bytes import sizes_of
-from scripts_engine.flows.run_quota import SIZES, settle_run_bytes
+from scripts_engine.flows.run_payloads import SIZES, remove_oldest_payloads, sizes_of
+from scripts_engine.flows.run_quota import settle_run_bytes
 from scripts_engine.models import Run
 from tests import factories
 from tests.concurrency import at_once
@@ -24,7 +23,7 @@ KIB = 1024
 @pytest.fixture
 def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each run were large."""
-    monkeypatch.setattr(run_bytes, "STEP_BYTES", 1)
+    monkeypatch.setattr(run_quota, "STEP_BYTES", 1)
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def row(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     values: dict[str, Any] = Run.objects.filter(pk=run.pk).values().get()
     Run.objects.all().delete()
     RunStorage.objects.all().delete()
-    monkeypatch.setattr(run_bytes, "_uncounted", run_bytes._Uncounted())
+    monkeypatch.setattr(run_quota, "_uncounted", run_quota._Uncounted())
     return values
 
 
@@ -159,7 +158,7 @@ def test_small_runs_cost_no_statement(row: dict[str, Any], django_assert_num_que
 def test_small_runs_are_counted_together(
     row: dict[str, Any], acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_bytes, "STEP_BYTES", 3 * KIB)
+    monkeypatch.setattr(run_quota, "STEP_BYTES", 3 * KIB)
 
     record(row, *[b"x" * KIB] * 2)
     assert not RunStorage.objects.exists()
@@ -175,7 +174,7 @@ def test_a_run_is_recorded_though_its_bytes_cannot_be_counted(
     def refuse(*_: Any) -> None:
         raise OperationalError("disk full")
 
-    monkeypatch.setattr(run_bytes, "_settle", refuse)
+    monkeypatch.setattr(run_quota, "_add_to_count", refuse)
 
     record(row, b"x")
 
@@ -271,7 +270,7 @@ def test_upkeep_on_two_machines_removes_no_more_than_on_one(
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
     record(row, *[b"x" * 10 * KIB] * 15)
-    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 1)
+    monkeypatch.setattr(run_payloads, "BATCH_RUNS", 1)
 
     at_once(2, lambda _: settle_run_bytes())
 
@@ -308,11 +307,11 @@ def test_payloads_leave_a_batch_at_a_time(
     settings.RUN_BYTES_PER_ORGANISATION = 0
     record(row, *[b"x" * KIB] * 7)
     settle_run_bytes()
-    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 2)
+    monkeypatch.setattr(run_payloads, "BATCH_RUNS", 2)
 
     limit = used(acme) - 5 * KIB
 
-    assert remove_payloads_beyond(acme.pk, limit) == 5
+    assert remove_oldest_payloads(acme.pk, limit) == 5
 
     assert bodies() == [0] * 5 + [KIB] * 2
     assert used(acme) == counted()
