@@ -64,7 +64,7 @@ class Recording:
         eventually(lambda: gate.groups == [1])
         for thread in threads[1:]:
             thread.start()
-        eventually(lambda: sum(map(len, module._queue._waiting.values())) == len(rows) - 1)
+        eventually(lambda: sum(map(len, module._group_commit._waiting.values())) == len(rows) - 1)
         gate.is_open.set()
         for thread in threads:
             thread.join(timeout=60)
@@ -238,7 +238,7 @@ def test_a_run_of_a_script_that_is_gone_is_refused(row: Row) -> None:
 def test_a_lock_in_one_organisation_holds_up_no_other(
     gate: Gate, row: Row, globex: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_what_it_may_wait_for", lambda row: row["organisation_id"])
+    monkeypatch.setattr(module, "_group_key", lambda row: row["organisation_id"])
     ours, theirs = copies(row)[0], copies(row)[1] | {"organisation_id": globex.pk}
 
     def record_ours() -> None:
@@ -254,7 +254,7 @@ def test_a_lock_in_one_organisation_holds_up_no_other(
     held_up.join(60)
 
     assert Run.objects.count() == 2
-    assert module._queue._waiting == {}
+    assert module._group_commit._waiting == {}
 
 
 def test_large_runs_of_one_organisation_hold_up_no_other(
@@ -277,7 +277,7 @@ def test_large_runs_of_one_organisation_hold_up_no_other(
     held_up.join(60)
 
     assert Run.objects.count() == 2
-    assert module._queue._waiting == {}
+    assert module._group_commit._waiting == {}
 
 
 def test_what_is_committed_together_is_not_too_large(gate: Gate, row: Row) -> None:
