@@ -19,8 +19,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
 EMPTY = b"Content-Length: 0\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
-MANY_HEADERS = "the answer has more than 100 headers or 16 KiB of them"
-BROKEN = "the connection broke or the answer is not HTTP"
+MANY_HEADERS = "the response has more than 100 headers or 16 KiB of them"
+BROKEN = "the connection broke or the response is not HTTP"
 
 
 class RawServer:
@@ -113,7 +113,7 @@ def test_a_request_with_more_headers_is_not_sent(
 def test_the_headers_of_a_request_have_16_kib(acme: Organisation, server: RawServer) -> None:
     fits, too_long = (f'headers["X-A"] = ("a"):rep({16 * 1024 - 3 + more})' for more in (0, 1))
 
-    assert ask(acme, server, too_long) == "http: headers of more than 16 KiB"
+    assert ask(acme, server, too_long) == "http: more than 16 KiB of headers"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -138,7 +138,7 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
         for more in (0, 1)
     )
 
-    assert ask(acme, server, too_long) == "http: a URL of more than 8 KiB"
+    assert ask(acme, server, too_long) == "http: the URL is longer than 8 KiB"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -179,7 +179,7 @@ def test_a_host_that_cannot_be_is_not_looked_up(
     problem = ask(acme, server, f'request.url = "http://{host}/"')
 
     assert problem.startswith("http: ")
-    assert problem in {"http: the URL is malformed", "http: a URL of more than 8 KiB"}
+    assert problem in {"http: the URL is malformed", "http: the URL is longer than 8 KiB"}
 
 
 def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> None:
@@ -194,7 +194,7 @@ def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> 
             return problem"""
         problem = reply_of(run_lua(acme, source))
 
-    assert problem == "http: no complete answer within 0.3 s"
+    assert problem == "http: no complete response within 0.3 s"
 
 
 def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: RawServer) -> None:
@@ -202,7 +202,7 @@ def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: 
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         problem = ask(acme, server, f'request.url = "{url}" request.timeout = 0.3')
 
-    assert problem == "http: no complete answer within 0.3 s"
+    assert problem == "http: no complete response within 0.3 s"
 
 
 # --- The response ------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
 
     assert answer(acme, server, CHUNKED + chunk * 8_191 + LAST_CHUNK) == "200 " + "x" * 8_191
     problem = answer(acme, server, CHUNKED + chunk * 2 * 1024 * 1024 + LAST_CHUNK)
-    assert problem == "error: http: the answer has more than 8,192 chunks"
+    assert problem == "error: http: the response has more than 8,192 chunks"
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_line_that_is_too_long_is_an_error(
 def test_blanks_without_end_in_what_frames_an_answer_are_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    problem = "the answer has more than 256 blanks in a row in its headers"
+    problem = "the response has more than 256 whitespace characters in a row"
 
     assert answer(acme, server, sent) == f"error: http: {problem}"
 
@@ -379,7 +379,7 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
     chunk = b"1;" + b"x" * 10_000 + b"\r\nx\r\n"
 
     problem = answer(acme, server, CHUNKED + chunk * 500 + LAST_CHUNK)
-    assert problem == "error: http: the answer is larger than 2 MiB"
+    assert problem == "error: http: the response is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
 def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == "error: http: the answer is larger than 2 MiB"
+    assert answer(acme, server, sent) == "error: http: the response is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
@@ -441,4 +441,4 @@ def test_a_redirect_to_a_url_over_8_kib_is_an_error(acme: Organisation, server: 
     longer = b"HTTP/1.1 302 Found\r\nLocation: /%b\r\n" % (b"a" * 9000) + EMPTY
 
     assert "more than 5 redirects" in answer(acme, server, sent)
-    assert answer(acme, server, longer) == "error: http: a URL of more than 8 KiB"
+    assert answer(acme, server, longer) == "error: http: the URL is longer than 8 KiB"

@@ -163,7 +163,7 @@ def test_secrets_outlive_a_pepper_rotation_but_not_the_peppers_retirement(
     with override_settings(PEPPERS={99: b"9" * 32}):
         run = run_lua(acme, source)
 
-    assert "KEY cannot be read; set it anew" in run.error_message
+    assert "KEY cannot be read; set it again" in run.error_message
 
 
 def test_secrets_are_set_listed_and_deleted_by_admin_graphql(

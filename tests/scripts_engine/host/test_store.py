@@ -106,7 +106,7 @@ def test_increment_keeps_the_time_of_the_value(acme: Organisation) -> None:
         ('store.set("k", 1, 1e300)', "ttl_seconds"),
         ('store.set("k", 1, "soon")', "ttl_seconds"),
         ("store.set(5, 1)", "key"),
-        ('store.increment("text")', "no number"),
+        ('store.increment("text")', "not a number"),
         ('store.increment("k", "x")', "by"),
         ('store.increment("k", 0/0)', "number"),
         ('store.increment("max")', "out of range"),
