@@ -1,1 +1,1 @@
-"""Attacks on the sandbox: they ship, so that `check_sandbox` tries them wherever scripts run."""
+"""Attacks on the sandbox, included in releases so that `check_sandbox` can run them anywhere."""

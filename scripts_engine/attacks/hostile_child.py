@@ -1,4 +1,4 @@
-"""A child that was taken over, as the worker sees one: it sends whatever it likes."""
+"""Simulates a compromised sandbox child, which sends arbitrary bytes to the worker."""
 
 import os
 import socket
@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 from scripts_engine.sandbox.log_area import create_area_file
 from scripts_engine.sandbox.parent.child_process import ChildProcess
 
-# Only its process is needed: what the child says is said here.
-_WAIT_FOR_THE_END = "import sys; sys.stdin.read()"
+# The process only has to exist; its side of the socket is served here.
+_WAIT_FOR_END_OF_INPUT = "import sys; sys.stdin.read()"
 
 
 @contextmanager
 def hostile_child(sent: bytes, log: bytes = b"") -> Iterator[ChildProcess]:
-    """A child that sends these bytes, reads what it is sent, and has written that into its log."""
+    """A child that sends these bytes, reads everything, and has written ``log`` to its log area."""
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen(  # noqa: S603 (nothing of it comes from outside)
-        [sys.executable, "-I", "-S", "-c", _WAIT_FOR_THE_END], stdin=subprocess.PIPE
+    process = subprocess.Popen(  # noqa: S603 (no external input)
+        [sys.executable, "-I", "-S", "-c", _WAIT_FOR_END_OF_INPUT], stdin=subprocess.PIPE
     )
     log_file = create_area_file()
     os.pwrite(log_file, log, 0)
@@ -42,7 +42,7 @@ def hostile_child(sent: bytes, log: bytes = b"") -> Iterator[ChildProcess]:
 
 
 def _send(channel: socket.socket, sent: bytes) -> None:
-    # The worker hangs up as soon as it has heard enough.
+    # The worker closes the socket as soon as it refuses the bytes.
     with suppress(OSError):
         channel.sendall(sent)
 

@@ -1,5 +1,5 @@
-"""Attacks on the process that runs the sandbox: by a child that was taken over, which says what
-it likes, and by what a script makes the worker do for it.
+"""Attacks on the worker that runs the sandbox: by a compromised child, which may send anything, and
+by scripts, through the work that the worker does for them.
 """
 
 import struct
@@ -20,7 +20,7 @@ from scripts_engine.sandbox.parent.conversation import Conversation, TooManyHost
 from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.protocol import HEADER, ProtocolError, Tag, encode, pack
 
-# Many times what a worker that holds its bounds needs on a slow machine.
+# Many times the cost of a bounded attack on a slow machine.
 MAX_CPU_SECONDS = 2.0
 MAX_MEMORY_BYTES = 48 * 1024 * 1024
 
@@ -34,31 +34,31 @@ _MANY = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class WorkerAttack:
-    """One of them; `attempt` answers what came of it."""
+    """An attack; `attempt` returns its result."""
 
     name: str
     expected: str
     attempt: Callable[[], str]
 
     def run(self) -> str:
-        """What came of it, or that it cost the worker too much."""
+        """The result, with a note if the attack cost the worker too much."""
         tracemalloc.start()
         started = time.process_time()
         try:
-            came_of_it = self.attempt()
+            result = self.attempt()
             cpu_seconds = time.process_time() - started
             memory_bytes = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
         if cpu_seconds > MAX_CPU_SECONDS:
-            return f"{came_of_it}, after {cpu_seconds:.1f} s of CPU time"
+            return f"{result}, after {cpu_seconds:.1f} s of CPU time"
         if memory_bytes > MAX_MEMORY_BYTES:
-            return f"{came_of_it}, with {memory_bytes // 1024**2} MiB of memory"
-        return came_of_it
+            return f"{result}, with {memory_bytes // 1024**2} MiB of memory"
+        return result
 
 
 def worker_attacks() -> list[WorkerAttack]:
-    """All of them, by name."""
+    """All attacks, sorted by name."""
     return sorted(_ATTACKS, key=lambda attack: attack.name)
 
 
@@ -66,27 +66,30 @@ def _attack(name: str, expected: str, attempt: Callable[[], str]) -> WorkerAttac
     return WorkerAttack(name, expected, attempt)
 
 
-def _heard(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
-    """How the worker takes what a child sends: the ending, or why there is none; the calls kept."""
+def _read_by_worker(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
+    """Lets the worker read what a child sends.
+
+    Returns the ending, or the reason why there is none, and the host calls that were kept.
+    """
     with hostile_child(sent) as child:
         conversation = Conversation(child, _LIMITS, None)
         try:
-            heard: Ending | str = endings.of_run(conversation.wait(), _LIMITS, _SOURCE)
+            ending: Ending | str = endings.of_run(conversation.wait(), _LIMITS, _SOURCE)
         except ProtocolError:
-            heard = REFUSED
+            ending = REFUSED
         except TooManyHostCalls:
-            heard = BOUNDED
+            ending = BOUNDED
         except ChildDied:
-            heard = "waiting for more"
-        return heard, conversation.host_calls
+            ending = "waiting for more"
+        return ending, conversation.host_calls
 
 
-def _said(sent: bytes) -> Callable[[], str]:
-    """An attempt to be believed."""
+def _accepted(sent: bytes) -> Callable[[], str]:
+    """An attack that succeeds if the worker accepts these bytes."""
 
     def attempt() -> str:
-        heard, _ = _heard(sent)
-        return heard if isinstance(heard, str) else f"believed: {heard.kind}"
+        ending, _ = _read_by_worker(sent)
+        return ending if isinstance(ending, str) else f"accepted: {ending.kind}"
 
     return attempt
 
@@ -105,43 +108,45 @@ def _framed(payload: bytes) -> bytes:
 
 def _empty_lists_as_arguments() -> str:
     lists = b"\xdd" + struct.pack(">I", 4 * _MANY) + b"\x90" * (4 * _MANY)
-    heard, calls = _heard(_call(b"http.request", lists) + _done(OutcomeKind.OUT_OF_MEMORY))
-    problem = calls[0].error if calls else str(heard)
+    ending, calls = _read_by_worker(
+        _call(b"http.request", lists) + _done(OutcomeKind.OUT_OF_MEMORY)
+    )
+    problem = calls[0].error if calls else str(ending)
     return REFUSED if problem and "more than 20,000 values" in problem else f"taken: {problem}"
 
 
 def _calls_without_end() -> str:
-    heard, calls = _heard(_call(b"store.get", pack([b"key"])) * 5 * _LIMITS.host_calls)
-    if heard != BOUNDED or len(calls) > _LIMITS.host_calls:
-        return f"{len(calls)} kept, {heard}"
+    ending, calls = _read_by_worker(_call(b"store.get", pack([b"key"])) * 5 * _LIMITS.host_calls)
+    if ending != BOUNDED or len(calls) > _LIMITS.host_calls:
+        return f"{len(calls)} kept, {ending}"
     return BOUNDED
 
 
-def _line_that_is_none() -> str:
-    heard, _ = _heard(_done(OutcomeKind.FAILED, b"boom", 2**40, b""))
-    line = heard.error.line if isinstance(heard, Ending) and heard.error else heard
-    return REFUSED if line is None else f"believed: {line}"
+def _impossible_line() -> str:
+    ending, _ = _read_by_worker(_done(OutcomeKind.FAILED, b"boom", 2**40, b""))
+    line = ending.error.line if isinstance(ending, Ending) and ending.error else ending
+    return REFUSED if line is None else f"accepted: {line}"
 
 
 def _endless_texts() -> str:
-    heard, _ = _heard(_done(OutcomeKind.FAILED, b"x" * 500_000, 1, b"x" * 500_000))
-    error = heard.error if isinstance(heard, Ending) else None
+    ending, _ = _read_by_worker(_done(OutcomeKind.FAILED, b"x" * 500_000, 1, b"x" * 500_000))
+    error = ending.error if isinstance(ending, Ending) else None
     if error is None or len(error.message) > MAX_MESSAGE_BYTES or len(error.traceback) > 100_000:
         return "kept"
     return BOUNDED
 
 
 def _forbidden_header() -> str:
-    heard, _ = _heard(_done(OutcomeKind.SUCCEEDED, 200, b"", b"Set-Cookie", b"a=b"))
-    if isinstance(heard, Ending) and heard.reply and heard.reply.headers:
-        return f"set: {heard.reply.headers}"
+    ending, _ = _read_by_worker(_done(OutcomeKind.SUCCEEDED, 200, b"", b"Set-Cookie", b"a=b"))
+    if isinstance(ending, Ending) and ending.reply and ending.reply.headers:
+        return f"set: {ending.reply.headers}"
     return REFUSED
 
 
 def _log_outside_of_time() -> str:
     record = struct.pack("<IIdBI", 13, 0, 1e300, 1, 0)
     with hostile_child(b"", log=record) as child:
-        return f"believed: {child.log_area.lines()}" if child.log_area.lines() else REFUSED
+        return f"accepted: {child.log_area.lines()}" if child.log_area.lines() else REFUSED
 
 
 def _many_headers() -> str:
@@ -171,54 +176,56 @@ _ATTACKS = [
     _attack(
         "child_answer_of_empty_lists",
         REFUSED,
-        _said(_framed(b"\xdd" + struct.pack(">I", _MANY) + b"\x90" * _MANY)),
+        _accepted(_framed(b"\xdd" + struct.pack(">I", _MANY) + b"\x90" * _MANY)),
     ),
     _attack(
         "child_answer_of_nested_lists",
         REFUSED,
-        _said(_framed(b"\x93\x08\xcb" + b"\0" * 8 + b"\xdc\xff\xff" * 300_000)),
+        _accepted(_framed(b"\x93\x08\xcb" + b"\0" * 8 + b"\xdc\xff\xff" * 300_000)),
     ),
     _attack("child_arguments_of_empty_lists", REFUSED, _empty_lists_as_arguments),
     _attack("child_calls_without_end", BOUNDED, _calls_without_end),
-    _attack("child_calls_an_endless_name", REFUSED, _said(_call(b"x" * 4 * _MANY, pack([b"key"])))),
-    _attack("child_calls_an_unknown_name", REFUSED, _said(_call(b"os.execute", pack([b"id"])))),
-    _attack("child_cpu_time_is_no_number", REFUSED, _said(encode([Tag.DONE, float("nan")]))),
+    _attack(
+        "child_calls_an_endless_name", REFUSED, _accepted(_call(b"x" * 4 * _MANY, pack([b"key"])))
+    ),
+    _attack("child_calls_an_unknown_name", REFUSED, _accepted(_call(b"os.execute", pack([b"id"])))),
+    _attack("child_cpu_time_is_no_number", REFUSED, _accepted(encode([Tag.DONE, float("nan")]))),
     _attack(
         "child_answers_twice",
         REFUSED,
-        _said(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
+        _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
     ),
     _attack(
         "child_cpu_time_is_made_up",
         REFUSED,
-        _said(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
+        _accepted(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
     ),
-    _attack("child_cpu_time_is_negative", REFUSED, _said(encode([Tag.DONE, -1.0]))),
+    _attack("child_cpu_time_is_negative", REFUSED, _accepted(encode([Tag.DONE, -1.0]))),
     _attack("child_error_has_endless_texts", BOUNDED, _endless_texts),
-    _attack("child_error_has_no_line_of_the_source", REFUSED, _line_that_is_none),
+    _attack("child_error_has_no_line_of_the_source", REFUSED, _impossible_line),
     _attack(
         "child_error_has_true_for_a_line",
         REFUSED,
-        _said(_done(OutcomeKind.FAILED, b"boom", True, b"")),
+        _accepted(_done(OutcomeKind.FAILED, b"boom", True, b"")),
     ),
-    _attack("child_is_ready_again", REFUSED, _said(encode([Tag.READY]))),
-    _attack("child_is_ready_at_length", REFUSED, _said(encode([Tag.READY, b"x" * 8 * _MANY]))),
+    _attack("child_is_ready_again", REFUSED, _accepted(encode([Tag.READY]))),
+    _attack("child_is_ready_at_length", REFUSED, _accepted(encode([Tag.READY, b"x" * 8 * _MANY]))),
     _attack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
     _attack(
         "child_reply_has_a_body_against_its_status",
         REFUSED,
-        _said(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
+        _accepted(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
     ),
     _attack(
         "child_reply_has_true_for_a_status",
         REFUSED,
-        _said(_done(OutcomeKind.SUCCEEDED, True, b"")),
+        _accepted(_done(OutcomeKind.SUCCEEDED, True, b"")),
     ),
     _attack("child_reply_sets_a_cookie", REFUSED, _forbidden_header),
     _attack(
         "child_reply_splits_a_header",
         REFUSED,
-        _said(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
+        _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
     ),
     _attack("http_headers_by_the_thousand", REFUSED, _many_headers),
     _attack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),

@@ -1,8 +1,8 @@
-"""Hostile scripts, each with what must come of it: the sandbox's report card.
+"""Hostile scripts, each with its expected outcome.
 
-The first line of each says how it must end, the second may set limits:
+The first line of a script states the outcome, and the second may set limits:
 
-    -- expect: <kind of outcome>[: text that the error or the reply holds]
+    -- expect: <kind of outcome>[: text that the error or the reply contains]
     -- limits: wall=0.3 cpu=1
 """
 
@@ -14,12 +14,12 @@ from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
-# Those that need http, store and secrets; without a host, a script finds none of them.
+# Attacks that use http, store and secrets, which exist only with a host.
 HOST_SCRIPTS = SCRIPTS / "host"
 
 
 class NoAttacks(Exception):
-    """The folder of the attacks is empty or missing."""
+    """The folder of attacks is empty or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def text_of(outcome: Outcome) -> str:
 
 
 def attacks(directory: Path = SCRIPTS) -> list[Attack]:
-    """The attacks of a folder, by name. Raises NoAttacks."""
+    """The attacks in a folder, sorted by name. Raises NoAttacks."""
     found = [_attack(path) for path in sorted(directory.glob("*.lua"))]
     if not found:
         raise NoAttacks(f"no attacks in {directory}")
