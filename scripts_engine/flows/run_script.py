@@ -1,4 +1,4 @@
-"""A script runs: one execution in a sandbox, and one Run committed before anybody is answered."""
+"""Runs a script: one execution in a sandbox, and one ``Run`` committed before the reply."""
 
 import uuid
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _STATUS = {
     OutcomeKind.REPLY_TOO_LARGE: RunStatus.FAILED.value,
 }
 
-# What the caller was answered where the script gave no reply.
+# The status of the response where the script gave no reply.
 _HTTP_STATUS = {
     OutcomeKind.FAILED: 500,
     OutcomeKind.TIMED_OUT: 504,
@@ -93,10 +93,10 @@ class FinishedRun(NamedTuple):
 
 
 def run_script(spec: RunSpec, event: Event) -> FinishedRun:
-    """Runs the source with the event as its payload; the run is committed when this returns.
+    """Runs the source with the event as its payload, and returns once the run is committed.
 
-    Raises ``SandboxBusy`` when no slot comes free in time, and ``SandboxUnavailable``: nothing
-    ran, and there is no run. Raises ``RunNotRecordedError``.
+    Raises ``SandboxBusy`` or ``SandboxUnavailable`` if nothing ran: then there is no run. Raises
+    ``RunNotRecordedError`` if the script ran but its run could not be stored.
     """
     run_id = uuid7()
     bind_contextvars(run=run_id)
@@ -143,11 +143,11 @@ def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
 def _row(
     spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, redactor: Redactor
 ) -> Row:
-    """The Run's columns."""
+    """The run's columns, with secrets redacted and texts limited."""
     reply, error, author = outcome.reply, outcome.error, spec.started_by
     log = [line.text for line in outcome.logs]
     is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
-    # The line that was cut, and the one that says so.
+    # A full log ends with a truncated line and a line that says so.
     log_texts = redactor.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = redactor.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     row = {
@@ -197,24 +197,21 @@ def _row(
         ],
         "error_message": ""
         if error is None
-        else redactor.text(
-            error.message,
-            MAX_MESSAGE_BYTES,
-            is_cut=_size_bytes(error.message) >= MAX_MESSAGE_BYTES,
-        ),
+        else _limited(redactor, error.message, MAX_MESSAGE_BYTES),
         "error_line": None if error is None else error.line,
         "error_traceback": ""
         if error is None
-        else redactor.text(
-            error.traceback,
-            MAX_TRACEBACK_BYTES,
-            is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,
-        ),
+        else _limited(redactor, error.traceback, MAX_TRACEBACK_BYTES),
         "payload_removed_at": None,
     }
     return row | sizes_of(row)
 
 
+def _limited(redactor: Redactor, text: str, max_bytes: int) -> str:
+    """Redacts a text that the sandbox has truncated to this size if it was longer."""
+    return redactor.text(text, max_bytes, is_cut=_size_bytes(text) >= max_bytes)
+
+
 def _size_bytes(text: str) -> int:
-    """At least as many as it was made from: what is not UTF-8 has become longer."""
+    """The size in UTF-8: at least that of the bytes that the text was decoded from."""
     return len(text.encode())

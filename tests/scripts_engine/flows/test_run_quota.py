@@ -120,7 +120,7 @@ def test_an_organisation_has_its_own_quota(
 @pytest.mark.parametrize("whose", ["installation", "organisation"])
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_nought_is_no_quota(
+def test_a_quota_of_zero_means_no_quota(
     row: dict[str, Any], acme: Organisation, settings: Any, whose: str
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = {"installation": 0, "organisation": 1}[whose]
