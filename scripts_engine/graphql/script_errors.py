@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import domain_errors
@@ -31,5 +32,5 @@ def _not_run_problem(error: Exception) -> GraphQLProblem:
     if reason.graphql_code is GraphQLCode.UNAVAILABLE:
         logger.error("No sandbox is available: %s", error)
     retry_after = retry_after_seconds(error)
-    extensions = {} if retry_after is None else {"retryAfter": retry_after}
+    extensions: dict[str, Any] = {} if retry_after is None else {"retryAfter": retry_after}
     return GraphQLProblem(reason.graphql_code, reason.text, **extensions)

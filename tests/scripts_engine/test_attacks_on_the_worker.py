@@ -1,4 +1,4 @@
-"""Attacks on the process that runs the sandbox, each with what must come of it."""
+"""Attacks on the worker that runs the sandbox, each with its expected result."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from scripts_engine.attacks.on_the_worker import REFUSED, WorkerAttack, worker_a
 
 
 @pytest.mark.parametrize("attack", worker_attacks(), ids=lambda attack: attack.name)
-def test_an_attack_on_the_worker_gets_nowhere(attack: WorkerAttack) -> None:
+def test_an_attack_on_the_worker_ends_as_expected(attack: WorkerAttack) -> None:
     assert attack.run() == attack.expected
 
 

@@ -30,7 +30,7 @@ MIB = 1024 * 1024
         (["abc"], "<abc>", "<abc>"),
     ],
 )
-def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) -> None:
+def test_no_part_of_a_secret_remains(secrets: list[str], shown: str, kept: str) -> None:
     redactor = Redactor(secret.encode() for secret in secrets)
 
     assert redactor.text(shown, 1000) == kept
@@ -54,7 +54,7 @@ def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) ->
         (["abcdefgh"], "\ufffd", "\ufffd"),
     ],
 )
-def test_the_beginning_of_a_secret_that_a_limit_cut_does_not_stay(
+def test_a_secret_truncated_by_a_limit_is_redacted(
     secrets: list[str], shown: str, kept: str
 ) -> None:
     redactor = Redactor(secret.encode() for secret in secrets)
@@ -63,7 +63,7 @@ def test_the_beginning_of_a_secret_that_a_limit_cut_does_not_stay(
 
 
 @given(st.text("ab", max_size=40), st.text("ab", min_size=4, max_size=12))
-def test_the_longest_beginning_at_the_end_is_hidden(shown: str, secret: str) -> None:
+def test_the_longest_truncated_secret_is_redacted(shown: str, secret: str) -> None:
     lengths = range(4, len(secret) + 1)
     longest = max((each for each in lengths if shown.endswith(secret[:each])), default=0)
     # A secret that stands nowhere but there.
@@ -87,7 +87,7 @@ def covered(shown: str, secrets: list[str]) -> list[bool]:
 
 
 @given(st.text("ab", max_size=40), st.lists(st.text("ab", min_size=4, max_size=9), max_size=4))
-def test_exactly_what_occurrences_cover_is_hidden(shown: str, secrets: list[str]) -> None:
+def test_exactly_the_occurrences_of_secrets_are_redacted(shown: str, secrets: list[str]) -> None:
     kept = Redactor(secret.encode() for secret in secrets).text(shown, 1000)
 
     marked = "".join("#" if hidden else each for each, hidden in
@@ -106,7 +106,7 @@ def test_secrets_that_occur_in_the_mark_do_not_multiply() -> None:
     assert kept == b"[redacted]-" * 1800
 
 
-def test_what_is_kept_is_cut_to_its_limit() -> None:
+def test_redacted_texts_keep_within_their_limits() -> None:
     redactor = Redactor([b"abcd"])
 
     assert len(redactor.bytes(b"abcd-" * 100, 500)) == 500
@@ -140,10 +140,10 @@ def test_a_secret_in_a_header_is_hidden_in_its_bytes() -> None:
         ([b"a" * (4 + more) for more in range(50)], (b"a" * 30 + b"b") * 33_000),
     ],
 )  # fmt: skip
-def test_hostile_secrets_take_time_in_proportion_to_the_text(
+def test_redaction_takes_linear_time_with_hostile_secrets(
     secrets: list[bytes], shown: bytes
 ) -> None:
-    """A second at the most where the square of the text would be hours."""
+    """Takes about a second; quadratic time would be hours."""
     started = time.process_time()
 
     redactor = Redactor(secrets)
@@ -157,5 +157,5 @@ def test_hostile_secrets_take_time_in_proportion_to_the_text(
     ("text", "kept"),
     [("a\0b", "a␀b"), ("é\0", "é␀"), ("\ud800", "?"), ("plain", "plain"), ("", "")],
 )
-def test_text_is_kept_as_every_database_takes_it(text: str, kept: str) -> None:
+def test_text_is_changed_to_what_every_database_can_store(text: str, kept: str) -> None:
     assert storable(text) == kept

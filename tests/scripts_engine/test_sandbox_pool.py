@@ -1,4 +1,4 @@
-"""The settings of the pool that a process runs its scripts in."""
+"""The settings of the sandbox pool, and its use of database connections."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox_pool import _Observer, sandbox_pool
 
 
-def test_as_many_processes_are_kept_as_the_settings_say(settings: Any) -> None:
+def test_the_settings_limit_the_processes(settings: Any) -> None:
     settings.SANDBOX_SLOTS, settings.SANDBOX_PROCESSES = 1, 2
     pool = sandbox_pool.__wrapped__()
     try:

@@ -1,4 +1,4 @@
-"""The runs of an organisation are held to its bytes: the oldest payloads leave, outlines stay."""
+"""The byte quota of an organisation's runs: the oldest payloads go, their outlines stay."""
 
 import uuid
 from datetime import timedelta
@@ -22,13 +22,13 @@ KIB = 1024
 
 @pytest.fixture
 def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each run were large."""
+    """Counts every run at once, as if it were large."""
     monkeypatch.setattr(run_quota, "STEP_BYTES", 1)
 
 
 @pytest.fixture
 def row(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A run that is there already, to be recorded again by other ids. Nothing is counted yet."""
+    """The columns of a run, to be recorded under other ids. Nothing is counted yet."""
     run = factories.run_lua(acme, "return 1")
     values: dict[str, Any] = Run.objects.filter(pk=run.pk).values().get()
     Run.objects.all().delete()
@@ -62,7 +62,7 @@ def counted() -> int:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_the_oldest_payloads_leave_when_the_quota_is_used_up(
+def test_the_oldest_payloads_are_removed_when_the_quota_is_exceeded(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -75,7 +75,7 @@ def test_the_oldest_payloads_leave_when_the_quota_is_used_up(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_the_outline_of_a_run_stays(row: dict[str, Any], settings: Any) -> None:
+def test_the_outline_of_a_run_is_kept(row: dict[str, Any], settings: Any) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
     shown = {
         "response_body": b"reply",
@@ -195,7 +195,7 @@ def test_upkeep_counts_what_a_killed_process_forgot(
 
 
 @pytest.mark.django_db
-def test_upkeep_counts_deleted_runs_no_more(
+def test_upkeep_no_longer_counts_deleted_runs(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     record(row, *[b"x" * 30 * KIB] * 3)
@@ -236,7 +236,7 @@ def test_runs_from_before_the_count_are_counted_newest_first(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_what_was_deleted_costs_other_runs_nothing_before_upkeep(
+def test_deleted_runs_do_not_count_even_before_upkeep(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -251,7 +251,7 @@ def test_what_was_deleted_costs_other_runs_nothing_before_upkeep(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_a_count_that_is_wrong_removes_nothing_and_is_mended(
+def test_a_wrong_count_removes_nothing_and_is_corrected(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -284,7 +284,7 @@ def test_upkeep_on_two_machines_removes_no_more_than_on_one(
     ids=["emoji", "not UTF-8", "control", "ASCII"],
 )
 @pytest.mark.django_db
-def test_a_run_counts_for_no_less_than_the_database_keeps(row: dict[str, Any], text: str) -> None:
+def test_a_run_counts_for_at_least_its_stored_size(row: dict[str, Any], text: str) -> None:
     record(
         row,
         b"x",
@@ -301,7 +301,7 @@ def test_a_run_counts_for_no_less_than_the_database_keeps(row: dict[str, Any], t
 
 
 @pytest.mark.django_db
-def test_payloads_leave_a_batch_at_a_time(
+def test_payloads_are_removed_in_batches(
     row: dict[str, Any], acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 0

@@ -1,4 +1,4 @@
-"""What http.request lets a script send and a server answer: byte for byte, on loopback."""
+"""Limits of http.request on what scripts send and servers respond, with raw bytes on loopback."""
 
 import socket
 import threading
@@ -24,7 +24,7 @@ BROKEN = "the connection broke or the response is not HTTP"
 
 
 class RawServer:
-    """Answers each connection with the same bytes, and keeps what it was sent."""
+    """Answers each connection with the same bytes, and records the requests."""
 
     def __init__(self) -> None:
         self.answer = OK + EMPTY
@@ -69,7 +69,7 @@ def server() -> Iterator[RawServer]:
 
 
 def answer(organisation: Organisation, server: RawServer, sent: bytes, method: str = "GET") -> str:
-    """What the script makes of a response: status and body, or the error."""
+    """The response as the script sees it: status and body, or the error."""
     server.answer = sent
     source = f"""local ok, r = pcall(http.request, {{url = "{server.url}/", method = "{method}"}})
         if not ok then return "error: " .. r end
@@ -78,7 +78,7 @@ def answer(organisation: Organisation, server: RawServer, sent: bytes, method: s
 
 
 def ask(organisation: Organisation, server: RawServer, options: str) -> str:
-    """What comes of a request: ``sent``, or the error. Options may use ``headers``."""
+    """The result of a request: ``sent``, or the error. Options may use ``headers``."""
     source = f"""local headers = {{}}
         local ok, r = pcall(http.request, (function()
             local request = {{url = "{server.url}/"}}
@@ -125,7 +125,7 @@ def test_a_header_given_twice_is_refused(acme: Organisation, server: RawServer) 
     assert server.requests == []
 
 
-def test_a_given_header_takes_the_place_of_a_default(acme: Organisation, server: RawServer) -> None:
+def test_a_given_header_replaces_the_default(acme: Organisation, server: RawServer) -> None:
     ask(acme, server, 'headers["user-agent"] = "tea/1"')
 
     assert b"\r\nuser-agent: tea/1\r\n" in server.requests[0]
@@ -152,7 +152,7 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
         ("a b/\\r\\nX: 1?q=\\0 é", b"/a%20b/%0D%0AX:%201?q=%00%20%C3%A9"),
     ],
 )
-def test_a_request_line_holds_nothing_but_one_target(
+def test_a_url_cannot_inject_into_the_request_line(
     acme: Organisation, server: RawServer, path: str, target: bytes
 ) -> None:
     ask(acme, server, f'request.url = request.url .. "{path}"')
@@ -173,7 +173,7 @@ def test_a_request_line_holds_nothing_but_one_target(
         "[fe80::1%lo]",
     ],
 )
-def test_a_host_that_cannot_be_is_not_looked_up(
+def test_an_impossible_host_name_is_not_looked_up(
     acme: Organisation, server: RawServer, host: str
 ) -> None:
     problem = ask(acme, server, f'request.url = "http://{host}/"')
@@ -247,7 +247,7 @@ def headers(count: int) -> bytes:
 
 
 def header_of(size_bytes: int) -> bytes:
-    """A header of so many bytes, name and value together."""
+    """A header of this size in bytes, name and value together."""
     return b"X-A: %b\r\n" % (b"a" * (size_bytes - 3))
 
 
@@ -282,7 +282,7 @@ def test_more_headers_in_a_response_are_an_error(
     assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
 
 
-def test_interim_responses_end(acme: Organisation, server: RawServer) -> None:
+def test_the_number_of_interim_responses_is_limited(acme: Organisation, server: RawServer) -> None:
     interim = b"HTTP/1.1 100 Continue\r\n\r\n"
 
     assert answer(acme, server, interim * 10 + OK + EMPTY) == "200 "
@@ -331,7 +331,7 @@ def test_a_line_that_is_too_long_is_an_error(
         CHUNKED + b"5\r\nhello\r\n000 ;a=b\r\nX:" + b" " * 20_000 + b"\0\r\n\r\n",
     ],
 )
-def test_blanks_without_end_in_what_frames_an_answer_are_an_error(
+def test_too_much_whitespace_in_the_framing_of_a_response_is_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
     problem = "the response has more than 256 whitespace characters in a row"
@@ -351,14 +351,14 @@ BLANKS = b" " * 500 + b"\r\n" * 500
         CHUNKED + b"1f4\r\n" + BLANKS[:500] + b"\r\n3e8\r\n" + BLANKS[500:] + b"\r\n0;a\r\n\r\n",
     ],
 )
-def test_the_content_of_an_answer_may_be_blank(
+def test_the_content_of_a_response_may_be_whitespace(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
     assert answer(acme, server, sent) == f"200 {BLANKS.decode()}"
 
 
 def test_chunks_count_however_they_arrive() -> None:
-    """Their sizes and their content in packets of their own."""
+    """Sizes and contents arrive in separate packets."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     packets = [CHUNKED, *[b"1\r\n", b" \r\n"] * 8_193]
     sending = threading.Thread(target=lambda: [theirs.send(packet) for packet in packets])
