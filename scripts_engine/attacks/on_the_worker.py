@@ -62,10 +62,6 @@ def worker_attacks() -> list[WorkerAttack]:
     return sorted(_ATTACKS, key=lambda attack: attack.name)
 
 
-def _attack(name: str, expected: str, attempt: Callable[[], str]) -> WorkerAttack:
-    return WorkerAttack(name, expected, attempt)
-
-
 def _read_by_worker(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
     """Lets the worker read what a child sends.
 
@@ -112,7 +108,7 @@ def _empty_lists_as_arguments() -> str:
         _call(b"http.request", lists) + _done(OutcomeKind.OUT_OF_MEMORY)
     )
     problem = calls[0].error if calls else str(ending)
-    return REFUSED if problem and "more than 20,000 values" in problem else f"taken: {problem}"
+    return REFUSED if problem and "more than 20,000 values" in problem else f"accepted: {problem}"
 
 
 def _calls_without_end() -> str:
@@ -160,7 +156,7 @@ def _many_headers() -> str:
 
 
 def _redaction_bomb() -> str:
-    """Each secret is a part of the mark that hides another."""
+    """Tries secrets that are parts of the mark that replaces another one."""
     secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
     shown = b"shown-secret-" * 700
     kept = Redactor(secrets).bytes(shown, len(shown))
@@ -173,61 +169,67 @@ def _overlapping_secrets() -> str:
 
 
 _ATTACKS = [
-    _attack(
+    WorkerAttack(
         "child_answer_of_empty_lists",
         REFUSED,
         _accepted(_framed(b"\xdd" + struct.pack(">I", _MANY) + b"\x90" * _MANY)),
     ),
-    _attack(
+    WorkerAttack(
         "child_answer_of_nested_lists",
         REFUSED,
         _accepted(_framed(b"\x93\x08\xcb" + b"\0" * 8 + b"\xdc\xff\xff" * 300_000)),
     ),
-    _attack("child_arguments_of_empty_lists", REFUSED, _empty_lists_as_arguments),
-    _attack("child_calls_without_end", BOUNDED, _calls_without_end),
-    _attack(
+    WorkerAttack("child_arguments_of_empty_lists", REFUSED, _empty_lists_as_arguments),
+    WorkerAttack("child_calls_without_end", BOUNDED, _calls_without_end),
+    WorkerAttack(
         "child_calls_an_endless_name", REFUSED, _accepted(_call(b"x" * 4 * _MANY, pack([b"key"])))
     ),
-    _attack("child_calls_an_unknown_name", REFUSED, _accepted(_call(b"os.execute", pack([b"id"])))),
-    _attack("child_cpu_time_is_no_number", REFUSED, _accepted(encode([Tag.DONE, float("nan")]))),
-    _attack(
+    WorkerAttack(
+        "child_calls_an_unknown_name", REFUSED, _accepted(_call(b"os.execute", pack([b"id"])))
+    ),
+    WorkerAttack(
+        "child_cpu_time_is_no_number", REFUSED, _accepted(encode([Tag.DONE, float("nan")]))
+    ),
+    WorkerAttack(
         "child_answers_twice",
         REFUSED,
         _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
     ),
-    _attack(
+    WorkerAttack(
         "child_cpu_time_is_made_up",
         REFUSED,
         _accepted(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
     ),
-    _attack("child_cpu_time_is_negative", REFUSED, _accepted(encode([Tag.DONE, -1.0]))),
-    _attack("child_error_has_endless_texts", BOUNDED, _endless_texts),
-    _attack("child_error_has_no_line_of_the_source", REFUSED, _impossible_line),
-    _attack(
+    WorkerAttack("child_cpu_time_is_negative", REFUSED, _accepted(encode([Tag.DONE, -1.0]))),
+    WorkerAttack("child_error_has_endless_texts", BOUNDED, _endless_texts),
+    WorkerAttack("child_error_has_no_line_of_the_source", REFUSED, _impossible_line),
+    WorkerAttack(
         "child_error_has_true_for_a_line",
         REFUSED,
         _accepted(_done(OutcomeKind.FAILED, b"boom", True, b"")),
     ),
-    _attack("child_is_ready_again", REFUSED, _accepted(encode([Tag.READY]))),
-    _attack("child_is_ready_at_length", REFUSED, _accepted(encode([Tag.READY, b"x" * 8 * _MANY]))),
-    _attack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
-    _attack(
+    WorkerAttack("child_is_ready_again", REFUSED, _accepted(encode([Tag.READY]))),
+    WorkerAttack(
+        "child_is_ready_at_length", REFUSED, _accepted(encode([Tag.READY, b"x" * 8 * _MANY]))
+    ),
+    WorkerAttack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
+    WorkerAttack(
         "child_reply_has_a_body_against_its_status",
         REFUSED,
         _accepted(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
     ),
-    _attack(
+    WorkerAttack(
         "child_reply_has_true_for_a_status",
         REFUSED,
         _accepted(_done(OutcomeKind.SUCCEEDED, True, b"")),
     ),
-    _attack("child_reply_sets_a_cookie", REFUSED, _forbidden_header),
-    _attack(
+    WorkerAttack("child_reply_sets_a_cookie", REFUSED, _forbidden_header),
+    WorkerAttack(
         "child_reply_splits_a_header",
         REFUSED,
         _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
     ),
-    _attack("http_headers_by_the_thousand", REFUSED, _many_headers),
-    _attack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
-    _attack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
+    WorkerAttack("http_headers_by_the_thousand", REFUSED, _many_headers),
+    WorkerAttack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
+    WorkerAttack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
 ]

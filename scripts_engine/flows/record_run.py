@@ -51,7 +51,7 @@ _OUTLINE_COLUMNS = (
     "request_bytes",
     "response_bytes",
 )
-_NO_CONTENT: Row = {
+_NO_CONTENT: dict[str, Any] = {
     "unsaved_source": "",
     "request_method": "",
     "request_query": "",
