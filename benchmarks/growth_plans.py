@@ -167,7 +167,7 @@ def entries() -> dict[str, Callable[[], object]]:
 
     def run_insert() -> None:
         event = Event(method="POST", query="", headers=(), body=b"{}", client_address="127.0.0.1")
-        run_script(factories.subject_of(hook), event)
+        run_script(factories.spec_of(hook), event)
 
     def open_at_the_cap() -> None:
         factories.open_session(factories.api_key_login(key))

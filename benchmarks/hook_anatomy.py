@@ -89,8 +89,8 @@ def stages() -> dict[str, Callable[[], object]]:
     path = "/hook/" + "/".join(address)
     request = WSGIRequest(environ(path))
     event = event_of(request)
-    subject = factories.subject_of(issued.hook)
-    finished = run_script(subject, event)
+    spec = factories.spec_of(issued.hook)
+    finished = run_script(spec, event)
     job = Job(source=SOURCE.encode(), chunk_name="order", params={"body": BODY})
     row = Run.objects.filter(pk=finished.run_id).values().get()
 
@@ -108,7 +108,7 @@ def stages() -> dict[str, Callable[[], object]]:
         "authenticating: the SELECT": lambda: hook_of_url(*address),
         "the sandbox, this side": lambda: sandbox_pool().run(str(acme.pk), job),
         "the run's INSERT, committed": lambda: record_run({**row, "id": uuid7()}),
-        "running and recording": lambda: run_script(subject, event),
+        "running and recording": lambda: run_script(spec, event),
         "outcome to reply": lambda: protected(reply_of(request, finished)),
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
 
-from scripts_engine.lockdown_policy import INDISPENSABLE
+from scripts_engine.lockdown_policy import REQUIRED_LAYER
 from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
 from scripts_engine.sandbox.parent.layers import active_layers
 
@@ -146,10 +146,10 @@ def database_pool_serves_every_thread(app_configs: Any, **kwargs: Any) -> list[C
 def sandbox_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report each missing layer; without seccomp, production does not start."""
     return [
-        (Error if layer.name == INDISPENSABLE else Warning)(
+        (Error if layer.name == REQUIRED_LAYER else Warning)(
             f"The sandbox's {layer.name} layer is not active: {layer.detail}.",
             hint="docs/deploy.md lists what each layer requires of the machine.",
-            id="moonhook.E005" if layer.name == INDISPENSABLE else "moonhook.W006",
+            id="moonhook.E005" if layer.name == REQUIRED_LAYER else "moonhook.W006",
         )
         for layer in active_layers()
         if not layer.is_active

@@ -1,25 +1,27 @@
-"""Which hook a call may use."""
+"""Authenticates a hook call, by its URL or by HTTP Basic authentication.
+
+Both answer ``None`` for every kind of wrong credential, so that callers cannot tell them apart.
+"""
 
 import base64
 import binascii
 import uuid
 
 from accounts import credentials
-from scripts_engine.flows.find_callable_hook import CallableHook, find_callable_hook
+from scripts_engine.flows.find_callable_hook import find_callable_hook
+from scripts_engine.flows.run_script import RunSpec
 
 
-def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> CallableHook | None:
-    """The hook of the address, or ``None`` whatever is wrong with it."""
+def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> RunSpec | None:
+    """Returns what a call of this URL runs."""
     organisation, script = _uuid(organisation_id), _uuid(script_id)
     if organisation is None or script is None or not _is_call_token(call_token):
         return None
     return find_callable_hook(organisation, script, call_token)
 
 
-def hook_of_basic_auth(
-    organisation_id: str, script_id: str, authorization: str
-) -> CallableHook | None:
-    """The hook of ``Basic base64(HookID:CallToken)`` (RFC 7617), or ``None`` likewise."""
+def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str) -> RunSpec | None:
+    """Returns what a call with ``Basic base64(HookID:CallToken)`` (RFC 7617) runs."""
     organisation, script = _uuid(organisation_id), _uuid(script_id)
     hook_id_text, _, call_token = _basic_credentials(authorization).partition(":")
     hook_id = _uuid(hook_id_text)
@@ -45,7 +47,7 @@ def _basic_credentials(authorization: str) -> str:
 
 
 def _uuid(text: str) -> uuid.UUID | None:
-    """A UUID in its canonical form of 36 characters; other spellings are nobody's id."""
+    """Parses a UUID in its canonical form of 36 characters; no other spelling is accepted."""
     try:
         parsed = uuid.UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A request becomes the event that a script sees."""
+"""Turns a request into the event that a script sees."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,15 +13,15 @@ from core.http.problems import Problem, ProblemCode
 from core.http.redaction import holds_secret
 from scripts_engine.event import Event
 
-# A browser that follows a link to a hook sends the cookies of this origin, sessions among them.
+# A browser that follows a link to a hook sends this origin's cookies, including sessions.
 _NEVER_SHOWN = frozenset({"cookie"})
 
 
 def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozenset()) -> Event:
-    """The call with its body untouched. Raises ``Problem`` for one that is too large or cut off.
+    """Reads the request, with its body unchanged.
 
-    ``without_headers`` (lower case) are kept from the script: they carried its own credentials.
-    So are cookies, and any header that holds a secret of Moonhook's: it is somebody else's.
+    The script does not see ``without_headers`` (lower case), cookies, or headers that contain a
+    secret issued by Moonhook. Raises ``Problem`` if the body is too large or incomplete.
     """
     hidden = without_headers | _NEVER_SHOWN
     try:
@@ -32,9 +32,7 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
             f"A payload may have at most {settings.HOOK_MAX_BODY_BYTES} bytes.",
         ) from None
     except BodyIncomplete:
-        raise Problem(
-            ProblemCode.MALFORMED_BODY, "The body ended before its announced length."
-        ) from None
+        raise Problem(ProblemCode.MALFORMED_BODY, "The body is incomplete or malformed.") from None
     return Event(
         method=request.method or "",
         query=request.META.get("QUERY_STRING", ""),
@@ -49,7 +47,7 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
 
 
 def _headers(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    """As in ``request.headers``, which thinks about each name anew at each request."""
+    """The same as ``request.headers``, which parses every name again for each request."""
     for key, value in request.META.items():
         name = _header_name(key)
         if name is not None:

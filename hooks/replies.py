@@ -1,4 +1,4 @@
-"""An outcome becomes the reply."""
+"""Turns a run's outcome into the HTTP response."""
 
 from http import HTTPStatus
 
@@ -15,7 +15,7 @@ _PROBLEMS = {
     OutcomeKind.REPLY_TOO_LARGE: ProblemCode.REPLY_TOO_LARGE,
 }
 
-# A script's page shares its origin with the admin: sandboxed, it is nobody's origin.
+# A script's page has the same origin as the admin; the sandbox directive gives it an opaque one.
 _PROTECTION = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox",
@@ -24,7 +24,7 @@ _PROTECTION = {
 
 
 def reply_of(request: HttpRequest, finished: FinishedRun) -> HttpResponse:
-    """The script's reply, or the problem that took its place; either names the run."""
+    """The script's reply, or a problem if it gave none. Both name the run."""
     run_id, outcome = finished
     if outcome.reply is None:
         problem = Problem(_PROBLEMS[outcome.kind], extensions={"runId": str(run_id)})
@@ -39,7 +39,7 @@ def reply_of(request: HttpRequest, finished: FinishedRun) -> HttpResponse:
 
 
 def protected(response: HttpResponse) -> HttpResponse:
-    """Every hook reply's own headers."""
+    """Adds the headers that protect every response of a hook."""
     for name, value in _PROTECTION.items():
         response[name] = value
     response.headers.setdefault("Cache-Control", "no-store")

@@ -2,7 +2,7 @@ from django.urls import path, re_path
 
 from hooks.views import call_by_basic_auth, call_by_url, no_such_hook
 
-# The secure address first: the other pattern matches it too.
+# The secure URL comes first, because the other pattern matches it too.
 urlpatterns = [
     path(
         "hook/secure/<str:organisation_id>/<str:script_id>", call_by_basic_auth, name="hook-secure"

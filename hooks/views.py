@@ -1,4 +1,4 @@
-"""The edge for machines: authenticate, make the event, run, reply."""
+"""The HTTP endpoints of hooks: authenticate, read the event, run the script, reply."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,21 +13,21 @@ from core.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
 from hooks.replies import protected, reply_of
-from scripts_engine.event import Event
-from scripts_engine.flows.find_callable_hook import CallableHook
 from scripts_engine.flows.record_run import RunNotRecordedError
-from scripts_engine.flows.run_script import Subject, run_script
-from scripts_engine.models import Trigger
-from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.flows.run_script import RunSpec, run_script
+from scripts_engine.not_run import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
 
 View = Callable[..., HttpResponse]
 
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="hooks", charset="UTF-8"'}
-_OWN_CREDENTIALS = frozenset({"authorization"})
+_CREDENTIAL_HEADERS = frozenset({"authorization"})
 
 
 def hook_view(*methods: str) -> Callable[[View], View]:
-    """Answers other methods with 405 first of all, problems in their shape, and protects all."""
+    """Decorates a view: checks the method first, and turns errors into problem documents.
+
+    Every response gets the protective headers.
+    """
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -39,15 +39,18 @@ def hook_view(*methods: str) -> Callable[[View], View]:
                         ProblemCode.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(methods)}
                     )
                 return protected(view(request, **address))
-            except Problem as problem:
-                HOOK_REFUSALS.inc(problem.code)
-                return protected(problem_response(request, problem))
             except RunNotRecordedError as error:
+                # The script ran, so this is not counted as a refusal.
                 not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
                 return protected(problem_response(request, not_recorded))
-            except (*DATABASE_ERRORS, SandboxUnavailable) as error:
-                HOOK_REFUSALS.inc(ProblemCode.UNAVAILABLE)
-                return protected(problem_response(request, unavailable(request, error)))
+            except Problem as error:
+                problem = error
+            except DATABASE_ERRORS as error:
+                problem = unavailable(request, error)
+            except NOT_RUN_ERRORS as error:
+                problem = _not_run_problem(request, error)
+            HOOK_REFUSALS.inc(problem.code)
+            return protected(problem_response(request, problem))
 
         return answer
 
@@ -58,50 +61,48 @@ def hook_view(*methods: str) -> Callable[[View], View]:
 def call_by_url(
     request: HttpRequest, organisation_id: str, script_id: str, call_token: str
 ) -> HttpResponse:
-    """The address carries the token. HEAD only tells that it is right: senders probe with it."""
-    hook = hook_of_url(organisation_id, script_id, call_token)
-    if hook is None:
+    """Runs the hook whose call token is in the URL. HEAD, which senders use to test a URL, runs
+    nothing.
+    """
+    spec = hook_of_url(organisation_id, script_id, call_token)
+    if spec is None:
         raise Problem(ProblemCode.NOT_FOUND)
-    _bind(hook)
+    _bind(spec)
     if request.method == "HEAD":
         return HttpResponse()
-    return _run(request, hook, event_of(request))
+    return reply_of(request, run_script(spec, event_of(request)))
 
 
 @hook_view("POST")
 def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: str) -> HttpResponse:
-    """HookID and call token in the ``Authorization`` header, which the script does not see."""
+    """Runs the hook whose id and call token are in the ``Authorization`` header.
+
+    The script does not see that header.
+    """
     authorization = request.META.get("HTTP_AUTHORIZATION", "")
-    hook = hook_of_basic_auth(organisation_id, script_id, authorization)
-    if hook is None:
+    spec = hook_of_basic_auth(organisation_id, script_id, authorization)
+    if spec is None:
         raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
-    _bind(hook)
-    return _run(request, hook, event_of(request, without_headers=_OWN_CREDENTIALS))
+    _bind(spec)
+    event = event_of(request, without_headers=_CREDENTIAL_HEADERS)
+    return reply_of(request, run_script(spec, event))
 
 
 @hook_view("GET", "HEAD", "POST")
 def no_such_hook(request: HttpRequest) -> HttpResponse:
-    """Any other address under /hook/: like a wrong one."""
+    """Answers any other address under /hook/ like a wrong token."""
     raise Problem(ProblemCode.NOT_FOUND)
 
 
-def _bind(hook: CallableHook) -> None:
-    """From here on the log tells whose call it is."""
-    bind_contextvars(organisation=hook.organisation_id, script=hook.script_id, hook=hook.id)
+def _bind(spec: RunSpec) -> None:
+    """Names the caller in every log line from here on."""
+    bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=spec.hook_id)
 
 
-def _run(request: HttpRequest, hook: CallableHook, event: Event) -> HttpResponse:
-    subject = Subject(
-        organisation_id=hook.organisation_id,
-        script_id=hook.script_id,
-        script_name=hook.script_name,
-        timeout_seconds=hook.timeout_seconds,
-        version_id=hook.version_id,
-        source=hook.source or "",
-        trigger=Trigger.HOOK,
-        hook_id=hook.id,
-    )
-    try:
-        return reply_of(request, run_script(subject, event))
-    except SandboxBusy as busy:
-        raise Problem(ProblemCode.BUSY, headers={"Retry-After": str(busy.retry_after)}) from None
+def _not_run_problem(request: HttpRequest, error: Exception) -> Problem:
+    reason = why_not_run(error)
+    if reason.problem_code is ProblemCode.UNAVAILABLE:
+        return unavailable(request, error, detail=reason.text)
+    retry_after = retry_after_seconds(error)
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    return Problem(reason.problem_code, reason.text, headers=headers)

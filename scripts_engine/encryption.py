@@ -1,8 +1,9 @@
-"""Secrets at rest: AES-256-GCM, bound to where they stand.
+"""Encryption of secrets at rest: AES-256-GCM, bound to the organisation and the secret's name.
 
-The keys are derived from the peppers (HKDF-SHA256, RFC 5869), so they are not in the database
-and rotate with them: the newest encrypts, each ciphertext says which one it needs. Organisation
-and name are authenticated along, so that a row moved to another tenant does not open.
+The keys are derived from the peppers (HKDF-SHA256, RFC 5869), so they are not in the database and
+rotate with the peppers. The newest one encrypts; each ciphertext names the version that it needs.
+Organisation and name are authenticated as associated data, so that a ciphertext copied to another
+tenant or name cannot be decrypted.
 """
 
 import os
@@ -20,16 +21,16 @@ _NONCE_BYTES = 12
 
 
 class DecryptionError(Exception):
-    """The ciphertext was changed or moved, or its pepper is gone."""
+    """The ciphertext was changed or moved, or its pepper is missing."""
 
 
 def context_of(organisation_id: uuid.UUID, name: str) -> str:
-    """Where a secret belongs, for its encryption."""
+    """The associated data of a secret."""
     return f"{organisation_id}:{name}"
 
 
 def encrypt(plaintext: bytes, context: str) -> bytes:
-    """Version of the key, nonce and ciphertext. ``context`` says where it belongs."""
+    """Returns the pepper version, the nonce and the ciphertext, concatenated."""
     version = next(iter(settings.PEPPERS))
     nonce = os.urandom(_NONCE_BYTES)
     sealed = AESGCM(_key(settings.PEPPERS[version])).encrypt(nonce, plaintext, context.encode())
@@ -37,10 +38,10 @@ def encrypt(plaintext: bytes, context: str) -> bytes:
 
 
 def decrypt(ciphertext: bytes, context: str) -> bytes:
-    """Raises ``DecryptionError``."""
+    """Reverses ``encrypt`` with the same context. Raises ``DecryptionError``."""
     version = key_version(ciphertext)
     if version not in settings.PEPPERS:
-        raise DecryptionError(f"pepper {version} is not there")
+        raise DecryptionError(f"pepper {version} is missing")
     nonce, sealed = (
         ciphertext[_VERSION_BYTES : _VERSION_BYTES + _NONCE_BYTES],
         ciphertext[_VERSION_BYTES + _NONCE_BYTES :],
@@ -48,11 +49,11 @@ def decrypt(ciphertext: bytes, context: str) -> bytes:
     try:
         return AESGCM(_key(settings.PEPPERS[version])).decrypt(nonce, sealed, context.encode())
     except (InvalidTag, ValueError):
-        raise DecryptionError("the ciphertext does not belong here") from None
+        raise DecryptionError("the ciphertext was changed or moved") from None
 
 
 def key_version(ciphertext: bytes) -> int:
-    """The version of the pepper that it needs."""
+    """The version of the pepper that the ciphertext needs."""
     return int.from_bytes(ciphertext[:_VERSION_BYTES], "big")
 
 

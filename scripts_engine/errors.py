@@ -1,8 +1,8 @@
-"""What the flows of this app refuse to do. Bad fields are Django's ``ValidationError``."""
+"""Errors of this app's flows. Invalid fields raise Django's ``ValidationError``."""
 
 
 class SourceError(Exception):
-    """A source that does not compile. ``line`` counts from 1; ``None`` where there is none."""
+    """The source does not compile. ``line`` counts from 1, and is ``None`` if unknown."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -11,10 +11,10 @@ class SourceError(Exception):
 
     @property
     def flaw(self) -> str:
-        """Lua's own message without the script's name and the line."""
+        """Lua's message without the script's name and the line."""
         _, found, flaw = self.message.partition(f":{self.line}: ")
         return flaw if found else self.message
 
 
 class OrganisationInactiveError(Exception):
-    """Nothing of an organisation that is switched off runs."""
+    """The organisation is inactive, so its scripts do not run."""

@@ -1,11 +1,9 @@
-"""What calls a script."""
-
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A call with its payload, as the script sees it. Bytes are kept as they came."""
+    """A call of a script, with its payload unchanged."""
 
     method: str
     query: str

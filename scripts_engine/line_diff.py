@@ -1,4 +1,4 @@
-"""Unified diffs of any two texts within a bound of work."""
+"""Unified diffs of any two texts, in bounded time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 # Lines of context around a change, as `diff -u` has.
 CONTEXT_LINES = 3
-# Steps of the search for the shortest diff: at most about a fifth of a second, and 2 MB.
+# Steps of the search for the shortest diff: at most about 0.2 s and 2 MB.
 MAX_STEPS = 250_000
 
 
 class Change(NamedTuple):
-    """Lines ``old_start`` up to ``old_end`` became those from ``new_start`` up to ``new_end``."""
+    """The half-open range of old lines that a range of new lines replaces."""
 
     old_start: int
     old_end: int
@@ -30,7 +30,7 @@ def unified_diff(
     new_name: str,
     max_steps: int = MAX_STEPS,
 ) -> list[str]:
-    """The lines of a unified diff; none where nothing changed."""
+    """The lines of a unified diff; none if nothing changed."""
     changes = find_changes(old, new, max_steps=max_steps)
     if not changes:
         return []
@@ -43,10 +43,10 @@ def unified_diff(
 def find_changes(
     old: Sequence[str], new: Sequence[str], *, max_steps: int = MAX_STEPS
 ) -> list[Change]:
-    """The changes in order; between two of them is at least one line that stayed.
+    """The changes in order, separated by unchanged lines.
 
-    The fewest lines that can be deleted and inserted, where ``max_steps`` suffice to find them.
-    Texts that differ more than that get one change, from the first to the last line that differ.
+    They delete and insert as few lines as possible. If ``max_steps`` do not suffice to find them,
+    there is one change, from the first to the last line that differs.
     """
     shorter = min(len(old), len(new))
     head = 0
@@ -66,12 +66,12 @@ def find_changes(
 
 
 def _search(old: Sequence[str], new: Sequence[str], max_steps: int) -> list[array[int]] | None:
-    """How far into ``old`` so many edits lead, for each number of edits up to the fewest.
+    """The furthest position in ``old`` on each diagonal, for each number of edits up to the least.
 
-    Entry ``i`` of row ``edits`` is about the diagonal ``2 * i - edits``: the places that are that
-    much further in ``old`` than in ``new``. Myers, "An O(ND) Difference Algorithm and Its
-    Variations", 1986: its time and memory grow with the square of the edits, and at the worst
-    with edits times lines. ``None`` where that is over ``max_steps``.
+    Entry ``i`` of row ``edits`` belongs to the diagonal ``2 * i - edits``, the difference between
+    the positions in ``old`` and ``new``. This is the algorithm of Myers, "An O(ND) Difference
+    Algorithm and Its Variations", 1986: time and memory are quadratic in the number of edits, in
+    the worst case edits times lines. ``None`` if that exceeds ``max_steps``.
     """
     rows: list[array[int]] = []
     before = array("l", [0])
@@ -92,16 +92,16 @@ def _search(old: Sequence[str], new: Sequence[str], max_steps: int) -> list[arra
                 return None
         rows.append(row)
         before = row
-    raise AssertionError("deleting all lines and inserting all lines is always a way")
+    raise AssertionError("deleting all lines and inserting all lines always succeeds")
 
 
 def _is_insertion(before: array[int], i: int) -> bool:
-    """Whether an insertion leads further on the diagonal than a deletion."""
+    """Whether an insertion leads further along the diagonal than a deletion."""
     return i == 0 or (i < len(before) and before[i - 1] < before[i])
 
 
 def _edits(trace: list[array[int]], x: int, y: int) -> list[Change]:
-    """The insertions and deletions of one line each that lead to that end, in order."""
+    """The insertions and deletions, of one line each, that lead to ``(x, y)``, in order."""
     edits: list[Change] = []
     for number in range(len(trace) - 1, 0, -1):
         before = trace[number - 1]
@@ -120,7 +120,7 @@ def _edits(trace: list[array[int]], x: int, y: int) -> list[Change]:
 
 
 def _joined(edits: Iterator[Change]) -> list[Change]:
-    """The edits as changes: those that touch are one."""
+    """Joins adjacent edits into one change."""
     changes: list[Change] = []
     for edit in edits:
         last = changes[-1] if changes else None
@@ -132,7 +132,7 @@ def _joined(edits: Iterator[Change]) -> list[Change]:
 
 
 def _hunks(changes: list[Change]) -> Iterator[list[Change]]:
-    """The changes in groups: their lines of context touch within a group."""
+    """Groups changes whose context lines touch."""
     hunk = [changes[0]]
     for before, change in pairwise(changes):
         if change.old_start - before.old_end > 2 * CONTEXT_LINES:
@@ -160,7 +160,7 @@ def _hunk_lines(old: Sequence[str], new: Sequence[str], hunk: list[Change]) -> l
 
 
 def _range(start: int, end: int) -> str:
-    """Counted from 1; an empty range names the line before it."""
+    """The range as in a hunk header: counted from 1; an empty one names the line before it."""
     length = end - start
     if length == 1:
         return str(start + 1)

@@ -1,22 +1,22 @@
-"""Which layers of the lockdown the start insists on."""
+"""Checks at start-up that the sandbox is locked down."""
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from scripts_engine.sandbox.parent.layers import Layer, active_layers
 
-INDISPENSABLE = "seccomp"
+REQUIRED_LAYER = "seccomp"
 
 
 def require_lockdown() -> list[Layer]:
-    """The layers that are missing here, for the start to say.
+    """Returns the inactive layers, to be reported at start-up.
 
-    In production a missing seccomp raises ``ImproperlyConfigured``: without it a hole in the Lua
-    interpreter would be a hole in this machine.
+    Raises ``ImproperlyConfigured`` in production if seccomp is inactive: a vulnerability of the
+    Lua interpreter would then expose the machine.
     """
     missing = [layer for layer in active_layers() if not layer.is_active]
     for layer in missing:
-        if settings.IS_PRODUCTION and layer.name == INDISPENSABLE:
+        if settings.IS_PRODUCTION and layer.name == REQUIRED_LAYER:
             raise ImproperlyConfigured(
                 f"The sandbox's {layer.name} layer is not active: {layer.detail}. "
                 "Moonhook does not run scripts in production without it."

@@ -1,7 +1,7 @@
-"""What became of the runs of the last hours, in figures that stay cheap over millions of runs.
+"""Statistics of recent runs, from queries that stay cheap with millions of runs.
 
-A run counts for the time at which it was asked for, which its id begins with: runs are counted
-on indexes alone, and only the rare ones that did not succeed are looked at one by one.
+A run counts at the time of its id, when it was requested. Runs are counted on indexes alone; only
+the rare ones that did not succeed are read one by one.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 NEWEST_FAILURES = 1_000
 
-_SHOWN_OF_FAILURE = (
+_FAILURE_COLUMNS = (
     "started_at",
     "status",
     "error_message",
@@ -32,12 +32,12 @@ _SHOWN_OF_FAILURE = (
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """The runs of an hour by the clock, or of the part of it that was asked about."""
+    """The runs of one clock hour, or of the part of it in the requested period."""
 
     since: datetime
     until: datetime
     counts: dict[str, int]
-    """How many by outcome, each outcome of ``RunStatus`` being there."""
+    """Number of runs for every status of ``RunStatus``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,18 @@ class Durations:
 class FailingScript:
     failures: int
     last: Run
-    """The newest run that did not succeed, its script read with it."""
+    """The newest run that did not succeed, with its script prefetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailingScripts:
     scripts: list[FailingScript]
     is_cut: bool
-    """Whether there were more failures than were counted."""
+    """Whether there may be more failures than were counted."""
 
 
 def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """The hours by the clock, the first and the last cut where the time begins and ends."""
+    """Splits the period at each clock hour."""
     start = since
     while start < until:
         end = min(start.replace(minute=0, second=0, microsecond=0) + HOUR, until)
@@ -73,7 +73,7 @@ def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, 
 
 
 def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Hour]:
-    """Counts all on the primary key and those that did not succeed on their own index."""
+    """Counts all runs on the primary key, and those that did not succeed on a partial index."""
     hours = list(hours_between(since, until))
     all_of_hour: Counter[int] = Counter()
     others: dict[int, dict[str, int]] = {number: {} for number in range(len(hours))}
@@ -91,7 +91,7 @@ def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Ho
 def _counted(
     runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]]
 ) -> Iterator[tuple[int, str, int]]:
-    """Number of the hour, outcome, count; all of the hour where the outcome is empty."""
+    """Yields hour number, status and count; an empty status counts all runs of the hour."""
     parts = []
     for number, (start, end) in enumerate(hours):
         of_hour = runs.called_between(start, end).order_by()
@@ -106,7 +106,7 @@ def _counted(
 
 
 def _with_succeeded(all_of_hour: int, others: dict[str, int]) -> dict[str, int]:
-    # The two counts see one run more or less while runs come in.
+    # Runs that are recorded between the two counts make them differ.
     succeeded = max(0, all_of_hour - sum(others.values()))
     return {
         status.value: succeeded if status is RunStatus.SUCCEEDED else others.get(status.value, 0)
@@ -115,7 +115,7 @@ def _with_succeeded(all_of_hour: int, others: dict[str, int]) -> dict[str, int]:
 
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:
-    """How long the newest runs of that time took; ``None`` when there was none."""
+    """Percentiles of the period's newest runs; ``None`` if there are no runs."""
     newest = runs.called_between(since, until).order_by("-pk")
     taken = sorted(newest.values_list("duration_ms", flat=True)[:NEWEST_DURATIONS])
     if not taken:
@@ -124,16 +124,16 @@ def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Duratio
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile: a duration that a run really took."""
+    """The nearest-rank percentile, which is the duration of an actual run."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def failing_scripts(
     runs: RunQuerySet, since: datetime, until: datetime, limit: int
 ) -> FailingScripts:
-    """The scripts that failed most often among the newest failures, deleted ones left out.
+    """The scripts with most of the newest failures, without deleted scripts.
 
-    A source that was tried before it was saved fails nobody but its author.
+    Runs of unsaved sources are left out, because they affect only their author.
     """
     failed = runs.called_between(since, until).not_succeeded().order_by("-pk")
     of_scripts = failed.filter(script__deleted_at__isnull=True, script_version__isnull=False)
@@ -145,7 +145,7 @@ def failing_scripts(
     worst = [script_id for script_id, _ in failures.most_common(limit)]
     shown = (
         Run.objects.select_related("script__organisation")
-        .only(*_SHOWN_OF_FAILURE)
+        .only(*_FAILURE_COLUMNS)
         .in_bulk([last[script_id] for script_id in worst])
     )
     return FailingScripts(

@@ -1,4 +1,4 @@
-"""This process's sandboxes: one pool, made when it is first needed; its metrics and health."""
+"""The sandbox pool of this process, created on first use, with its metrics and health."""
 
 import atexit
 from enum import Enum
@@ -18,6 +18,9 @@ from core.metrics.catalogue import (
 )
 from scripts_engine.sandbox.parent.observer import BusyReason, KillReason, PoolObserver
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+
+# A sandbox process serves one tenant; health checks use one of their own.
+_HEALTH_CHECK_TENANT = "readyz"
 
 
 class SandboxMetrics(PoolObserver):
@@ -60,22 +63,18 @@ def sandbox_pool() -> SandboxPool:
     return pool
 
 
-# Sandboxes serve one tenant each; whoever asks is one of its own.
-_TENANT = "readyz"
-
-
 class Health(Enum):
     READY = "ready"
     BUSY = "busy"
 
 
 def sandbox_health() -> Health:
-    """Has a sandbox compile nothing; it may wait for a slot, or for a new process.
+    """Compiles an empty source in a sandbox, which may wait for a slot or a new process.
 
     Raises ``SandboxUnavailable``.
     """
     try:
-        sandbox_pool().check_syntax(_TENANT, b"", "readyz")
+        sandbox_pool().check_syntax(_HEALTH_CHECK_TENANT, b"", "readyz")
     except SandboxBusy:
         return Health.BUSY
     return Health.READY

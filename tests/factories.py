@@ -27,7 +27,7 @@ from core.tasks.worker import Worker
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.hooks import IssuedHook, issue_hook
-from scripts_engine.flows.run_script import Subject
+from scripts_engine.flows.run_script import RunSpec
 from scripts_engine.flows.scripts import create_script
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Hook, Run, Script, Trigger
@@ -119,19 +119,9 @@ def make_script(organisation: Organisation, source: str = ECHO, name: str = "ech
     return create_script(organisation, name=name, source=source, author=NOBODY)
 
 
-def subject_of(hook: Hook) -> Subject:
+def spec_of(hook: Hook) -> RunSpec:
     """What a call of the hook runs."""
-    script = hook.script
-    return Subject(
-        organisation_id=script.organisation_id,
-        script_id=script.pk,
-        script_name=script.name,
-        timeout_seconds=script.timeout_seconds,
-        version_id=script.current_version_id,
-        source=script.source,
-        trigger=Trigger.HOOK,
-        hook_id=hook.pk,
-    )
+    return RunSpec.of_script(hook.script, trigger=Trigger.HOOK, hook_id=hook.pk)
 
 
 def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script: Any) -> Run:

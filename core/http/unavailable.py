@@ -23,7 +23,10 @@ RETRY_AFTER_SECONDS = 5
 
 
 def unavailable(
-    request: HttpRequest, error: BaseException, code: ProblemCode = ProblemCode.UNAVAILABLE
+    request: HttpRequest,
+    error: BaseException,
+    code: ProblemCode = ProblemCode.UNAVAILABLE,
+    detail: str = "",
 ) -> Problem:
     """Return the problem that answers the request, and log the error without a traceback."""
     logger.error(
@@ -34,7 +37,7 @@ def unavailable(
         request_id_of(request),
         " ".join(str(error).split()) or type(error).__name__,
     )
-    return Problem(code, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+    return Problem(code, detail, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 class UnavailableMiddleware:

@@ -1,1 +1,1 @@
-"""What happens to scripts, hooks and runs, one file a subject."""
+"""Operations on scripts, hooks, runs and secrets."""

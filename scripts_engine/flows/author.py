@@ -4,7 +4,7 @@ from accounts.models import ApiKey, User
 
 
 class Author(NamedTuple):
-    """Who does something to a script: a person in the admin, or a program with its key."""
+    """Author of a change or a run: a person in the admin, or a program with its key."""
 
     user: User | None = None
     api_key: ApiKey | None = None

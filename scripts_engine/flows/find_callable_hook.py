@@ -1,30 +1,16 @@
-"""A call token becomes the hook that it opens, with all that a run needs to know."""
+"""Looks up the hook that a call token opens, with everything that its run needs."""
 
 import uuid
-from dataclasses import dataclass
 from functools import lru_cache
 
 from django.db.models import Q, UUIDField
 from django.utils import timezone
 
 from accounts import credentials
+from accounts.credentials import Digest
 from core.database.compiled_query import CompiledQuery, Parameter, parameters
-from scripts_engine.models import Hook
-
-
-@dataclass(frozen=True, slots=True)
-class CallableHook:
-    """A hook that runs something now."""
-
-    organisation_id: uuid.UUID
-    script_id: uuid.UUID
-    id: uuid.UUID
-    digest: str
-    pepper_version: int
-    script_name: str
-    timeout_seconds: float
-    version_id: uuid.UUID | None
-    source: str | None
+from scripts_engine.flows.run_script import RunSpec
+from scripts_engine.models import Hook, Trigger
 
 
 def find_callable_hook(
@@ -33,15 +19,15 @@ def find_callable_hook(
     call_token: str,
     *,
     hook_id: uuid.UUID | None = None,
-) -> CallableHook | None:
-    """The callable hook of that script whose token this is; with ``hook_id`` that one only.
+) -> RunSpec | None:
+    """Returns what a call with this token runs, or ``None`` if no callable hook accepts it.
 
-    The token before the last rotation is good too, in its time. The database compares keyed
-    digests, about which the time of a refusal tells nothing, and loads a row only for a right
-    one, so that every refusal takes as long.
+    With ``hook_id``, only that hook is considered. The token before the last rotation is accepted
+    until its overlap ends. The database compares keyed digests, so the time that it takes reveals
+    nothing about the token, and it loads a row only on a match: every refusal costs the same.
     """
     digests = credentials.digests(call_token)
-    row = _query(len(digests), is_hook_named=hook_id is not None).first(
+    row = _query(len(digests), is_hook_given=hook_id is not None).first(
         organisation=organisation_id,
         script=script_id,
         hook=hook_id,
@@ -50,13 +36,22 @@ def find_callable_hook(
     )
     if row is None:
         return None
-    hook = CallableHook(organisation_id, script_id, *row)
-    _move_under_newest_pepper(hook, call_token)
-    return hook
+    found_id, digest, pepper_version, script_name, timeout_seconds, version_id, source = row
+    _renew_digest(found_id, call_token, Digest(digest, pepper_version))
+    return RunSpec(
+        organisation_id=organisation_id,
+        script_id=script_id,
+        script_name=script_name,
+        timeout_seconds=timeout_seconds,
+        version_id=version_id,
+        source=source or "",
+        trigger=Trigger.HOOK,
+        hook_id=found_id,
+    )
 
 
 @lru_cache(maxsize=16)
-def _query(number_of_digests: int, *, is_hook_named: bool) -> CompiledQuery:
+def _query(number_of_digests: int, *, is_hook_given: bool) -> CompiledQuery:
     digests = parameters("digests", Hook._meta.get_field("digest"), number_of_digests)
     now = Parameter("now", Hook._meta.get_field("previous_valid_until"))
     hooks = Hook.objects.callable().filter(
@@ -64,7 +59,7 @@ def _query(number_of_digests: int, *, is_hook_named: bool) -> CompiledQuery:
         script__organisation=Parameter("organisation", UUIDField()),
         script=Parameter("script", UUIDField()),
     )
-    if is_hook_named:
+    if is_hook_given:
         hooks = hooks.filter(pk=Parameter("hook", UUIDField()))
     return CompiledQuery(
         hooks.order_by().values_list(
@@ -79,12 +74,15 @@ def _query(number_of_digests: int, *, is_hook_named: bool) -> CompiledQuery:
     )
 
 
-def _move_under_newest_pepper(hook: CallableHook, call_token: str) -> None:
-    """After a rotation of the peppers, a success moves the token's digest along."""
-    if hook.pepper_version == credentials.newest_pepper():
+def _renew_digest(hook_id: uuid.UUID, call_token: str, current: Digest) -> None:
+    """Rewrites the digest with the newest pepper, if it uses an older one.
+
+    A call with the token before the last rotation leaves it alone.
+    """
+    if current.pepper_version == credentials.newest_pepper():
         return
-    if credentials.matches(call_token, credentials.Digest(hook.digest, hook.pepper_version)):
+    if credentials.matches(call_token, current):
         renewed = credentials.digest(call_token)
-        Hook.objects.filter(pk=hook.id, digest=hook.digest).update(
+        Hook.objects.filter(pk=hook_id, digest=current.value).update(
             digest=renewed.value, pepper_version=renewed.pepper_version
         )

@@ -1,4 +1,4 @@
-"""Runs leave by age and by number, oldest first, as their organisation or the settings say."""
+"""Deletes old runs, by age and by number, as set for the organisation or the installation."""
 
 import uuid
 from datetime import timedelta
@@ -16,7 +16,7 @@ RUNS_A_BATCH = 1_000
 
 
 def forget_old_runs() -> int:
-    """What is beyond an organisation's days or number of runs; how many runs that were."""
+    """Deletes every organisation's runs beyond its limits. Returns the number of runs."""
     organisations = Organisation.objects.only("runs_kept_days", "runs_kept").order_by("pk")
     return sum(_forget_runs_of(organisation) for organisation in organisations)
 
@@ -31,13 +31,13 @@ def _forget_runs_of(organisation: Organisation) -> int:
 
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:
-    """The id that the oldest run to keep may have. Ids begin with the time."""
+    """The smallest id to keep: ids begin with the time."""
     days = _or_default(organisation.runs_kept_days, settings.RUNS_KEPT_DAYS)
     return first_id_at(timezone.now() - timedelta(days=days)) if days else None
 
 
 def _end_by_number(organisation: Organisation) -> uuid.UUID | None:
-    """The id of the last run to keep, newest first, read off the index without counting."""
+    """The id of the oldest run to keep, read from the index without counting."""
     number = _or_default(organisation.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
     if not number:
         return None

@@ -1,4 +1,4 @@
-"""Hooks are issued, rotated, changed and deleted."""
+"""Issues, rotates, changes and deletes hooks."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -12,6 +12,9 @@ from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.models import Hook, Script
 
+# Fields that ``update_hook`` changes.
+FIELDS = frozenset({"name", "is_enabled"})
+
 
 class IssuedHook(NamedTuple):
     hook: Hook
@@ -21,7 +24,7 @@ class IssuedHook(NamedTuple):
 def issue_hook(
     script: Script, *, name: str = "", origin: Origin = NOWHERE, by: User | None = None
 ) -> IssuedHook:
-    """A new hook and its call token, which exists nowhere else and is shown once.
+    """Creates a hook with a call token. Only the return value contains the token.
 
     Raises ``ValidationError`` by field.
     """
@@ -40,7 +43,7 @@ def record_call_token(kind: AuthEventKind, hook: Hook, origin: Origin, by: User 
 def rotate_call_token(
     hook: Hook, *, overlap_seconds: int = 0, origin: Origin = NOWHERE, by: User | None = None
 ) -> IssuedHook:
-    """A new call token; the old one is good for the overlap, 0 to 7 days.
+    """Gives the hook a new call token. The old one stays valid for the overlap, 0 to 7 days.
 
     Raises ``ValidationError`` by field.
     """
@@ -51,16 +54,16 @@ def rotate_call_token(
 
 @transaction.atomic
 def _rotate(stale: Hook, overlap: timedelta) -> IssuedHook:
+    """Locks the row, so that of two concurrent rotations the second keeps the first one's token as
+    the previous one.
+    """
     rows = Hook.objects.select_for_update(of=("self",)).select_related("script__organisation")
     hook = rows.get(pk=stale.pk)
     return IssuedHook(hook, hook.rotate_secret(overlap))
 
 
-FIELDS = frozenset({"name", "is_enabled"})
-
-
 def update_hook(hook: Hook, **changes: object) -> Hook:
-    """Changes the given ones of ``FIELDS``. Raises ``ValidationError`` by field."""
+    """Changes the given fields, out of ``FIELDS``. Raises ``ValidationError`` by field."""
     for field in FIELDS & changes.keys():
         value = changes[field]
         setattr(hook, field, value.strip() if isinstance(value, str) else value)
@@ -70,5 +73,5 @@ def update_hook(hook: Hook, **changes: object) -> Hook:
 
 
 def delete_hook(hook: Hook) -> None:
-    """Stops the hook at once; its runs stay readable."""
+    """Deletes the hook, with immediate effect; its runs stay readable."""
     Hook.objects.existing().filter(pk=hook.pk).update(deleted_at=timezone.now())

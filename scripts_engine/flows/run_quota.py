@@ -1,97 +1,140 @@
-"""What organisations' runs take is counted again, and held to the quota.
+"""Keeps the payloads of an organisation's runs within its quota of bytes.
 
-Recording counts too (``scripts_engine.flows.run_bytes``); this corrects what a killed process
-forgot and what was deleted, and counts runs from before there was a count.
+Recording counts them, in steps: a process keeps small amounts in memory, so that most calls pay
+for one addition. Upkeep counts them again, which covers the amounts lost with a killed process,
+deleted runs, and runs from before there was a quota.
 """
 
+import logging
+import threading
 import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models import Func, IntegerField, TextField
-from django.db.models.functions import Cast, Length
+from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
-from scripts_engine.flows.remove_payloads import (
+from scripts_engine.flows.run_payloads import (
     BATCH_BYTES,
     BATCH_RUNS,
     PAUSE_TIMES,
-    counted_bytes,
-    remove_payloads_beyond,
-    without_payloads,
+    SIZES,
+    remove_oldest_payloads,
+    remove_payloads,
+    stored_bytes,
 )
 from scripts_engine.models import Run
 from scripts_engine.models.run import NEWEST_FIRST
 
-_TEXTS = ("request_query", "unsaved_source", "error_traceback")
-_JSON = ("request_headers", "response_headers", "logs", "host_calls")
+logger = logging.getLogger(__name__)
+
+# How much, and for how long, a process keeps in memory per organisation.
+STEP_BYTES = 1024 * 1024
+STEP_SECONDS = 10.0
 
 
-class _Octets(Func):
-    """How many bytes a text takes in UTF-8: ``Length`` counts characters."""
+def count_recorded(organisation_id: uuid.UUID, payload_bytes: int) -> None:
+    """Counts a recorded run, and removes the oldest payloads if the quota is exceeded.
 
-    function = "octet_length"
-    output_field = IntegerField()
+    Does not raise for database errors, or for a deleted organisation: the run is recorded.
+    """
+    due = _uncounted.add(organisation_id, payload_bytes)
+    if not due:
+        return
+    try:
+        _add_to_count(organisation_id, due)
+    except (DatabaseError, ObjectDoesNotExist) as error:
+        logger.warning("Bytes of runs not counted until upkeep: %s", " ".join(str(error).split()))
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Its own ``octet_length`` came with SQLite 3.43."""
-        template = "length(CAST(%(expressions)s AS BLOB))"
-        return self.as_sql(compiler, connection, template=template, **context)
+
+class _Amount(NamedTuple):
+    bytes: int
+    since: float
 
 
-SIZES: dict[str, Any] = {
-    "request_bytes": Length("request_body"),
-    "response_bytes": Length("response_body"),
-    "payload_bytes": sum(
-        [
-            Length("response_body"),
-            *(_Octets(name) for name in _TEXTS),
-            *(_Octets(Cast(name, TextField())) for name in _JSON),
-        ],
-        start=Length("request_body"),
-    ),
-}
+class _Uncounted:
+    """Bytes that this process has recorded but not yet added to ``RunStorage``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._amounts: dict[uuid.UUID, _Amount] = {}
+
+    def add(self, organisation_id: uuid.UUID, count: int) -> int:
+        """Returns the bytes to add to the database now: usually 0."""
+        now = time.monotonic()
+        with self._lock:
+            amount = self._amounts.get(organisation_id) or _Amount(0, now)
+            total = amount.bytes + count
+            if total < STEP_BYTES and now - amount.since < STEP_SECONDS:
+                self._amounts[organisation_id] = _Amount(total, amount.since)
+                return 0
+            self._amounts.pop(organisation_id, None)
+            return total
+
+
+_uncounted = _Uncounted()
+
+
+def _add_to_count(organisation_id: uuid.UUID, due: int) -> None:
+    with transaction.atomic():
+        storage = RunStorage.objects.filter(pk=organisation_id)
+        if not storage.update(bytes_used=F("bytes_used") + due):
+            RunStorage.objects.bulk_create(
+                [RunStorage(organisation_id=organisation_id)], ignore_conflicts=True
+            )
+            storage.update(bytes_used=F("bytes_used") + due)
+        found = storage.select_related("organisation").get()
+    limit = found.organisation.run_bytes_limit
+    if limit is not None and found.bytes_used > limit:
+        # Twice what was added, so that a lowered quota is reached, but not within one call.
+        remove_oldest_payloads(organisation_id, limit, max_bytes=2 * due)
 
 
 def settle_run_bytes() -> int:
-    """Counts every organisation's runs; how many payloads were removed beyond the quotas."""
+    """Counts every organisation's runs again and enforces the quotas.
+
+    Returns the number of payloads removed.
+    """
     organisations = Organisation.objects.only("run_bytes_quota").order_by("pk")
     return sum(_settle(organisation) for organisation in organisations)
 
 
 def _settle(organisation: Organisation) -> int:
     limit = organisation.run_bytes_limit
-    removed = _count_earlier_runs(organisation, limit, counted_bytes(organisation.pk))
+    removed = _count_earlier_runs(organisation, limit, stored_bytes(organisation.pk))
     used = _count_again(organisation)
     if limit is not None and used > limit:
-        removed += remove_payloads_beyond(organisation.pk, limit, from_the_first_run=True)
+        removed += remove_oldest_payloads(organisation.pk, limit, from_first_run=True)
     return removed
 
 
 def _count_again(organisation: Organisation) -> int:
     RunStorage.objects.get_or_create(organisation=organisation)
     with transaction.atomic():
-        # What processes add meanwhile waits for the lock, and is added to it.
+        # Processes that add to the count meanwhile wait for the lock.
         storage = RunStorage.objects.select_for_update().get(organisation=organisation)
-        storage.bytes_used = counted_bytes(organisation.pk)
+        storage.bytes_used = stored_bytes(organisation.pk)
         storage.save(update_fields=["bytes_used"])
     return storage.bytes_used
 
 
-class _Uncounted(NamedTuple):
+class _UncountedRun(NamedTuple):
     run_id: uuid.UUID
     size: int
     started_at: datetime
 
 
 def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int) -> int:
-    """Runs from before there was a count, newest first: those beyond the quota lose their payload
-    without being counted. How many these were.
+    """Counts runs that were recorded before there was a quota, newest first.
+
+    Those beyond the quota lose their payloads without being counted. Returns their number.
     """
     removed = 0
     for batch in _uncounted_batches(organisation):
@@ -102,21 +145,23 @@ def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int
         still_uncounted = Run.objects.filter(payload_bytes=None)
         still_uncounted.filter(pk__in=[run.run_id for run in kept]).update(**SIZES)
         if beyond:
-            _say_removed_before(organisation, beyond[0].started_at)
-            removed += without_payloads(run.run_id for run in beyond)
+            _note_removed_before(organisation, beyond[0].started_at)
+            removed += remove_payloads(run.run_id for run in beyond)
         used = totals[-1]
         time.sleep(PAUSE_TIMES * (time.monotonic() - began))
     return removed
 
 
-def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_Uncounted]]:
-    """Newest first, ``BATCH_RUNS`` and ``BATCH_BYTES`` at most: counting a run writes it again."""
+def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_UncountedRun]]:
+    """Yields uncounted runs, newest first, in batches limited like transactions: counting a run
+    rewrites its row.
+    """
     runs = Run.objects.in_range_of(organisation.pk).filter(payload_bytes=None)
     sized = runs.annotate(size=SIZES["payload_bytes"]).order_by(*NEWEST_FIRST)
     before: dict[str, uuid.UUID] = {}
     while page := sized.filter(**before).values_list("pk", "size", "started_at")[:BATCH_RUNS]:
-        batch: list[_Uncounted] = []
-        for run in (_Uncounted(*row) for row in page):
+        batch: list[_UncountedRun] = []
+        for run in (_UncountedRun(*row) for row in page):
             if batch and sum(each.size for each in batch) + run.size > BATCH_BYTES:
                 yield batch
                 batch = []
@@ -125,7 +170,7 @@ def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_Uncount
         before = {"pk__lt": batch[-1].run_id}
 
 
-def _say_removed_before(organisation: Organisation, started_at: datetime) -> None:
+def _note_removed_before(organisation: Organisation, started_at: datetime) -> None:
     storage, _ = RunStorage.objects.get_or_create(organisation=organisation)
     storage.removed_before = max(storage.removed_before or started_at, started_at)
     storage.save(update_fields=["removed_before"])

@@ -1,9 +1,9 @@
-"""A script runs: one execution in a sandbox, and one Run committed before anybody is answered."""
+"""Runs a script: one execution in a sandbox, and one ``Run`` committed before the reply."""
 
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
@@ -13,10 +13,10 @@ from core.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
-from scripts_engine.flows.recorder import Recorder, storable
-from scripts_engine.flows.run_bytes import sizes_of
+from scripts_engine.flows.run_payloads import sizes_of
 from scripts_engine.host.handler import RunHost
-from scripts_engine.models import RunStatus, Trigger
+from scripts_engine.models import RunStatus, Script, Trigger
+from scripts_engine.redaction import Redactor, storable
 from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
 from scripts_engine.sandbox.limits import (
     MAX_HEADER_BYTES,
@@ -40,7 +40,7 @@ _STATUS = {
     OutcomeKind.REPLY_TOO_LARGE: RunStatus.FAILED.value,
 }
 
-# What the caller was answered where the script gave no reply.
+# The status of the response where the script gave no reply.
 _HTTP_STATUS = {
     OutcomeKind.FAILED: 500,
     OutcomeKind.TIMED_OUT: 504,
@@ -50,18 +50,41 @@ _HTTP_STATUS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What is to run, for whom and why. ``version_id`` is ``None`` for a source not saved."""
+class RunSpec:
+    """What to run, for whom and why."""
 
     organisation_id: uuid.UUID
     script_id: uuid.UUID
     script_name: str
     timeout_seconds: float
     version_id: uuid.UUID | None
+    """``None`` for a source that is not saved."""
     source: str
     trigger: Trigger
     hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
+
+    @classmethod
+    def of_script(
+        cls,
+        script: Script,
+        *,
+        trigger: Trigger,
+        hook_id: uuid.UUID | None = None,
+        started_by: Author = NOBODY,
+    ) -> Self:
+        """A run of the script's current version."""
+        return cls(
+            organisation_id=script.organisation_id,
+            script_id=script.pk,
+            script_name=script.name,
+            timeout_seconds=script.timeout_seconds,
+            version_id=script.current_version_id,
+            source=script.source,
+            trigger=trigger,
+            hook_id=hook_id,
+            started_by=started_by,
+        )
 
 
 class FinishedRun(NamedTuple):
@@ -69,29 +92,29 @@ class FinishedRun(NamedTuple):
     outcome: Outcome
 
 
-def run_script(subject: Subject, event: Event) -> FinishedRun:
-    """Runs the source with the event as its payload; the run is committed when this returns.
+def run_script(spec: RunSpec, event: Event) -> FinishedRun:
+    """Runs the source with the event as its payload, and returns once the run is committed.
 
-    Raises ``SandboxBusy`` when no slot comes free in time, and ``SandboxUnavailable``: nothing
-    ran, and there is no run. Raises ``RunNotRecordedError``.
+    Raises ``SandboxBusy`` or ``SandboxUnavailable`` if nothing ran: then there is no run. Raises
+    ``RunNotRecordedError`` if the script ran but its run could not be stored.
     """
     run_id = uuid7()
     bind_contextvars(run=run_id)
     job = Job(
-        source=subject.source.encode(),
-        chunk_name=subject.script_name,
-        params=_params(subject, event, run_id),
+        source=spec.source.encode(),
+        chunk_name=spec.script_name,
+        params=_params(spec, event, run_id),
         headers=[
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in event.headers
         ],
-        limits=Limits(wall_seconds=subject.timeout_seconds),
-        trace_lines=subject.trigger is not Trigger.HOOK,
+        limits=Limits(wall_seconds=spec.timeout_seconds),
+        trace_lines=spec.trigger is not Trigger.HOOK,
     )
-    host = RunHost(subject.organisation_id)
-    outcome = sandbox_pool().run(str(subject.organisation_id), job, host)
-    _count(subject.trigger, outcome)
-    recorder = Recorder(hidden=host.revealed_secrets)
-    record_run(_row(subject, event, run_id, outcome, recorder))
+    host = RunHost(spec.organisation_id)
+    outcome = sandbox_pool().run(str(spec.organisation_id), job, host)
+    _count(spec.trigger, outcome)
+    redactor = Redactor(host.revealed_secrets)
+    record_run(_row(spec, event, run_id, outcome, redactor))
     return FinishedRun(run_id, outcome)
 
 
@@ -101,16 +124,16 @@ def _count(trigger: Trigger, outcome: Outcome) -> None:
     RUN_QUEUE.observe(outcome.queue_seconds)
 
 
-def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
+def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
     texts = {
         "method": event.method,
         "query": event.query,
         "content_type": event.content_type,
         "remote_addr": event.client_address,
         "run_id": str(run_id),
-        "hook_id": None if subject.hook_id is None else str(subject.hook_id),
-        "script_id": str(subject.script_id),
-        "org_id": str(subject.organisation_id),
+        "hook_id": None if spec.hook_id is None else str(spec.hook_id),
+        "script_id": str(spec.script_id),
+        "org_id": str(spec.organisation_id),
     }
     params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}
     params["body"] = event.body
@@ -118,25 +141,23 @@ def _params(subject: Subject, event: Event, run_id: uuid.UUID) -> dict[str, byte
 
 
 def _row(
-    subject: Subject, event: Event, run_id: uuid.UUID, outcome: Outcome, recorder: Recorder
+    spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, redactor: Redactor
 ) -> Row:
-    """The Run's columns."""
-    reply, error, author = outcome.reply, outcome.error, subject.started_by
+    """The run's columns, with secrets redacted and texts limited."""
+    reply, error, author = outcome.reply, outcome.error, spec.started_by
     log = [line.text for line in outcome.logs]
     is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
-    # The line that was cut, and the one that says so.
-    log_texts = recorder.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
-    call_errors = recorder.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
+    # A full log ends with a truncated line and a line that says so.
+    log_texts = redactor.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
+    call_errors = redactor.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     row = {
         "id": run_id,
-        "organisation_id": subject.organisation_id,
-        "script_id": subject.script_id,
-        "script_version_id": subject.version_id,
-        "unsaved_source": ""
-        if subject.version_id
-        else recorder.text(subject.source, MAX_SOURCE_BYTES),
-        "hook_id": subject.hook_id,
-        "trigger": subject.trigger.value,
+        "organisation_id": spec.organisation_id,
+        "script_id": spec.script_id,
+        "script_version_id": spec.version_id,
+        "unsaved_source": "" if spec.version_id else redactor.text(spec.source, MAX_SOURCE_BYTES),
+        "hook_id": spec.hook_id,
+        "trigger": spec.trigger.value,
         "started_by_id": None if author.user is None else author.user.pk,
         "started_with_id": None if author.api_key is None else author.api_key.pk,
         "status": _STATUS[outcome.kind],
@@ -144,12 +165,12 @@ def _row(
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
         "request_method": storable(event.method),
-        "request_query": recorder.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
+        "request_query": redactor.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
         "request_headers": [
             [
                 storable(name),
                 REDACTED
-                if name.lower() in _REDACTED_HEADERS or recorder.is_hidden_in(value)
+                if name.lower() in _REDACTED_HEADERS or redactor.is_hidden_in(value)
                 else storable(value),
             ]
             for name, value in event.headers
@@ -159,8 +180,8 @@ def _row(
         "response_status": _HTTP_STATUS[outcome.kind] if reply is None else reply.status,
         "response_headers": []
         if reply is None
-        else recorder.headers(reply.headers, MAX_HEADER_BYTES),
-        "response_body": b"" if reply is None else recorder.bytes(reply.body, MAX_REPLY_BYTES),
+        else redactor.headers(reply.headers, MAX_HEADER_BYTES),
+        "response_body": b"" if reply is None else redactor.bytes(reply.body, MAX_REPLY_BYTES),
         "logs": [
             {"at": line.at, "level": line.level, "text": text}
             for line, text in zip(outcome.logs, log_texts, strict=True)
@@ -176,24 +197,21 @@ def _row(
         ],
         "error_message": ""
         if error is None
-        else recorder.text(
-            error.message,
-            MAX_MESSAGE_BYTES,
-            is_cut=_size_bytes(error.message) >= MAX_MESSAGE_BYTES,
-        ),
+        else _limited(redactor, error.message, MAX_MESSAGE_BYTES),
         "error_line": None if error is None else error.line,
         "error_traceback": ""
         if error is None
-        else recorder.text(
-            error.traceback,
-            MAX_TRACEBACK_BYTES,
-            is_cut=_size_bytes(error.traceback) >= MAX_TRACEBACK_BYTES,
-        ),
+        else _limited(redactor, error.traceback, MAX_TRACEBACK_BYTES),
         "payload_removed_at": None,
     }
     return row | sizes_of(row)
 
 
+def _limited(redactor: Redactor, text: str, max_bytes: int) -> str:
+    """Redacts a text that the sandbox has truncated to this size if it was longer."""
+    return redactor.text(text, max_bytes, is_cut=_size_bytes(text) >= max_bytes)
+
+
 def _size_bytes(text: str) -> int:
-    """At least as many as it was made from: what is not UTF-8 has become longer."""
+    """The size in UTF-8: at least that of the bytes that the text was decoded from."""
     return len(text.encode())

@@ -1,4 +1,4 @@
-"""Scripts are created, changed, restored and deleted."""
+"""Creates, changes, restores and deletes scripts."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -8,9 +8,12 @@ from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source
 from scripts_engine.models import Script, ScriptVersion
 
+# Fields that ``update_script`` changes.
+FIELDS = frozenset({"name", "timeout_seconds", "is_enabled"})
+
 
 def create_script(organisation: Organisation, *, name: str, source: str, author: Author) -> Script:
-    """A new script with its first version. Raises ``ValidationError`` or ``SourceError``."""
+    """Creates a script and its first version. Raises ``ValidationError`` or ``SourceError``."""
     script = Script(organisation=organisation, name=name.strip())
     script.full_clean()
     check_source(organisation, source, script.name)
@@ -20,15 +23,12 @@ def create_script(organisation: Organisation, *, name: str, source: str, author:
     return script
 
 
-FIELDS = frozenset({"name", "timeout_seconds", "is_enabled"})
-
-
 def update_script(
     script: Script, *, author: Author, source: str | None = None, **changes: object
 ) -> Script:
-    """Changes the given ones of ``FIELDS`` and, with ``source``, saves a new version.
+    """Changes the given fields, out of ``FIELDS``, and saves a new version of a given source.
 
-    All or nothing. Raises ``ValidationError`` by field, or ``SourceError``.
+    Changes all or nothing. Raises ``ValidationError`` by field, or ``SourceError``.
     """
     for field in FIELDS & changes.keys():
         value = changes[field]
@@ -46,10 +46,10 @@ def update_script(
 
 
 def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
-    """Makes the source the script's next version and its current one.
+    """Saves the source as the script's next version, and makes that the current one.
 
-    A source that is the current one already makes no new version. Call inside a transaction
-    that holds the script's row.
+    Returns the current version if the source has not changed. Call it in a transaction that locks
+    the script's row.
     """
     current = script.current_version
     if current is not None and current.source == source:
@@ -68,10 +68,10 @@ def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
 
 
 def restore_script_version(version: ScriptVersion, *, author: Author) -> Script:
-    """Makes the version's source the script's newest version; the ones between stay."""
+    """Saves the version's source as a new version; later versions are kept."""
     return update_script(version.script, author=author, source=version.source)
 
 
 def delete_script(script: Script) -> None:
-    """Stops the script and its hooks at once; its runs and versions stay readable."""
+    """Deletes the script, with immediate effect on its hooks; runs and versions stay readable."""
     Script.objects.existing().filter(pk=script.pk).update(deleted_at=timezone.now())

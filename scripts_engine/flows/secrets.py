@@ -1,4 +1,4 @@
-"""Secrets of scripts are set, deleted, and encrypted anew."""
+"""Sets, deletes and re-encrypts the secrets of scripts."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -19,7 +19,7 @@ MAX_SECRETS = 200
 def set_secret(
     organisation: Organisation, *, name: str, value: str, origin: Origin = NOWHERE
 ) -> Secret:
-    """Makes the secret, or gives it the new value. Raises ``ValidationError`` by field."""
+    """Creates the secret or changes its value. Raises ``ValidationError`` by field."""
     if not value or not is_encodable(value) or len(value.encode()) > MAX_VALUE_BYTES:
         raise _invalid("value", f"A secret is text of 1 to {MAX_VALUE_BYTES} bytes in UTF-8.")
     Secret(organisation=organisation, name=name).clean_fields(exclude=["ciphertext"])
@@ -41,24 +41,25 @@ def _invalid(field: str, message: str) -> ValidationError:
 
 
 def delete_secret(organisation: Organisation, name: str, *, origin: Origin = NOWHERE) -> None:
-    """Raises ``NotFoundError`` where there is none of that name."""
+    """Deletes the secret. Raises ``NotFoundError`` if it does not exist."""
     deleted, _ = Secret.objects.of_organisation(organisation).filter(name=storable(name)).delete()
     if not deleted:
-        raise NotFoundError("There is no secret of this name.")
+        raise NotFoundError("There is no secret with this name.")
     record(AuthEventKind.SECRET_DELETED, origin, organisation=organisation, credential=name)
 
 
-def encrypt_secrets_anew() -> int:
-    """Moves every script secret under the newest pepper; how many were under another.
+def reencrypt_secrets() -> int:
+    """Encrypts every secret with the newest pepper. Returns the number of secrets changed.
 
-    A secret that is set meanwhile keeps its new value, and is moved too where a node set it that
-    does not use the newest pepper yet. Raises ``DecryptionError`` when a pepper is gone.
+    A secret that is set at the same time keeps its new value, and is re-encrypted as well if it was
+    set by a node that does not use the newest pepper yet. Raises ``DecryptionError`` if a pepper is
+    missing.
     """
-    return sum(_move(secret) for secret in Secret.objects.order_by().iterator())
+    return sum(_reencrypt(secret) for secret in Secret.objects.order_by().iterator())
 
 
-def _move(secret: Secret) -> bool:
-    """Whether this moved it: not if it is gone or under the newest pepper already."""
+def _reencrypt(secret: Secret) -> bool:
+    """Whether the secret was changed: not if it uses the newest pepper, or was deleted."""
     newest = next(iter(settings.PEPPERS))
     context = context_of(secret.organisation_id, secret.name)
     found: bytes | memoryview[int] | None = secret.ciphertext
@@ -67,6 +68,6 @@ def _move(secret: Secret) -> bool:
         renewed = encrypt(decrypt(old, context), context)
         if rows.filter(ciphertext=old).update(ciphertext=renewed):
             return True
-        # Somebody else has set or moved it since it was read.
+        # The secret was set or re-encrypted since it was read.
         found = rows.values_list("ciphertext", flat=True).first()
     return False

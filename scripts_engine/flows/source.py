@@ -1,4 +1,4 @@
-"""A script's source: checked, and compared with the version before."""
+"""Checks a script's source, and compares versions."""
 
 from django.core.exceptions import ValidationError
 
@@ -12,9 +12,10 @@ from scripts_engine.sandbox_pool import sandbox_pool
 
 
 def check_source(organisation: Organisation, source: str, script_name: str) -> None:
-    """Raises unless the source compiles: ``SourceError`` with the line, ``ValidationError``.
+    """Checks that the source compiles, in a sandbox, because a source may attack the compiler.
 
-    Compiled in a sandbox of the organisation, because a compiler too may be attacked.
+    Raises ``SourceError`` with the line, or ``ValidationError`` for text that is invalid or too
+    long.
     """
     try:
         validate_source_text(source)
@@ -26,7 +27,7 @@ def check_source(organisation: Organisation, source: str, script_name: str) -> N
 
 
 def validate_source_text(source: str) -> None:
-    """Raises ``ValidationError`` for what is no text, or too much of it, before it is compiled."""
+    """Raises ``ValidationError`` if the source is too long or is not valid text."""
     validate_plain_text(source)
     size = len(source.encode())
     if size > MAX_SOURCE_BYTES:
@@ -37,12 +38,12 @@ def validate_source_text(source: str) -> None:
 
 
 def with_lua_line_ends(source: str) -> str:
-    """With the line ends that Lua's own messages count; browsers send CRLF."""
+    """Converts CRLF, which browsers send, to LF: Lua counts lines by it in its messages."""
     return source.replace("\r\n", "\n")
 
 
 def diff_from_previous(version: ScriptVersion) -> str:
-    """What the version changed: a unified diff from the one before, from nothing for the first."""
+    """A unified diff from the previous version, or from nothing for the first."""
     earlier = version.script.versions.filter(number__lt=version.number)
     previous = earlier.order_by("-number").first()
     lines = unified_diff(

@@ -1,3 +1,5 @@
+"""GraphQL queries of scripts, hooks, runs and secrets."""
+
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -21,7 +23,7 @@ from scripts_engine.graphql.types import (
 )
 from scripts_engine.models import Hook, Run, Script, Secret
 
-# Fetched run by run where a document asks for them: a page of them all would be large.
+# Loaded per run, only if the document selects them, because a page of runs would be large.
 _LONG_COLUMNS_OF_RUNS = (
     "request_headers",
     "request_body",
@@ -36,7 +38,7 @@ class ScriptsQuery(graphene.ObjectType):
     scripts = connection_field(
         ScriptConnection,
         "The scripts of the organisation.",
-        name=graphene.String(description="Only those whose name has this text in it."),
+        name=graphene.String(description="Only scripts whose name contains this text."),
     )
     script = graphene.Field(
         ScriptType,
@@ -46,31 +48,26 @@ class ScriptsQuery(graphene.ObjectType):
     hooks = connection_field(
         HookConnection,
         "The hooks of the organisation's scripts.",
-        script=graphene.ID(description="Only those of this script."),
+        script=graphene.ID(description="Only hooks of this script."),
     )
     runs = connection_field(
         RunConnection,
-        "The runs of the organisation's scripts, deleted ones too.",
-        script=graphene.ID(description="Only those of this script."),
-        hook=graphene.ID(description="Only those by this hook."),
-        status=RunStatusEnum(description="Only those that ended so."),
-        since=graphene.DateTime(description="Only those started then or later."),
-        until=graphene.DateTime(description="Only those started before."),
+        "The runs of the organisation's scripts, including deleted scripts.",
+        script=graphene.ID(description="Only runs of this script."),
+        hook=graphene.ID(description="Only runs by this hook."),
+        status=RunStatusEnum(description="Only runs with this status."),
+        since=graphene.DateTime(description="Only runs that started at this time or later."),
+        until=graphene.DateTime(description="Only runs that started before this time."),
     )
     run = graphene.Field(
         RunType,
         description="One run.",
         id=graphene.ID(required=True, description="The run's id."),
     )
-
     secrets = graphene.Field(
         graphene.NonNull(graphene.List(graphene.NonNull(SecretType))),
         description="The names of the organisation's secrets; never their values.",
     )
-
-    @staticmethod
-    def resolve_secrets(root: None, info: GraphQLResolveInfo) -> Any:
-        return scoped(info, Secret)
 
     @staticmethod
     def resolve_scripts(
@@ -131,3 +128,7 @@ class ScriptsQuery(graphene.ObjectType):
     @staticmethod
     def resolve_run(root: None, info: GraphQLResolveInfo, id: str) -> Run:
         return find(info, Run, id)
+
+    @staticmethod
+    def resolve_secrets(root: None, info: GraphQLResolveInfo) -> Any:
+        return scoped(info, Secret)

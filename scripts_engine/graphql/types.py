@@ -1,4 +1,4 @@
-"""Scripts, hooks and runs as the Admin GraphQL shows them."""
+"""GraphQL types of scripts, hooks, runs and secrets."""
 
 import base64
 from datetime import UTC, datetime
@@ -10,11 +10,11 @@ from graphql import GraphQLResolveInfo
 
 from core.graphql.connection import connection_of
 from scripts_engine.flows.source import diff_from_previous
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
+from scripts_engine.models import Hook, Run, RunStatus, Script, ScriptVersion, Secret
 
 
 class ScriptVersionType(DjangoObjectType):
-    """A source that a script had."""
+    """A version of a script's source."""
 
     class Meta:
         name = "ScriptVersion"
@@ -25,14 +25,12 @@ class ScriptVersionType(DjangoObjectType):
     id = graphene.ID(required=True, description="The version's id.")
     author = graphene.String(
         description=(
-            "The e-mail of the person or the name of the key that saved it. Null for a person who "
-            "is not a member any more."
+            "The e-mail of the person, or the name of the key, that saved the version. Null for a "
+            "person who is no longer a member."
         )
     )
 
-    diff = graphene.String(
-        required=True, description="What it changed: a unified diff from the version before."
-    )
+    diff = graphene.String(required=True, description="A unified diff from the previous version.")
 
     @staticmethod
     def resolve_diff(version: ScriptVersion, info: GraphQLResolveInfo) -> str:
@@ -50,8 +48,10 @@ class ScriptType(DjangoObjectType):
 
     id = graphene.ID(required=True, description="The script's id.")
     source = graphene.String(required=True, description="The current version's source.")
-    enabled = graphene.Boolean(required=True, description="Whether its hooks run it.")
-    deleted = graphene.Boolean(required=True, description="Whether only its runs are left.")
+    enabled = graphene.Boolean(required=True, description="Whether hooks run the script.")
+    deleted = graphene.Boolean(
+        required=True, description="Whether the script is deleted. Its runs stay readable."
+    )
     version = graphene.Field(ScriptVersionType, description="The current version.")
     versions = graphene.Field(
         graphene.NonNull(graphene.List(graphene.NonNull(ScriptVersionType))),
@@ -89,14 +89,16 @@ class HookType(DjangoObjectType):
         fields = ("name", "created_at", "previous_valid_until")
 
     id = graphene.ID(required=True, description="The HookID.")
-    enabled = graphene.Boolean(required=True, description="Whether calls run the script.")
-    script = graphene.Field(graphene.NonNull(ScriptType), description="What it runs.")
+    enabled = graphene.Boolean(required=True, description="Whether the hook accepts calls.")
+    script = graphene.Field(
+        graphene.NonNull(ScriptType), description="The script that the hook runs."
+    )
     url = graphene.String(
         required=True,
-        description="The address that carries the call token; holds it only just after issuing.",
+        description="The URL to call. It contains the call token only just after issuing.",
     )
     secure_url = graphene.String(
-        required=True, description="The address for Basic authentication with HookID:CallToken."
+        required=True, description="The URL for HTTP Basic authentication with HookID:CallToken."
     )
 
     @staticmethod
@@ -113,14 +115,14 @@ class HookType(DjangoObjectType):
 
 
 class IssuedHook(graphene.ObjectType):
-    """A hook with a call token just made: the only time it is shown."""
+    """A hook and its new call token, which is shown only here."""
 
     hook = graphene.Field(graphene.NonNull(HookType), description="The hook.")
-    call_token = graphene.String(required=True, description="Keep it: it is not kept here.")
+    call_token = graphene.String(required=True, description="Store it: it is not shown again.")
 
 
 class SecretType(DjangoObjectType):
-    """A secret that scripts read by name. Its value is shown nowhere."""
+    """A secret that scripts read by name. Its value is never shown."""
 
     class Meta:
         name = "Secret"
@@ -137,41 +139,41 @@ class RunStatusEnum(graphene.Enum):
     class Meta:
         name = "RunStatus"
 
-    Succeeded = "succeeded"
-    Failed = "failed"
-    TimedOut = "timed-out"
-    OutOfMemory = "out-of-memory"
+    Succeeded = RunStatus.SUCCEEDED.value
+    Failed = RunStatus.FAILED.value
+    TimedOut = RunStatus.TIMED_OUT.value
+    OutOfMemory = RunStatus.OUT_OF_MEMORY.value
 
     @property
     def description(self) -> str:
         return {
-            "succeeded": "The script gave its reply.",
-            "failed": "The script raised an error, or its reply was none.",
-            "timed-out": "It took more time than it may.",
-            "out-of-memory": "It took more memory than it may.",
+            RunStatus.SUCCEEDED.value: "The script returned a reply.",
+            RunStatus.FAILED.value: "The script raised an error, or its reply was not valid.",
+            RunStatus.TIMED_OUT.value: "The script exceeded its time limit.",
+            RunStatus.OUT_OF_MEMORY.value: "The script exceeded its memory limit.",
         }[self.value]
 
 
 class LogLine(graphene.ObjectType):
-    """A line that the script logged."""
+    """A line that a script logged."""
 
-    at = graphene.DateTime(required=True, description="When.")
+    at = graphene.DateTime(required=True, description="When it was logged.")
     level = graphene.String(required=True, description="debug, info, warn or error.")
-    text = graphene.String(required=True, description="What.")
+    text = graphene.String(required=True, description="The logged text.")
 
 
 class RunError(graphene.ObjectType):
     """Why a run did not succeed."""
 
-    message = graphene.String(required=True, description="The error's text.")
-    line = graphene.Int(description="The line of the source, where there is one.")
-    traceback = graphene.String(description="How the script came there.")
+    message = graphene.String(required=True, description="The error message.")
+    line = graphene.Int(description="The line of the source, if known.")
+    traceback = graphene.String(description="The Lua traceback.")
 
 
 class RunType(DjangoObjectType):
     """One execution of a script.
 
-    The plain strings of payload and reply are null when the bytes are not UTF-8.
+    Payload and reply as text are null if the bytes are not UTF-8.
     """
 
     class Meta:
@@ -188,30 +190,35 @@ class RunType(DjangoObjectType):
         )
 
     id = graphene.ID(required=True, description="The run's id, as in Moonhook-Run-Id.")
-    script = graphene.Field(graphene.NonNull(ScriptType), description="What ran.")
-    script_version = graphene.Field(ScriptVersionType, description="In which version.")
-    hook = graphene.Field(HookType, description="The hook that was called, if one was.")
+    script = graphene.Field(graphene.NonNull(ScriptType), description="The script that ran.")
+    script_version = graphene.Field(
+        ScriptVersionType, description="The version that ran; null for an unsaved source."
+    )
+    hook = graphene.Field(HookType, description="The hook that was called, if any.")
     trigger = graphene.String(required=True, description="hook, admin-graphql or admin.")
-    status = graphene.Field(graphene.NonNull(RunStatusEnum), description="How it ended.")
+    status = graphene.Field(graphene.NonNull(RunStatusEnum), description="How the run ended.")
     payload_removed_at = graphene.DateTime(
-        description="When payload, reply, headers, query and logs were removed, because the "
-        "organisation's quota was used up; null while they are there. Then the bodies are null and "
-        "empty, and there are no logs."
+        description="When payload, reply, headers, query and logs were removed to keep within the "
+        "organisation's quota; null if they were not. Afterwards, text bodies are null, base64 "
+        "bodies are empty, and there are no logs."
     )
     request_bytes = graphene.Int(
-        required=True, description="The size of the payload; known when it was removed, too."
+        required=True, description="The size of the payload, even if it was removed."
     )
     response_bytes = graphene.Int(
-        required=True, description="The size of the reply; known when it was removed, too."
+        required=True, description="The size of the reply, even if it was removed."
     )
     request_body = graphene.String(description="The payload as text.")
-    request_body_base64 = graphene.String(required=True, description="The payload.")
+    request_body_base64 = graphene.String(required=True, description="The payload in base64.")
     response_body = graphene.String(description="The script's reply as text.")
-    response_body_base64 = graphene.String(required=True, description="The script's reply.")
-    logs = graphene.Field(
-        graphene.NonNull(graphene.List(graphene.NonNull(LogLine))), description="What it logged."
+    response_body_base64 = graphene.String(
+        required=True, description="The script's reply in base64."
     )
-    error = graphene.Field(RunError, description="Why it did not succeed.")
+    logs = graphene.Field(
+        graphene.NonNull(graphene.List(graphene.NonNull(LogLine))),
+        description="Lines that the script logged.",
+    )
+    error = graphene.Field(RunError, description="Why the run did not succeed.")
 
     @staticmethod
     def resolve_status(run: Run, info: GraphQLResolveInfo) -> str:

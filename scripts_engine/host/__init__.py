@@ -1,1 +1,1 @@
-"""What a script may ask its parent process for: one file a capability."""
+"""Functions that a script may call in its parent process, one file per capability."""

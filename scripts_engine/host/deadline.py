@@ -1,4 +1,4 @@
-"""What is left of a run's time, and transactions that wait no longer."""
+"""A run's deadline: the time left, and transactions that wait no longer than that."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 
 def remaining(ends_at: float) -> float:
-    """Seconds until that instant of ``time.monotonic()``. Raises ``TimeoutError``."""
+    """Seconds until ``ends_at``, in ``time.monotonic()``. Raises ``TimeoutError`` once past."""
     seconds = ends_at - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -18,11 +18,14 @@ def remaining(ends_at: float) -> float:
 
 @contextmanager
 def transaction_until(deadline: float) -> Iterator[None]:
-    """A transaction. Raises ``TimeoutError`` when it is too late for one to begin."""
+    """A transaction that waits for locks until the deadline.
+
+    Raises ``TimeoutError`` if the deadline has already passed.
+    """
     lock_timeout_ms = ceil(remaining(deadline) * 1000)
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
-            # Until the end of the transaction.
+            # Applies until the end of the transaction.
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(lock_timeout_ms)])
             yield
         return

@@ -1,4 +1,4 @@
-"""The answers to one run's host calls."""
+"""Dispatches the host calls of one run to the capabilities."""
 
 import logging
 import uuid
@@ -14,8 +14,8 @@ from scripts_engine.sandbox.contract import HostCallError
 
 logger = logging.getLogger(__name__)
 
-# How many the prelude sends.
-_ARGUMENTS = {
+# Numbers of arguments, as the prelude sends them.
+_ARGUMENT_COUNTS = {
     "http.request": 1,
     "store.get": 1,
     "store.set": 3,
@@ -26,22 +26,22 @@ _ARGUMENTS = {
 
 
 class RunHost:
-    """Answers for one organisation, during one run. See ``sandbox.host_call.HostHandler``."""
+    """The ``HostHandler`` of one run, on behalf of its organisation."""
 
     def __init__(self, organisation_id: uuid.UUID) -> None:
         self._organisation_id = organisation_id
         self._secrets: SecretsCapability | None = None
-        # Functions whose failure is in the log: a script may call one a thousand times.
+        # Functions whose failure is logged already: a script may call one a thousand times.
         self._logged: set[str] = set()
 
     @property
     def revealed_secrets(self) -> frozenset[bytes]:
-        """The secrets that the script was given: to be kept out of what is recorded of it."""
+        """Secrets that the script has read, to be redacted from what is recorded of its run."""
         return frozenset() if self._secrets is None else self._secrets.revealed
 
     @cached_property
     def _functions(self) -> dict[str, Callable[..., Any]]:
-        """Made for the first call: most runs make none."""
+        """Created on the first call, because most runs make none."""
         http = HttpCapability(self._organisation_id)
         store = StoreCapability(self._organisation_id)
         self._secrets = SecretsCapability(self._organisation_id)
@@ -55,11 +55,11 @@ class RunHost:
         }
 
     def __call__(self, name: str, args: list[Any], *, deadline: float) -> Any:
-        """Arguments come from a hostile process: each function checks its own."""
+        """Calls a function. The arguments are untrusted, and each function checks its own."""
         function = self._functions.get(name)
         if function is None:
             raise HostCallError(f"there is no {name[:40]}")
-        if len(args) != _ARGUMENTS[name]:
+        if len(args) != _ARGUMENT_COUNTS[name]:
             raise HostCallError(f"{name}: wrong arguments")
         try:
             return function(*args, deadline=deadline)
@@ -71,7 +71,7 @@ class RunHost:
             self._log_once(name, "Host call %s: %s", name, " ".join(str(error).split()))
             raise HostCallError(f"{name}: failed") from None
         except Exception:  # noqa: BLE001  (logged with its traceback)
-            # Whatever a server, a database or a hostile argument brings about: the run goes on.
+            # Whatever a server, the database or a hostile argument has caused, the run continues.
             self._log_once(name, "Host call %s failed", name, exc_info=True)
             raise HostCallError(f"{name}: failed") from None
 

@@ -1,9 +1,9 @@
-"""http.request: a script talks to the public internet, within bounds, through this process.
+"""http.request: bounded HTTP requests to the public internet, sent by this process for a script.
 
-Against requests that are meant to reach what only this machine can reach (SSRF): the name is
-resolved once, the answer is judged, and the connection goes to that very address, under the
-name's own Host header and certificate. Every redirect is judged again. No proxy variable of the
-environment is followed, and nothing of this process (cookies, credentials) is sent.
+Against server-side request forgery (SSRF), a host name is resolved once, the addresses are
+checked, and the connection goes to a checked address, with the name in the Host header and in
+the certificate check. Every redirect is checked in the same way. Proxy settings of the environment
+are ignored, and no cookies or credentials of this process are sent.
 """
 
 import re
@@ -29,18 +29,19 @@ MAX_CALLS = 20
 MAX_SECONDS = 5.0
 MAX_REDIRECTS = 5
 MAX_URL_BYTES = 8 * KIB
-# As long as a name in the DNS may be.
+# The limit of the DNS.
 MAX_HOST_BYTES = 253
-# Whole or not at all: a secret that was cut could not be told from other text.
+# Longer names are left out of error messages: a name may contain a secret, and a truncated secret
+# would not be redacted.
 MAX_SHOWN_NAME_BYTES = 100
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN_IN_VALUES = re.compile(r"[\r\n\0]")
-# What a request line and Host are made of.
+# Allowed in the request line and in Host.
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
-# What frames the message or names its end points is this side's to say.
-_OWN_HEADERS = frozenset(
+# Headers that frame the message or name its endpoints: only this process sets them.
+_RESERVED_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade",
      "keep-alive", "proxy-authorization", "proxy-connection", "expect"}
 )  # fmt: skip
@@ -58,26 +59,26 @@ class _Request:
 
 
 class HttpCapability:
-    """The http of one run; counts its calls."""
+    """HTTP for one run, with its limit on calls."""
 
     def __init__(self, organisation_id: uuid.UUID) -> None:
         self._tenant = str(organisation_id)
         self._calls = 0
 
     def request(self, options: Any, *, deadline: float) -> dict[bytes, Any]:
-        """``{method, url, headers, body?, timeout?}`` → ``{status, headers, body}``.
+        """Takes ``{method, url, headers, body?, timeout?}``, returns ``{status, headers, body}``.
 
-        Raises ``HostCallError`` with a text for the script.
+        Raises ``HostCallError`` with a message for the script.
         """
         self._calls += 1
         if self._calls > MAX_CALLS:
             raise HostCallError(f"http: more than {MAX_CALLS} calls in a run")
-        request, seconds = _checked(options)
+        request, seconds = _parse_options(options)
         ends_at = min(deadline, time.monotonic() + seconds)
         try:
-            response = self._follow(request, ends_at)
+            response = self._exchange_following_redirects(request, ends_at)
         except TimeoutError:
-            raise HostCallError(f"http: no complete answer within {seconds:g} s") from None
+            raise HostCallError(f"http: no complete response within {seconds:g} s") from None
         return {
             b"status": response.status,
             b"headers": {
@@ -87,13 +88,13 @@ class HttpCapability:
             b"body": response.body,
         }
 
-    def _follow(self, request: _Request, ends_at: float) -> Response:
+    def _exchange_following_redirects(self, request: _Request, ends_at: float) -> Response:
         for _ in range(MAX_REDIRECTS + 1):
             response = self._exchange(request, ends_at)
             location = response.headers.get("location")
             if response.status not in {301, 302, 303, 307, 308} or not location:
                 return response
-            request = _redirected(request, response.status, location)
+            request = _redirected_request(request, response.status, location)
         raise HostCallError(f"http: more than {MAX_REDIRECTS} redirects")
 
     def _exchange(self, request: _Request, ends_at: float) -> Response:
@@ -101,7 +102,7 @@ class HttpCapability:
         host = _host(url)
         return exchange(
             Endpoint(
-                address=self._permitted_address(host, _port(url), ends_at),
+                address=self._allowed_address(host, _port(url), ends_at),
                 port=_port(url),
                 tls_name=host.removesuffix(".") if url.scheme == "https" else None,
             ),
@@ -113,27 +114,27 @@ class HttpCapability:
             ends_at=ends_at,
         )
 
-    def _permitted_address(self, host: str, port: int, ends_at: float) -> IPAddress:
+    def _allowed_address(self, host: str, port: int, ends_at: float) -> IPAddress:
         try:
             addresses = resolver.resolve(host, port, tenant=self._tenant, ends_at=ends_at)
         except TimeoutError:
             raise
         except OSError:
-            raise HostCallError("http: the host name is not known") from None
-        permitted = [a for a in addresses if is_allowed(a, settings.HTTP_ALLOWED_NETWORKS)]
-        if not permitted:
+            raise HostCallError("http: the host name is unknown") from None
+        allowed = [a for a in addresses if is_allowed(a, settings.HTTP_ALLOWED_NETWORKS)]
+        if not allowed:
             raise HostCallError("http: this address is not public, and so not allowed")
-        return permitted[0]
+        return allowed[0]
 
 
-def _checked(options: Any) -> tuple[_Request, float]:
+def _parse_options(options: Any) -> tuple[_Request, float]:
     if not isinstance(options, dict):
         raise HostCallError("http: wrong arguments")
     method = _text(options.get(b"method"), "method").upper()
     if method not in _METHODS:
         raise HostCallError(f"http: the method must be one of {', '.join(sorted(_METHODS))}")
-    url = _parsed(_text(options.get(b"url"), "url"))
-    headers = _checked_headers(options.get(b"headers", {}))
+    url = _parse_url(_text(options.get(b"url"), "url"))
+    headers = _parse_headers(options.get(b"headers", {}))
     body = options.get(b"body")
     if body is not None and not isinstance(body, bytes):
         raise HostCallError("http: the body must be a string")
@@ -143,8 +144,8 @@ def _checked(options: Any) -> tuple[_Request, float]:
     return _Request(method, url, headers, body), float(timeout)
 
 
-def _checked_headers(headers: Any) -> dict[str, str]:
-    """With our own defaults for those that are not given."""
+def _parse_headers(headers: Any) -> dict[str, str]:
+    """Validates the script's headers and adds the default ones."""
     if not isinstance(headers, dict):
         raise HostCallError("http: headers must be a table")
     if len(headers) > MAX_HEADERS:
@@ -156,10 +157,10 @@ def _checked_headers(headers: Any) -> dict[str, str]:
         name, value = _text(raw_name, "header name"), _text(raw_value, "header value")
         size_bytes += len(name) + len(value)
         if size_bytes > MAX_HEADER_BYTES:
-            raise HostCallError(f"http: headers of more than {MAX_HEADER_BYTES // KIB} KiB")
+            raise HostCallError(f"http: more than {MAX_HEADER_BYTES // KIB} KiB of headers")
         if not _HEADER_NAME.fullmatch(name) or _FORBIDDEN_IN_VALUES.search(value):
-            raise HostCallError("http: a header has characters that it may not have")
-        if name.lower() in _OWN_HEADERS:
+            raise HostCallError("http: a header contains characters that are not allowed")
+        if name.lower() in _RESERVED_HEADERS:
             raise HostCallError(f"http: a script may not set the header {name}")
         if name.lower() in given:
             shown = f"the header {name}" if len(name) <= MAX_SHOWN_NAME_BYTES else "a header"
@@ -178,10 +179,32 @@ def _text(value: Any, what: str) -> str:
         raise HostCallError(f"http: the {what} is not UTF-8") from None
 
 
-def _redirected(request: _Request, status: int, location: str) -> _Request:
-    """The next request of a redirect (RFC 9110, 15.4), without credentials for another origin."""
+def _parse_url(text: str) -> Url:
+    if len(text.encode()) > MAX_URL_BYTES:
+        raise HostCallError(f"http: the URL is longer than {MAX_URL_BYTES // KIB} KiB")
     try:
-        url = _parsed(urljoin(request.url.url, location))
+        url = parse_url(text)
+    except LocationParseError:
+        raise HostCallError("http: the URL is malformed") from None
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise HostCallError("http: the URL must begin with http:// or https://")
+    if url.auth is not None:
+        raise HostCallError("http: credentials belong in the Authorization header, not the URL")
+    # A zone (fe80::1%eth0) has a meaning on this machine only.
+    if len(url.host) > MAX_HOST_BYTES or "%" in url.host:
+        raise HostCallError("http: the URL is malformed")
+    if not _VISIBLE_ASCII.fullmatch(f"{url.netloc}{url.request_uri}"):
+        raise HostCallError("http: the URL is malformed")
+    return url
+
+
+def _redirected_request(request: _Request, status: int, location: str) -> _Request:
+    """The request that follows a redirect (RFC 9110, 15.4).
+
+    Credentials are dropped when the origin changes.
+    """
+    try:
+        url = _parse_url(urljoin(request.url.url, location))
     except ValueError:
         raise HostCallError("http: the URL of a redirect is malformed") from None
     dropped: frozenset[str] = frozenset()
@@ -194,27 +217,8 @@ def _redirected(request: _Request, status: int, location: str) -> _Request:
     return _Request(method, url, headers, body)
 
 
-def _parsed(text: str) -> Url:
-    if len(text.encode()) > MAX_URL_BYTES:
-        raise HostCallError(f"http: a URL of more than {MAX_URL_BYTES // KIB} KiB")
-    try:
-        url = parse_url(text)
-    except LocationParseError:
-        raise HostCallError("http: the URL is malformed") from None
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise HostCallError("http: the URL must begin with http:// or https://")
-    if url.auth is not None:
-        raise HostCallError("http: no user name or password in a URL; set Authorization instead")
-    # A zone (fe80::1%eth0) means something on this machine only.
-    if len(url.host) > MAX_HOST_BYTES or "%" in url.host:
-        raise HostCallError("http: the URL is malformed")
-    if not _VISIBLE_ASCII.fullmatch(f"{url.netloc}{url.request_uri}"):
-        raise HostCallError("http: the URL is malformed")
-    return url
-
-
 def _host(url: Url) -> str:
-    """Without the brackets of an IPv6 address."""
+    """The host, without the brackets of an IPv6 address."""
     return (url.host or "").removeprefix("[").removesuffix("]")
 
 

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 request and its response over a connection of their own.
+"""One HTTP/1.1 request and its response, over a connection of their own.
 
-h11 reads and writes the protocol, and this module the socket: every wait ends at the deadline, and
-what a server sends costs at most what the limits say.
+h11 implements the protocol; this module reads and writes the socket. Every wait ends at the
+deadline, and limits bound the work that a hostile server can cause.
 """
 
 import re
@@ -24,37 +24,37 @@ from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS, MI
 
 MAX_RESPONSE_BYTES = 2 * MIB
 MAX_INTERIM_RESPONSES = 10
-# Chunks of 256 bytes at the largest response: each costs some 15 µs.
+# Allows chunks of 256 bytes in the largest response; each chunk costs about 15 µs.
 MAX_CHUNKS = 8 * KIB
-# With heads and framing; what extends chunks is not worth reading.
+# Includes heads, chunk framing and chunk extensions.
 MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
-# A head or a line of which no end has come yet.
+# The received part of an incomplete head or line.
 MAX_UNREAD_BYTES = MAX_HEADER_BYTES + 4 * KIB
 READ_BYTES = 16 * KIB
 _HEAD_END = re.compile(rb"\n\r?\n")
-# In a row, in what frames a message: the time of h11's patterns grows with their square.
-MAX_BLANKS = 256
-_TOO_MANY_BLANKS = re.compile(rb"[ \t\r\n]{%d}" % (MAX_BLANKS + 1))
+# Consecutive whitespace outside of content: h11's regular expressions take time quadratic in it.
+MAX_WHITESPACE = 256
+_TOO_MUCH_WHITESPACE = re.compile(rb"[ \t\r\n]{%d}" % (MAX_WHITESPACE + 1))
 
-# What h11 would have a server answer to a client that went over its limit.
+# h11's status hint for a head or line over max_incomplete_event_size.
 _TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The server, by the address that was judged."""
+    """The server, at the address that was checked."""
 
     address: IPAddress
     port: int
     tls_name: str | None
-    """The host name or address that the certificate must be for; ``None``: no TLS."""
+    """The host name or address that the certificate must match; ``None`` means no TLS."""
 
 
 @dataclass(frozen=True)
 class Response:
     status: int
     headers: dict[str, str]
-    """By lower-case name; one that came more than once is joined with ", "."""
+    """Keyed by lower-case name; repeated headers are joined with ", "."""
     body: bytes
 
 
@@ -68,16 +68,16 @@ def exchange(
     ca_bundle: str,
     ends_at: float,
 ) -> Response:
-    """Send the request, read the response.
+    """Sends the request and reads the response.
 
-    Raises ``TimeoutError`` at the deadline, and ``HostCallError``.
+    Raises ``TimeoutError`` at the deadline, and ``HostCallError`` with a message for the script.
     """
     protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_UNREAD_BYTES)
-    head, rest = _request(protocol, method, target, headers, body)
+    head, rest = _serialise(protocol, method, target, headers, body)
     with _connected(endpoint, ca_bundle, ends_at) as connection:
         try:
             _send(connection, head, ends_at)
-            # A server may answer and hang up before it has read everything.
+            # A server may respond and close before it has read the whole body.
             with suppress(BrokenPipeError):
                 _send(connection, rest, ends_at)
             return ResponseReader(connection, protocol, ends_at).response()
@@ -86,7 +86,7 @@ def exchange(
         except (OSError, h11.RemoteProtocolError) as error:
             if getattr(error, "error_status_hint", None) == _TOO_LARGE:
                 raise _too_many_headers() from None
-            raise HostCallError("http: the connection broke or the answer is not HTTP") from None
+            raise HostCallError("http: the connection broke or the response is not HTTP") from None
 
 
 @contextmanager
@@ -97,39 +97,39 @@ def _connected(endpoint: Endpoint, ca_bundle: str, ends_at: float) -> Iterator[s
     except TimeoutError:
         raise
     except OSError:
-        raise HostCallError("http: no connection could be made") from None
+        raise HostCallError("http: the connection failed") from None
     with connection:
         if endpoint.tls_name is None:
             yield connection
             return
-        context = _tls(ca_bundle)
+        context = _tls_context(ca_bundle)
         connection.settimeout(remaining(ends_at))
         try:
             secured = context.wrap_socket(connection, server_hostname=endpoint.tls_name)
         except TimeoutError:
             raise
         except (OSError, ValueError):
-            raise HostCallError("http: the certificate or the TLS handshake is not good") from None
+            raise HostCallError("http: TLS handshake failed or certificate not valid") from None
         with secured:
             yield secured
 
 
 @lru_cache(maxsize=4)
-def _tls(ca_bundle: str) -> ssl.SSLContext:
-    """Kept, because reading a bundle takes some 25 ms."""
+def _tls_context(ca_bundle: str) -> ssl.SSLContext:
+    """Cached, because loading a CA bundle takes about 25 ms."""
     context = ssl.create_default_context(cafile=ca_bundle)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def _request(
+def _serialise(
     protocol: h11.Connection,
     method: str,
     target: str,
     headers: Mapping[str, str],
     body: bytes | None,
 ) -> tuple[bytes, bytes]:
-    """The head, and what follows it. Raises ``HostCallError``."""
+    """The bytes of the head and those of the body. Raises ``HostCallError``."""
     fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     if body is not None or method in {"POST", "PUT", "PATCH"}:
         fields.append((b"Content-Length", b"%d" % len(body or b"")))
@@ -137,7 +137,7 @@ def _request(
     try:
         request = h11.Request(method=method, target=target, headers=fields)
     except h11.LocalProtocolError:
-        raise HostCallError("http: a header has characters that it may not have") from None
+        raise HostCallError("http: a header contains characters that are not allowed") from None
     head = protocol.send(request) or b""
     rest = protocol.send(h11.Data(data=body)) if body else None
     return head, (rest or b"") + (protocol.send(h11.EndOfMessage()) or b"")
@@ -150,23 +150,23 @@ def _send(connection: socket.socket, data: bytes, ends_at: float) -> None:
         rest = rest[connection.send(rest) :]
 
 
-class _Next(Enum):
-    """What the bytes are that h11 has not read yet."""
+class _Part(Enum):
+    """The part of the response that h11 reads next."""
 
     HEAD = auto()
-    """Of a response, or its trailer."""
+    """Also the trailer."""
     CHUNK_SIZE = auto()
     CONTENT = auto()
 
 
 class ResponseReader:
-    """Reads one response. All its heads and its trailer share the header limits."""
+    """Reads one response; all its heads and its trailer share the header limits."""
 
     def __init__(self, connection: socket.socket, protocol: h11.Connection, ends_at: float) -> None:
         self._connection = connection
         self._protocol = protocol
         self._ends_at = ends_at
-        self._next = _Next.HEAD
+        self._next = _Part.HEAD
         self._received_bytes = 0
         self._header_count = 0
         self._header_bytes = 0
@@ -176,16 +176,16 @@ class ResponseReader:
         body = bytearray()
         chunks = 0
         is_chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
-        self._next = _Next.CHUNK_SIZE if is_chunked else _Next.CONTENT
+        self._next = _Part.CHUNK_SIZE if is_chunked else _Part.CONTENT
         while not isinstance(event := self._next_event(), h11.EndOfMessage):
             if event.chunk_end:
                 chunks += 1
-                self._next = _Next.CHUNK_SIZE
+                self._next = _Part.CHUNK_SIZE
             body += event.data
             if len(body) > MAX_RESPONSE_BYTES:
                 raise _too_large()
             if chunks > MAX_CHUNKS:
-                raise HostCallError(f"http: the answer has more than {MAX_CHUNKS:,} chunks")
+                raise HostCallError(f"http: the response has more than {MAX_CHUNKS:,} chunks")
         self._count(event.headers)
         return Response(head.status_code, _joined(head.headers), bytes(body))
 
@@ -200,7 +200,7 @@ class ResponseReader:
         return event
 
     def _next_event(self) -> Any:
-        """The next event of a message that goes on."""
+        """The next h11 event, from as many bytes as it takes."""
         while (event := self._read_received()) is h11.NEED_DATA:
             self._connection.settimeout(remaining(self._ends_at))
             data = self._connection.recv(READ_BYTES)
@@ -212,26 +212,26 @@ class ResponseReader:
         return event
 
     def _read_received(self) -> Any:
-        if self._next is not _Next.CONTENT:
-            self._check_blanks()
+        if self._next is not _Part.CONTENT:
+            self._check_whitespace()
         return self._protocol.next_event()
 
-    def _check_blanks(self) -> None:
-        """Of what h11 is about to read, and no further: content may have any."""
+    def _check_whitespace(self) -> None:
+        """Checks the bytes that h11 reads next, except content, which may contain anything."""
         received, _ = self._protocol.trailing_data
         framing = received
-        if self._next is _Next.CHUNK_SIZE:
-            # Before it stands the end of the line of the chunk before.
+        if self._next is _Part.CHUNK_SIZE:
+            # The line may follow the line end of the previous chunk.
             framing = received[: received.find(b"\n", 2) + 1 or len(received)]
             if framing.endswith(b"\n"):
                 is_last = not framing.partition(b";")[0].strip(b"0 \t\r\n")
-                self._next = _Next.HEAD if is_last else _Next.CONTENT
-        if self._next is _Next.HEAD:
+                self._next = _Part.HEAD if is_last else _Part.CONTENT
+        if self._next is _Part.HEAD:
             end = _HEAD_END.search(received)
             framing = received[: end.end()] if end else received
-        if _TOO_MANY_BLANKS.search(framing):
+        if _TOO_MUCH_WHITESPACE.search(framing):
             raise HostCallError(
-                f"http: the answer has more than {MAX_BLANKS} blanks in a row in its headers"
+                f"http: the response has more than {MAX_WHITESPACE} whitespace characters in a row"
             )
 
     def _count(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -243,7 +243,6 @@ class ResponseReader:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By lower-case name."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.decode("ascii"), []).append(value.decode("latin-1"))
@@ -251,11 +250,11 @@ def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large() -> HostCallError:
-    return HostCallError(f"http: the answer is larger than {MAX_RESPONSE_BYTES // MIB} MiB")
+    return HostCallError(f"http: the response is larger than {MAX_RESPONSE_BYTES // MIB} MiB")
 
 
 def _too_many_headers() -> HostCallError:
     return HostCallError(
-        f"http: the answer has more than {MAX_HEADERS} headers"
+        f"http: the response has more than {MAX_HEADERS} headers"
         f" or {MAX_HEADER_BYTES // KIB} KiB of them"
     )

@@ -1,4 +1,4 @@
-"""Which addresses scripts may connect to: the public internet, and what the operator allows."""
+"""Addresses that scripts may connect to: public ones, and networks that the operator allows."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# All of IANA's IPv4 special-purpose registry (RFC 6890) and what else leads back inside. Written
-# out, because what ipaddress calls global differs from one Python to the next. Blocks that the
-# registry calls globally reachable are here too: no website has such an address, and the nearest
-# router or relay may answer for it.
+# IANA's IPv4 special-purpose registry (RFC 6890), and other blocks that may lead to internal
+# services. Listed in full, because ``is_global`` differs between Python versions. Includes blocks
+# that the registry calls globally reachable: no website has such an address, but the nearest router
+# or relay may answer for it.
 _NOT_PUBLIC_IPV4 = tuple(
     ipaddress.IPv4Network(network)
     for network in (
         "0.0.0.0/8",  # this host on this network
         "10.0.0.0/8",  # private use
-        "100.64.0.0/10",  # shared address space of carriers
+        "100.64.0.0/10",  # shared address space (carrier-grade NAT)
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # Azure's platform, seen from its machines
+        "168.63.129.16/32",  # Azure platform services, reachable from its virtual machines
         "169.254.0.0/16",  # link-local: cloud metadata
         "172.16.0.0/12",  # private use
         "192.0.0.0/24",  # IETF protocol assignments
@@ -34,7 +34,7 @@ _NOT_PUBLIC_IPV4 = tuple(
         "240.0.0.0/4",  # reserved, limited broadcast
     )
 )
-# IPv6 is the other way round: global unicast is one block, and everything else is not public, so
+# In IPv6, global unicast is one block and everything outside it is not public: for example
 # ::/8 (loopback, IPv4-compatible and translated, 64:ff9b:1::/48), 100::/64, 5f00::/16 (SRv6),
 # fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
 _GLOBAL_UNICAST_IPV6 = ipaddress.IPv6Network("2000::/3")
@@ -48,24 +48,24 @@ _NOT_PUBLIC_IPV6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-# Translated to the IPv4 address in its last 32 bits (NAT64, RFC 6052).
+# NAT64 (RFC 6052) translates to the IPv4 address in the last 32 bits.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# The upper half of an interface identifier that carries an IPv4 address (ISATAP, RFC 5214); the
-# bit that tells universal from local may be either.
+# The upper half of an ISATAP interface identifier (RFC 5214), which carries an IPv4 address. The
+# mask ignores the universal/local bit.
 _ISATAP = 0x0000_5EFE
 _ISATAP_MASK = 0xFDFF_FFFF
 
 
 def without_zone(text: str) -> IPAddress:
-    """The address of a text that may name a zone: ``fe80::1%eth0``."""
+    """Parses an address and drops its zone, if any (``fe80::1%eth0``)."""
     return ipaddress.ip_address(text.partition("%")[0])
 
 
 def is_allowed(address: IPAddress, allowed_networks: Sequence[IPNetwork]) -> bool:
     """Whether the address is public, or in a network that the operator allows.
 
-    An IPv4-mapped address is judged as the IPv4 one, to which the system connects. One that a
-    NAT64 translates is allowed by its own network or by that of the IPv4 address in it.
+    An IPv4-mapped address counts as the IPv4 address to which the system connects. A NAT64 address
+    is allowed by its own network, or if the IPv4 address that it carries is allowed.
     """
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

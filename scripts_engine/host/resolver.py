@@ -1,4 +1,4 @@
-"""Host names to addresses, within a run's time and an organisation's share of the threads."""
+"""Resolves host names, within a run's deadline and an organisation's share of the threads."""
 
 import socket
 import threading
@@ -25,10 +25,10 @@ class _LookUpMetrics(PoolObserver):
 
 
 class Resolver:
-    """Looks names up in threads, which the operating system may keep waiting for long.
+    """Resolves names in threads, because ``getaddrinfo`` takes no timeout.
 
-    A look-up counts until its thread ends, whether or not a run still waits for it: the silent
-    name server of one organisation leaves threads to the others.
+    A look-up holds its slot until its thread ends, even if the run has stopped waiting. Slots are
+    limited per organisation, so an unresponsive name server of one leaves threads to the others.
     """
 
     def __init__(
@@ -42,47 +42,55 @@ class Resolver:
 
     @property
     def busy(self) -> int:
-        """Look-ups under way."""
+        """Number of look-ups in progress."""
         return self._slots.busy
 
     def resolve(self, host: str, port: int, *, tenant: str, ends_at: float) -> list[IPAddress]:
-        """The addresses of a literal, at once, or of a name.
+        """The addresses of a name; a literal address needs no look-up.
 
-        Raises ``OSError``: ``TimeoutError``, or ``socket.gaierror`` for an unknown name.
+        Raises ``TimeoutError``, or another ``OSError`` such as ``socket.gaierror`` for an unknown
+        name.
         """
-        # Bytes, which Python does not run through its IDNA codec.
+        # Python passes bytes on as they are, but encodes text with its IDNA codec.
         name = host.encode("ascii")
         try:
-            # Every spelling of an address that the system takes: no name server is asked.
+            # Accepts every spelling of an address that the system does, without a name server.
             answers: AddressInfo = socket.getaddrinfo(
                 name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
             )
         except socket.gaierror:
-            answers = self._ask(name, port, tenant, ends_at)
+            answers = self._look_up_in_thread(name, port, tenant, ends_at)
         return list(dict.fromkeys(without_zone(address[0]) for *_, address in answers))
 
-    def _ask(self, name: bytes, port: int, tenant: str, ends_at: float) -> AddressInfo:
+    def _look_up_in_thread(
+        self, name: bytes, port: int, tenant: str, ends_at: float
+    ) -> AddressInfo:
         try:
             self._slots.acquire(tenant, remaining(ends_at))
         except NoSlot:
             raise TimeoutError from None
         answer: Future[AddressInfo] = Future()
-        # Not of an executor, whose threads the interpreter waits for at its end.
+        # Not an executor: the interpreter waits for its threads at exit.
         thread = threading.Thread(
-            target=self._answer, args=[answer, name, port, tenant], name="resolver", daemon=True
+            target=self._run_look_up,
+            args=[answer, name, port, tenant],
+            name="resolver",
+            daemon=True,
         )
         try:
             thread.start()
         except RuntimeError as error:
             self._slots.release(tenant)
-            raise OSError("no thread for a look-up") from error
+            raise OSError("no thread available for a look-up") from error
         return answer.result(timeout=remaining(ends_at))
 
-    def _answer(self, answer: Future[AddressInfo], name: bytes, port: int, tenant: str) -> None:
+    def _run_look_up(
+        self, answer: Future[AddressInfo], name: bytes, port: int, tenant: str
+    ) -> None:
         try:
             found = self._look_up(name, port, type=socket.SOCK_STREAM)
         except BaseException as error:  # noqa: BLE001
-            # Raised where the run waits.
+            # The waiting run raises it.
             self._slots.release(tenant)
             answer.set_exception(error)
         else:

@@ -1,4 +1,4 @@
-"""secrets.get: a secret of the organisation, by name."""
+"""secrets.get: reads a secret of the organisation by name."""
 
 import logging
 import uuid
@@ -8,21 +8,21 @@ from scripts_engine.encryption import DecryptionError, context_of, decrypt
 from scripts_engine.models import Secret
 from scripts_engine.sandbox.contract import HostCallError
 
-# Each is looked for in everything that is recorded of the run.
+# Everything that is recorded of the run is searched for each of them.
 MAX_REVEALED = 50
-# No secret has a longer name.
+# The maximum length of a secret's name.
 MAX_NAME_BYTES = 100
 
 logger = logging.getLogger(__name__)
 
 
 class SecretsCapability:
-    """The secrets of one run; remembers which it gave away."""
+    """Secrets for one run; keeps those that the script has read."""
 
     def __init__(self, organisation_id: uuid.UUID) -> None:
         self._organisation_id = organisation_id
         self._revealed: set[bytes] = set()
-        # By id; a script may ask for one a thousand times, the log is told once.
+        # Ids that are logged already: a script may ask for one a thousand times.
         self._unreadable: set[uuid.UUID] = set()
 
     @property
@@ -30,7 +30,7 @@ class SecretsCapability:
         return frozenset(self._revealed)
 
     def get(self, name: Any, *, deadline: float) -> bytes | None:
-        """The value, or ``None`` where there is none of that name."""
+        """The value, or ``None`` if no secret has this name."""
         if not isinstance(name, bytes):
             raise HostCallError("secrets.get: the name must be a string")
         if len(name) > MAX_NAME_BYTES:
@@ -47,7 +47,7 @@ class SecretsCapability:
             if secret.pk not in self._unreadable:
                 self._unreadable.add(secret.pk)
                 logger.error("Secret %s cannot be decrypted", secret.pk)  # noqa: TRY400
-            raise HostCallError(f"secrets.get: {text} cannot be read; set it anew") from None
+            raise HostCallError(f"secrets.get: {text} cannot be read; set it again") from None
         if value not in self._revealed and len(self._revealed) >= MAX_REVEALED:
             raise HostCallError(f"secrets.get: more than {MAX_REVEALED} secrets in a run")
         self._revealed.add(value)

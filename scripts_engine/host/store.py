@@ -1,7 +1,8 @@
 """store: values that outlive a run, shared by the scripts of an organisation.
 
-On SQLite they wait for the one writer, on PostgreSQL for the organisation's row, there with a
-connection each: the others wait here, where they hold up nobody else.
+Writes of an organisation are serialised in this process before they reach the database. There they
+would wait for SQLite's only writer, or each with a connection for a row lock on PostgreSQL, and so
+hold up other organisations.
 """
 
 import json
@@ -26,6 +27,8 @@ MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 64 * 1024
 MAX_KEYS = 10_000
 MAX_TTL_SECONDS = 10 * 365 * 86_400
+# How long a write waits for other runs of the organisation; then the script gets an error.
+MAX_WAIT_SECONDS = 5.0
 INTEGER_RANGE = range(-(2**63), 2**63)
 
 
@@ -36,12 +39,12 @@ class StoreCapability:
         self._organisation_id = organisation_id
 
     def get(self, key: Any, *, deadline: float) -> bytes | None:
-        """The JSON text under the key, or ``None``."""
+        """The value of the key as JSON, or ``None``."""
         row = self._values.live().filter(key=_checked_key(key)).only("value").first()
         return None if row is None else row.value.encode()
 
     def set(self, key: Any, text: Any, ttl_seconds: Any, *, deadline: float) -> None:
-        """Puts the JSON text under the key, for good or for a time."""
+        """Sets the value of the key, given as JSON, optionally with a time to live."""
         key = _checked_key(key)
         value = _checked_value(text)
         expires_at = _expiry(ttl_seconds)
@@ -54,7 +57,7 @@ class StoreCapability:
             self._values.filter(key=key).delete()
 
     def increment(self, key: Any, by: Any, *, deadline: float) -> int | float:
-        """Adds to the number under the key, 0 where there is none; the new number. Atomic."""
+        """Adds to the number under the key, atomically, starting from 0. Returns the new number."""
         key = _checked_key(key)
         if not _is_number(by):
             raise HostCallError("store.increment: by must be a number")
@@ -62,7 +65,7 @@ class StoreCapability:
             row = self._values.live().filter(key=key).first()
             number = 0 if row is None else json.loads(row.value)
             if not _is_number(number):
-                raise HostCallError("store.increment: the value under this key is no number")
+                raise HostCallError("store.increment: the value under this key is not a number")
             total = number + by
             if not _is_number(total):
                 raise HostCallError("store.increment: the number would be out of range")
@@ -75,9 +78,9 @@ class StoreCapability:
 
     @contextmanager
     def _write_until(self, deadline: float) -> Iterator[None]:
-        """One writer an organisation at a time: what makes increments and the quota exact.
+        """Allows one writer per organisation, which keeps increments and the key limit exact.
 
-        SQLite's transactions are one at a time anyhow.
+        On SQLite, writing transactions are serialised in any case.
         """
         with store_turn(self._organisation_id, deadline), transaction_until(deadline):
             if connection.features.has_select_for_update:
@@ -117,7 +120,7 @@ def _checked_value(text: Any) -> str:
         value = text.decode()
         json.loads(value)
     except (ValueError, RecursionError):
-        raise HostCallError("store.set: the value is no JSON") from None
+        raise HostCallError("store.set: the value is not valid JSON") from None
     return value
 
 
@@ -130,7 +133,7 @@ def _expiry(ttl_seconds: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """A number as Lua has them: 64-bit integers and finite floats."""
+    """Whether Lua could have sent this number: a 64-bit integer or a finite float."""
     if isinstance(value, bool):
         return False
     if isinstance(value, int):
@@ -138,12 +141,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-# Then the script is told; it may try again, or go on without.
-MAX_WAIT_SECONDS = 5.0
-
-
 class _Turn:
-    """``users`` have it or wait for it."""
+    """An organisation's lock; ``users`` counts the runs that hold it or wait for it."""
 
     __slots__ = ("lock", "users")
 
@@ -158,10 +157,10 @@ _guard = threading.Lock()
 
 @contextmanager
 def store_turn(organisation_id: uuid.UUID, deadline: float) -> Iterator[None]:
-    """The organisation's turn to write, ``with`` this.
+    """Holds the organisation's turn to write.
 
-    Raises ``HostCallError`` when others of its runs keep it too long, ``TimeoutError`` when it is
-    too late for the run.
+    Raises ``HostCallError`` if other runs of the organisation hold it too long, and
+    ``TimeoutError`` at the run's deadline.
     """
     with _guard:
         turn = _turns.setdefault(organisation_id, _Turn())

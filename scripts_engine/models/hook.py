@@ -14,14 +14,14 @@ class HookQuerySet(models.QuerySet["Hook"]):
         return self.ever_of_organisation(organisation).existing()
 
     def ever_of_organisation(self, organisation: Organisation) -> "HookQuerySet":
-        """Deleted ones too: for what they left behind."""
+        """Includes deleted hooks, whose runs stay readable."""
         return self.filter(script__organisation=organisation)
 
     def existing(self) -> "HookQuerySet":
         return self.filter(deleted_at__isnull=True, script__deleted_at__isnull=True)
 
     def callable(self) -> "HookQuerySet":
-        """Hooks that run something now."""
+        """Hooks that accept calls now."""
         return self.existing().filter(
             is_enabled=True, script__is_enabled=True, script__organisation__is_active=True
         )
@@ -30,7 +30,7 @@ class HookQuerySet(models.QuerySet["Hook"]):
 class Hook(RotatingSecret):
     """A webhook that runs one script.
 
-    Its id is the HookID; of its call token only a digest is kept.
+    Its id is the HookID. Of its call token, only a digest is stored.
     """
 
     SECRET_KIND = SecretKind.CALL_TOKEN
@@ -41,7 +41,7 @@ class Hook(RotatingSecret):
         max_length=200,
         blank=True,
         validators=[validate_plain_text],
-        help_text="Who calls it: “shop orders”.",
+        help_text="Describes the caller, for example “shop orders”.",
     )
     # Calls find the hook by these.
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -51,12 +51,12 @@ class Hook(RotatingSecret):
     previous_valid_until = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="Until when the token before the last rotation is good.",
+        help_text="When the token before the last rotation stops working.",
     )
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was issued.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the hook was created.")
     deleted_at = models.DateTimeField(null=True, editable=False)
 
     objects = HookQuerySet.as_manager()
@@ -76,21 +76,21 @@ class Hook(RotatingSecret):
 
     @property
     def is_callable(self) -> bool:
-        """Whether a call runs something now; any other answers as if there were no hook."""
+        """Whether the hook accepts calls now; otherwise it answers as if it did not exist."""
         return self.is_enabled and self.script.is_enabled and self.organisation.is_active
 
     @property
     def secure_url(self) -> str:
-        """The address for Basic authentication with HookID and call token."""
+        """The URL for HTTP Basic authentication with HookID and call token."""
         return f"{settings.PUBLIC_URL}/hook/secure/{self._path}"
 
     def url_with(self, call_token: str) -> str:
-        """The address that carries the token."""
+        """The URL that contains the call token."""
         return f"{settings.PUBLIC_URL}/hook/{self._path}/{call_token}"
 
     @property
     def url(self) -> str:
-        """The address with the token left out: it was shown once."""
+        """The URL with a placeholder for the token, which is shown only when it is issued."""
         return self.url_with("<call-token>")
 
     @property

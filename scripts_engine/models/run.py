@@ -27,12 +27,11 @@ class Trigger(models.TextChoices):
     ADMIN = "admin", "Admin"
 
 
-# What is rare has indexes of its own, which cost the others nothing.
+# Rare runs have partial indexes, which cost nothing when other runs are recorded.
 _NOT_SUCCEEDED = ~Q(status=RunStatus.SUCCEEDED.value)
 _NOT_BY_HOOK = ~Q(trigger=Trigger.HOOK.value)
 
-
-# Of the runs in the range of an organisation.
+# Orders for ``in_range_of``, which the index of the organisation serves.
 NEWEST_FIRST = ("organisation_id", "-id")
 OLDEST_FIRST = ("-organisation_id", "id")
 
@@ -42,13 +41,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(organisation=organisation)
 
     def in_range_of(self, organisation_id: uuid.UUID) -> "RunQuerySet":
-        """As a range of one, which PostgreSQL reads off the organisation's own index in the orders
-        below: along the primary key it would pass by all that others keep.
+        """The organisation's runs, selected by a range of one organisation.
+
+        With an equality, PostgreSQL may order by the primary key instead of the organisation's
+        index, and then scans the runs of all other organisations.
         """
         return self.filter(organisation__gte=organisation_id, organisation__lte=organisation_id)
 
     def started_between(self, since: datetime | None, until: datetime | None) -> "RunQuerySet":
-        """Started at ``since`` or later and before ``until``; ``None`` is no bound."""
+        """Started at ``since`` or later and before ``until``; ``None`` means unbounded."""
         rows = self
         if since is not None:
             rows = rows.filter(ids.since("started_at", since))
@@ -57,39 +58,39 @@ class RunQuerySet(models.QuerySet["Run"]):
         return rows
 
     def called_between(self, since: datetime, until: datetime) -> "RunQuerySet":
-        """Asked for in that time, by primary key alone: it can be counted without reading rows."""
+        """Requested in that period, by primary key alone, so that no rows are read to count."""
         return self.filter(pk__gte=first_id_at(since), pk__lt=first_id_at(until))
 
     def not_succeeded(self) -> "RunQuerySet":
         return self.filter(_NOT_SUCCEEDED)
 
     def ended_as(self, status: str) -> "RunQuerySet":
-        """SQLite uses a partial index only where its own condition stands in the query."""
+        """SQLite uses a partial index only if the query contains the index's condition."""
         rows = self.filter(status=status)
         return rows if status == RunStatus.SUCCEEDED else rows.filter(_NOT_SUCCEEDED)
 
     def triggered_by(self, trigger: str) -> "RunQuerySet":
-        """Likewise."""
+        """Repeats the index's condition for SQLite, like ``ended_as``."""
         rows = self.filter(trigger=trigger)
         return rows if trigger == Trigger.HOOK else rows.filter(_NOT_BY_HOOK)
 
     def newer_than(self, run: "Run") -> "Run | None":
-        """The script's run after that one."""
+        """The script's next run."""
         return self.filter(script=run.script_id, pk__gt=run.pk).order_by("id").only("id").first()
 
     def older_than(self, run: "Run") -> "Run | None":
-        """The script's run before that one."""
+        """The script's previous run."""
         return self.filter(script=run.script_id, pk__lt=run.pk).order_by("-id").only("id").first()
 
 
 class Run(models.Model):
-    """One execution of a script. Written once; later only its payload may be removed.
+    """One execution of a script. Immutable, except that its payload may be removed.
 
-    Payload and reply are the bytes as they were; text is made of them for display only.
+    Payload and reply are stored as bytes, and decoded for display only.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Every index costs each run a write: the composite ones below serve these columns.
+    # No index of their own, which each insert would pay for: the composite ones below serve.
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, related_name="runs", db_index=False
     )
@@ -103,7 +104,7 @@ class Run(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="What ran, where it is no version: a source that was tried before saving.",
+        help_text="The source that ran, if it was tried without being saved.",
     )
     hook = models.ForeignKey(
         Hook, null=True, on_delete=models.CASCADE, related_name="runs", db_index=False
@@ -120,19 +121,19 @@ class Run(models.Model):
         ApiKey, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     status = models.CharField(max_length=20, choices=RunStatus.choices)
-    started_at = models.DateTimeField(help_text="When the script was handed over.")
+    started_at = models.DateTimeField(help_text="When the script started.")
     queued_ms = models.FloatField(
-        "waited (ms)", help_text="For a free sandbox, in ms: not counted as running."
+        "queue time (ms)", help_text="Wait for a free sandbox, in ms; not part of the duration."
     )
-    duration_ms = models.FloatField("ran (ms)", help_text="How long the script ran, in ms.")
+    duration_ms = models.FloatField("duration (ms)", help_text="Time that the script ran, in ms.")
 
     request_method = models.CharField(max_length=10, help_text="GET or POST.")
-    request_query = models.TextField(blank=True, help_text="What stood behind the ?.")
+    request_query = models.TextField(blank=True, help_text="The query string.")
     request_headers = models.JSONField(default=list)
     request_body = models.BinaryField()
     client_address = models.GenericIPAddressField(null=True)
 
-    response_status = models.PositiveSmallIntegerField(help_text="The HTTP status of the answer.")
+    response_status = models.PositiveSmallIntegerField(help_text="The HTTP status of the response.")
     response_headers = models.JSONField(default=list)
     response_body = models.BinaryField()
 
@@ -144,17 +145,17 @@ class Run(models.Model):
     error_line = models.PositiveIntegerField(null=True)
     error_traceback = models.TextField(blank=True)
 
-    # What is left of a payload that was removed. Null in runs from before these columns.
+    # Kept when the payload is removed. Null in runs that are older than these columns.
     request_bytes = models.IntegerField(null=True, help_text="The size of the payload.")
     response_bytes = models.IntegerField(null=True, help_text="The size of the reply.")
     payload_bytes = models.IntegerField(
         null=True,
-        help_text="What the run counts against its organisation's quota: payload, reply, headers "
-        "and logs. 0 when they were removed; null until they are counted.",
+        help_text="Bytes counted against the organisation's quota: payload, reply, headers and "
+        "logs. 0 if they were removed; null until they are counted.",
     )
     payload_removed_at = models.DateTimeField(
         null=True,
-        help_text="When payload, reply, headers and logs were removed: the quota was used up.",
+        help_text="When payload, reply, headers and logs were removed, to keep within the quota.",
     )
 
     objects = RunQuerySet.as_manager()
@@ -162,7 +163,7 @@ class Run(models.Model):
     class Meta:
         ordering = ["-id"]
         indexes = [
-            # With the bytes, so that they are summed up and found without reading the runs.
+            # Includes the bytes, so that they are added up without reading the runs.
             models.Index(
                 fields=["organisation", "-id", "payload_bytes"],
                 name="run_of_organisation_with_bytes",

@@ -13,7 +13,7 @@ class ScriptQuerySet(models.QuerySet["Script"]):
         return self.ever_of_organisation(organisation).existing()
 
     def ever_of_organisation(self, organisation: Organisation) -> "ScriptQuerySet":
-        """Deleted ones too: for what they left behind."""
+        """Includes deleted scripts, whose runs stay readable."""
         return self.filter(organisation=organisation)
 
     def existing(self) -> "ScriptQuerySet":
@@ -21,7 +21,7 @@ class ScriptQuerySet(models.QuerySet["Script"]):
 
 
 class Script(models.Model):
-    """A Lua program of an organisation. Its source is that of its current version.
+    """A Lua program of an organisation, with versions of its source.
 
     A deleted script keeps its row, because its runs stay readable.
     """
@@ -29,7 +29,7 @@ class Script(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="scripts")
     name = models.CharField(
-        max_length=200, validators=[validate_plain_text], help_text="What it is called."
+        max_length=200, validators=[validate_plain_text], help_text="The script's name."
     )
     current_version = models.ForeignKey(
         "scripts_engine.ScriptVersion",
@@ -41,13 +41,13 @@ class Script(models.Model):
     timeout_seconds = models.FloatField(
         default=Limits().wall_seconds,
         validators=[MinValueValidator(0.1), MaxValueValidator(MAX_WALL_SECONDS)],
-        help_text=f"A run is stopped after this time; at most {MAX_WALL_SECONDS:g} s.",
+        help_text=f"Longer runs are stopped. Maximum {MAX_WALL_SECONDS:g} s.",
     )
     is_enabled = models.BooleanField(
-        "enabled", default=True, help_text="The hooks of a disabled script answer 404."
+        "enabled", default=True, help_text="The hooks of a disabled script return 404."
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was made.")
-    updated_at = models.DateTimeField(auto_now=True, help_text="When it was last changed.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the script was created.")
+    updated_at = models.DateTimeField(auto_now=True, help_text="When the script was last changed.")
     deleted_at = models.DateTimeField(null=True, editable=False)
 
     objects = ScriptQuerySet.as_manager()

@@ -12,7 +12,7 @@ class ScriptVersionQuerySet(models.QuerySet["ScriptVersion"]):
 
 
 class ScriptVersion(models.Model):
-    """A source that a script had: never changed, named by every run of it."""
+    """A version of a script's source. Immutable; each run refers to the version that ran."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="versions")
@@ -20,7 +20,7 @@ class ScriptVersion(models.Model):
     source = models.TextField(blank=True, help_text="Lua 5.4.")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_with = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was saved.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the version was saved.")
 
     objects = ScriptVersionQuerySet.as_manager()
 
@@ -36,7 +36,7 @@ class ScriptVersion(models.Model):
 
     @property
     def author(self) -> str | None:
-        """Who saved it: the e-mail of a person who is still a member, or the name of a key."""
+        """The e-mail of the person, if still a member, or the name of the key that saved it."""
         if self.created_by is not None:
             email: str | None = self.created_by.email_known_to(self.script.organisation_id)
             return email

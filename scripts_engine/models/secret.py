@@ -12,8 +12,9 @@ class SecretQuerySet(models.QuerySet["Secret"]):
 
 
 class Secret(models.Model):
-    """A secret that an organisation's scripts read by name. Its value is encrypted, and never
-    shown again: it can only be set anew.
+    """A secret that an organisation's scripts read by name.
+
+    Its value is encrypted and never shown; it can only be replaced.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -28,11 +29,11 @@ class Secret(models.Model):
                 "Use letters, digits, _, - and . and begin with a letter.",
             )
         ],
-        help_text='What scripts call it: secrets.get("SHOP_KEY").',
+        help_text='The name in scripts: secrets.get("SHOP_KEY").',
     )
     ciphertext = models.BinaryField(editable=False)
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was first set.")
-    updated_at = models.DateTimeField(auto_now=True, help_text="When it was last set.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the secret was first set.")
+    updated_at = models.DateTimeField(auto_now=True, help_text="When the secret was last set.")
 
     objects = SecretQuerySet.as_manager()
 

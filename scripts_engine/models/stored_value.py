@@ -11,7 +11,7 @@ class StoredValueQuerySet(models.QuerySet["StoredValue"]):
         return self.filter(organisation=organisation)
 
     def live(self) -> "StoredValueQuerySet":
-        """Values whose time is not up."""
+        """Values that have not expired."""
         return self.filter(
             models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=timezone.now())
         )
@@ -21,7 +21,7 @@ class StoredValueQuerySet(models.QuerySet["StoredValue"]):
 
 
 class StoredValue(models.Model):
-    """What scripts of an organisation keep between runs: a JSON text under a key of bytes."""
+    """A value that an organisation's scripts keep between runs: JSON text under a binary key."""
 
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, related_name="stored_values", db_index=False

@@ -229,7 +229,7 @@ def test_a_secret_that_another_node_sets_meanwhile_is_moved_too(
 
     monkeypatch.setattr(moving, "encrypt", encrypt_late)
 
-    assert moving.encrypt_secrets_anew() == 1
+    assert moving.reencrypt_secrets() == 1
     ciphertext = bytes(Secret.objects.get().ciphertext)
     assert (key_version(ciphertext), decrypt(ciphertext, context)) == (NEW, b"new")
 
@@ -240,7 +240,7 @@ def test_moving_secrets_from_several_places_at_once_moves_each_once(
     for number in range(10):
         set_secret(acme, name=f"KEY_{number}", value=str(number))
     new_pepper()
-    moved = at_once(4, lambda _: moving.encrypt_secrets_anew())
+    moved = at_once(4, lambda _: moving.reencrypt_secrets())
 
     assert sum(moved) == 10
     assert {key_version(bytes(secret.ciphertext)) for secret in Secret.objects.all()} == {NEW}

@@ -12,7 +12,7 @@ from accounts.models import RateWindow, User
 from scripts_engine.event import Event
 from scripts_engine.flows.run_script import run_script
 from scripts_engine.models import Hook, Run
-from tests.factories import subject_of
+from tests.factories import spec_of
 
 OUR_APPS = ("accounts", "sessions_api", "scripts_engine")
 OUR_MODELS = [model for app in OUR_APPS for model in apps.get_app_config(app).get_models()]
@@ -44,7 +44,7 @@ def run_of(hook: Hook, body: bytes = b"", headers: tuple[tuple[str, str], ...] =
     event = Event(
         method="POST", query="a=1", headers=headers, body=body, client_address="203.0.113.9"
     )
-    return Run.objects.get(pk=run_script(subject_of(hook), event).run_id)
+    return Run.objects.get(pk=run_script(spec_of(hook), event).run_id)
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:

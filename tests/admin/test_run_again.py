@@ -168,7 +168,7 @@ def test_a_deleted_script_runs_no_more_and_the_page_does_not_offer_it(
 
 
 @pytest.mark.parametrize("why", [SandboxBusy(retry_after=1), SandboxUnavailable()])
-def test_when_no_sandbox_comes_free_the_page_says_so(
+def test_the_page_says_when_no_sandbox_is_free(
     as_bob: Client, run: Run, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
     def refuse(*args: Any) -> None:
@@ -179,5 +179,5 @@ def test_when_no_sandbox_comes_free_the_page_says_so(
     response = as_bob.post(page_of(run, "again"), follow=True)
 
     assert response.redirect_chain == [(page_of(run), 302)]
-    assert "No sandbox came free. Nothing ran" in text_of(response)
+    assert "Nothing ran; try again." in text_of(response)
     assert Run.objects.count() == 1

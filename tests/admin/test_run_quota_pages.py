@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.admin.run_storage import size_text
 from accounts.models import Organisation, RunStorage
-from scripts_engine.flows.remove_payloads import without_payloads
+from scripts_engine.flows.run_payloads import remove_payloads
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
 from tests.admin.pages import page_of, text_of
@@ -28,7 +28,7 @@ def emptied(acme: Organisation) -> Run:
         response_body=b"reply",
         logs=[{"at": 1.0, "level": "info", "text": "line"}],
     )
-    without_payloads([run.pk])
+    remove_payloads([run.pk])
     return run
 
 

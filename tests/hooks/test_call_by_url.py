@@ -278,7 +278,7 @@ def test_a_script_that_takes_too_much_memory_is_stopped(acme: Organisation) -> N
     assert Run.objects.get().status == RunStatus.OUT_OF_MEMORY
 
 
-def test_a_reply_that_is_too_large_is_none(acme: Organisation) -> None:
+def test_a_reply_that_is_too_large_is_a_problem(acme: Organisation) -> None:
     response = reply_of(acme, 'return ("x"):rep(1024 * 1024 + 1)')
 
     assert response.status_code == 500
@@ -363,7 +363,9 @@ def test_nul_and_other_bytes_in_logs_and_errors_are_shown_as_symbols(acme: Organ
         {"token": ""},
     ],
 )
-def test_a_wrong_address_is_one_answer(echo: IssuedHook, change: dict[str, object]) -> None:
+def test_every_wrong_address_gets_the_same_response(
+    echo: IssuedHook, change: dict[str, object]
+) -> None:
     assert_not_found(Client().post(path_of(echo, **change), b"", content_type="text/plain"))
     assert call(echo).status_code == 200
 
@@ -374,19 +376,19 @@ def test_a_token_opens_only_its_own_script(acme: Organisation, echo: IssuedHook)
     assert_not_found(Client().get(path_of(echo, script=other.pk)))
 
 
-def test_a_disabled_hook_is_not_there(echo: IssuedHook) -> None:
+def test_a_disabled_hook_is_not_found(echo: IssuedHook) -> None:
     update_hook(echo.hook, is_enabled=False)
 
     assert_not_found(call(echo))
 
 
-def test_a_hook_of_a_disabled_script_is_not_there(echo: IssuedHook) -> None:
+def test_a_hook_of_a_disabled_script_is_not_found(echo: IssuedHook) -> None:
     Script.objects.update(is_enabled=False)
 
     assert_not_found(call(echo))
 
 
-def test_a_hook_of_an_inactive_organisation_is_not_there(
+def test_a_hook_of_an_inactive_organisation_is_not_found(
     acme: Organisation, echo: IssuedHook
 ) -> None:
     acme.is_active = False
@@ -395,13 +397,13 @@ def test_a_hook_of_an_inactive_organisation_is_not_there(
     assert_not_found(call(echo))
 
 
-def test_a_deleted_hook_is_not_there(echo: IssuedHook) -> None:
+def test_a_deleted_hook_is_not_found(echo: IssuedHook) -> None:
     delete_hook(echo.hook)
 
     assert_not_found(call(echo))
 
 
-def test_a_hook_of_a_deleted_script_is_not_there(echo: IssuedHook) -> None:
+def test_a_hook_of_a_deleted_script_is_not_found(echo: IssuedHook) -> None:
     delete_script(echo.hook.script)
 
     assert_not_found(call(echo))

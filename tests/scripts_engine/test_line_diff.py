@@ -1,4 +1,4 @@
-"""Diffs of sources: what they say, and how much work they are at most."""
+"""Diffs of sources, and their bounds on time and memory."""
 
 import random
 import tracemalloc

@@ -1,4 +1,4 @@
-"""The report card, and what the start insists on."""
+"""The check_sandbox command, and the checks at start-up."""
 
 import json
 from io import StringIO
@@ -56,7 +56,7 @@ def test_an_attack_that_gets_through_fails_the_report(
 ) -> None:
     suite = suite_of(tmp_path, through="-- expect: failed\nreturn 1")
     monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
-    on_worker = WorkerAttack("forge_frame", "refused", lambda: "believed")
+    on_worker = WorkerAttack("forge_frame", "refused", lambda: "accepted")
     monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
     output = StringIO()
     with pytest.raises(SystemExit) as ended:
@@ -76,13 +76,13 @@ def test_a_suite_without_attacks_fails_the_report(
     monkeypatch.setattr(check_sandbox, "attacks", lambda: attack_suite.attacks(tmp_path / folder))
     output = StringIO()
 
-    with pytest.raises(CommandError, match="No attack was tried") as ended:
+    with pytest.raises(CommandError, match="No attack was run") as ended:
         call_command("check_sandbox", stdout=output)
     assert ended.value.returncode == 1
-    assert "attacks ended as they must" not in output.getvalue()
+    assert "attacks ended as expected" not in output.getvalue()
 
     output = StringIO()
-    with pytest.raises(CommandError, match="No attack was tried"):
+    with pytest.raises(CommandError, match="No attack was run"):
         call_command("check_sandbox", "--json", stdout=output)
     assert json.loads(output.getvalue())["attacks"] == []
 

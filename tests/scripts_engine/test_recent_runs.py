@@ -1,4 +1,4 @@
-"""The figures of the last hours, on runs whose times are known."""
+"""Statistics of recent runs, from runs at known times."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -118,7 +118,7 @@ def test_deleted_scripts_and_tried_sources_do_not_count(acme: Organisation) -> N
     assert recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5).scripts == []
 
 
-def test_it_says_when_there_were_more_failures_than_counted(
+def test_a_limited_count_of_failures_is_marked_as_such(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook = hook_of(acme)

@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 from accounts.management.json_output import JsonCommand
 from config.operations.pepper_use import pepper_use
 from scripts_engine.encryption import DecryptionError
-from scripts_engine.flows.secrets import encrypt_secrets_anew
+from scripts_engine.flows.secrets import reencrypt_secrets
 
 
 class Command(JsonCommand):
@@ -23,7 +23,7 @@ class Command(JsonCommand):
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["move_secrets"]:
             try:
-                encrypt_secrets_anew()
+                reencrypt_secrets()
             except DecryptionError as error:
                 raise CommandError(f"A secret cannot be decrypted: {error}.") from None
         return {"peppers": [{**use._asdict(), "is_needed": use.is_needed} for use in pepper_use()]}

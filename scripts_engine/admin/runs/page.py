@@ -19,7 +19,6 @@ from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
-from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import OutcomeFilter, RecentFilter, TriggerFilter
 from scripts_engine.admin.runs.presentation import logs_of, source_around, timeline_of
@@ -27,6 +26,7 @@ from scripts_engine.admin.runs.statuses import COLOURS, status_label
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import headers_left_out, run_again
 from scripts_engine.models import Run
+from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
 _LARGE = (
     "request_headers",
@@ -188,8 +188,8 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
                 new = run_again(
                     run, author=Author(user=person(request)), client_address=client_address(request)
                 )
-        except NOT_RUN as error:
-            self.message_user(request, why_not(error), messages.ERROR)
+        except NOT_RUN_ERRORS as error:
+            self.message_user(request, why_not_run(error).text, messages.ERROR)
             return redirect(page_of(run))
         payload = link(page_of(run), f"the run of {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
         told = format_html("This is a new run, with the payload of {}.", payload)

@@ -18,17 +18,16 @@ from core.database.ids import parse_uuid
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from core.http.json_body import MalformedJson, parse_json_object
-from scripts_engine.admin.not_run import NOT_RUN, why_not
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.presentation import logs_of, timeline_of
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.scripts.try_form import LOOKED_AT, TryForm, payload_of, recent_calls
-from scripts_engine.errors import OrganisationInactiveError, SourceError
+from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source, with_lua_line_ends
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Run, Script, Trigger
-from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
 
 class TryItPages(TenantModelAdmin):
@@ -71,8 +70,9 @@ class TryItPages(TenantModelAdmin):
             flaw = {"line": error.line, "message": error.flaw}
         except ValidationError as error:
             flaw = {"line": None, "message": " ".join(error.messages)}
-        except (SandboxBusy, SandboxUnavailable) as error:
-            return _refused({"source": [why_not(error)]}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except NOT_RUN_ERRORS as error:
+            reason = why_not_run(error)
+            return _refused({"source": [reason.text]}, reason.status)
         return JsonResponse(flaw)
 
     def try_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
@@ -92,10 +92,9 @@ class TryItPages(TenantModelAdmin):
                     trigger=Trigger.ADMIN,
                     source=form.cleaned_data["source"],
                 )
-        except NOT_RUN as error:
-            is_busy = not isinstance(error, OrganisationInactiveError)
-            status = HTTPStatus.SERVICE_UNAVAILABLE if is_busy else HTTPStatus.CONFLICT
-            return _refused({"__all__": [why_not(error)]}, status)
+        except NOT_RUN_ERRORS as error:
+            reason = why_not_run(error)
+            return _refused({"__all__": [reason.text]}, reason.status)
         return JsonResponse(
             {
                 "line": run.error_line,

@@ -1,4 +1,4 @@
-"""Hooks, made and changed by programs."""
+"""GraphQL mutations that create and change hooks."""
 
 import graphene
 from graphql import GraphQLResolveInfo
@@ -13,7 +13,7 @@ from scripts_engine.models import Hook, Script
 
 
 def as_issued_hook(issued: HookWithToken) -> IssuedHook:
-    """The issued hook with its complete address, which it has in this answer only."""
+    """The issued hook with its complete URL, which is shown only in this response."""
     hook, call_token = issued
     hook.url_just_issued = hook.url_with(call_token)  # type: ignore[attr-defined]
     return IssuedHook(hook=hook, call_token=call_token)
@@ -31,10 +31,10 @@ def resolve_create_hook(
 
 create_hook_field = graphene.Field(
     graphene.NonNull(IssuedHook),
-    description="Makes a webhook for a script. Its call token is in this answer only.",
+    description="Creates a webhook for a script. Its call token is shown only in this response.",
     args={
         "script": graphene.ID(required=True, description="The script's id."),
-        "name": graphene.String(description="Who calls it."),
+        "name": graphene.String(description="Describes the caller."),
     },
     resolver=resolve_create_hook,
 )
@@ -55,11 +55,11 @@ def resolve_rotate_call_token(
 
 rotate_call_token_field = graphene.Field(
     graphene.NonNull(IssuedHook),
-    description="Gives a hook a new call token, which is in this answer only.",
+    description="Gives a hook a new call token, which is shown only in this response.",
     args={
         "hook": graphene.ID(required=True, description="The HookID."),
         "overlap_seconds": graphene.Int(
-            default_value=0, description="How long the old token stays good: 0 to 604800."
+            default_value=0, description="How long the old token stays valid: 0 to 604800."
         ),
     },
     resolver=resolve_rotate_call_token,
@@ -82,11 +82,13 @@ def resolve_update_hook(
 
 update_hook_field = graphene.Field(
     graphene.NonNull(HookType),
-    description="Changes what is given of a hook.",
+    description="Changes the given fields of a hook.",
     args={
         "id": graphene.ID(required=True, description="The HookID."),
-        "name": graphene.String(description="Who calls it."),
-        "enabled": graphene.Boolean(description="False: it answers as if it did not exist."),
+        "name": graphene.String(description="Describes the caller."),
+        "enabled": graphene.Boolean(
+            description="If false, the hook answers as if it did not exist."
+        ),
     },
     resolver=resolve_update_hook,
 )
@@ -99,7 +101,7 @@ def resolve_delete_hook(root: None, info: GraphQLResolveInfo, id: str) -> bool:
 
 delete_hook_field = graphene.Boolean(
     required=True,
-    description="Stops a hook, at once. Its runs stay readable.",
+    description="Deletes a hook, with immediate effect. Its runs stay readable.",
     args={
         "id": graphene.ID(required=True, description="The HookID."),
     },

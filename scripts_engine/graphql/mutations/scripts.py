@@ -1,10 +1,10 @@
-"""Scripts, changed and run by programs."""
+"""GraphQL mutations that change and run scripts."""
 
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.client_address import client_address
 from core.plain_text import is_encodable
 from scripts_engine.event import Event
@@ -29,9 +29,9 @@ def resolve_create_script(root: None, info: GraphQLResolveInfo, name: str, sourc
 
 create_script_field = graphene.Field(
     graphene.NonNull(ScriptType),
-    description="Makes a script. A source that does not compile is refused, with its line.",
+    description="Creates a script. A source that does not compile is refused, with the line.",
     args={
-        "name": graphene.String(required=True, description="What to call it."),
+        "name": graphene.String(required=True, description="The script's name."),
         "source": graphene.String(required=True, description="Lua 5.4; at most 64 KiB."),
     },
     resolver=resolve_create_script,
@@ -58,13 +58,13 @@ def resolve_update_script(
 
 update_script_field = graphene.Field(
     graphene.NonNull(ScriptType),
-    description="Changes what is given of a script, all or nothing. A new source: a new version.",
+    description="Changes the given fields of a script, all or none. A new source adds a version.",
     args={
         "id": graphene.ID(required=True, description="The script's id."),
-        "name": graphene.String(description="What to call it."),
+        "name": graphene.String(description="The script's name."),
         "source": graphene.String(description="Lua 5.4; at most 64 KiB."),
-        "timeout_seconds": graphene.Float(description="When a run is stopped; at most 25."),
-        "enabled": graphene.Boolean(description="Whether its hooks run it."),
+        "timeout_seconds": graphene.Float(description="Longer runs are stopped. Maximum 25."),
+        "enabled": graphene.Boolean(description="Whether hooks run the script."),
     },
     resolver=resolve_update_script,
 )
@@ -78,7 +78,7 @@ def resolve_restore_script_version(root: None, info: GraphQLResolveInfo, version
 
 restore_script_version_field = graphene.Field(
     graphene.NonNull(ScriptType),
-    description="Makes the source of an old version the newest one.",
+    description="Saves the source of an earlier version as a new version.",
     args={"version": graphene.ID(required=True, description="The version's id.")},
     resolver=resolve_restore_script_version,
 )
@@ -91,7 +91,7 @@ def resolve_delete_script(root: None, info: GraphQLResolveInfo, id: str) -> bool
 
 delete_script_field = graphene.Boolean(
     required=True,
-    description="Stops a script and its hooks, at once. Its runs stay readable.",
+    description="Deletes a script, with immediate effect on its hooks. Its runs stay readable.",
     args={
         "id": graphene.ID(required=True, description="The script's id."),
     },
@@ -105,7 +105,9 @@ def resolve_run_script(
     row = find(info, Script, script)
     payload = body or ""
     if not is_encodable(payload):
-        raise GraphQLProblem("BAD_USER_INPUT", "The body is not text in UTF-8.", field="body")
+        raise GraphQLProblem(
+            GraphQLCode.BAD_USER_INPUT, "The body is not valid text.", field="body"
+        )
     event = Event(
         method="POST",
         query="",
@@ -113,7 +115,7 @@ def resolve_run_script(
         body=payload.encode(),
         client_address=client_address(info.context.request),
     )
-    # A script has a slot of the sandbox instead.
+    # A slot of the sandbox limits the run instead.
     with script_errors(), info.context.place_left_to_others():
         return try_script(
             row,
@@ -125,7 +127,7 @@ def resolve_run_script(
 
 run_script_field = graphene.Field(
     graphene.NonNull(RunType),
-    description="Runs a script's current version now and answers with the run.",
+    description="Runs a script's current version and returns the run.",
     args={
         "script": graphene.ID(required=True, description="The script's id."),
         "body": graphene.String(default_value="", description="The payload."),

@@ -1,4 +1,4 @@
-"""Secrets of scripts, set and deleted by programs."""
+"""GraphQL mutations that set and delete secrets."""
 
 import graphene
 from graphql import GraphQLResolveInfo
@@ -23,10 +23,10 @@ def resolve_set_secret(root: None, info: GraphQLResolveInfo, name: str, value: s
 
 set_secret_field = graphene.Field(
     graphene.NonNull(SecretType),
-    description="Makes a secret or gives it a new value. Scripts read it from their next run on.",
+    description="Creates or replaces a secret. Scripts read the new value from their next run on.",
     args={
-        "name": graphene.String(required=True, description="What scripts call it."),
-        "value": graphene.String(required=True, description="At most 16 KiB; shown nowhere."),
+        "name": graphene.String(required=True, description="The name in scripts."),
+        "value": graphene.String(required=True, description="At most 16 KiB. Never shown."),
     },
     resolver=resolve_set_secret,
 )
@@ -40,7 +40,7 @@ def resolve_delete_secret(root: None, info: GraphQLResolveInfo, name: str) -> bo
 
 delete_secret_field = graphene.Boolean(
     required=True,
-    description="Deletes a secret. Scripts that ask for it get nil.",
-    args={"name": graphene.String(required=True, description="What scripts call it.")},
+    description="Deletes a secret. Scripts that read it get nil.",
+    args={"name": graphene.String(required=True, description="The name in scripts.")},
     resolver=resolve_delete_secret,
 )

@@ -1,4 +1,4 @@
-"""The sandbox's report card."""
+"""Reports the sandbox's layers, and runs the attacks against it."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ _TENANT = "check_sandbox"
 
 
 class Command(BaseCommand):
-    help = "Tries every layer of the sandbox's lockdown, and every attack of the suite on it."
+    help = "Checks every isolation layer of the sandbox, and runs every attack against it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self._is_quiet = options["json"]
-        layers = self._try_layers()
+        layers = self._check_layers()
         try:
             suite = attacks()
         except NoAttacks as error:
@@ -35,19 +35,21 @@ class Command(BaseCommand):
                 self.stdout.write(
                     json.dumps({"layers": layers, "attacks": [], "error": str(error)})
                 )
-            raise CommandError(f"No attack was tried: {error}.") from error
-        tried = self._try_scripts(suite) + [self._try_on_worker(each) for each in worker_attacks()]
-        report = {"layers": layers, "attacks": tried}
+            raise CommandError(f"No attack was run: {error}.") from error
+        results = self._run_script_attacks(suite) + [
+            self._run_worker_attack(each) for each in worker_attacks()
+        ]
+        report = {"layers": layers, "attacks": results}
         failed = [attack for attack in report["attacks"] if not attack["asExpected"]]
         if options["json"]:
             self.stdout.write(json.dumps(report))
         else:
             count = len(report["attacks"])
-            self._say(f"\n{count - len(failed)} of {count} attacks ended as they must.")
+            self._say(f"\n{count - len(failed)} of {count} attacks ended as expected.")
         if failed:
             sys.exit(1)
 
-    def _try_layers(self) -> list[dict[str, Any]]:
+    def _check_layers(self) -> list[dict[str, Any]]:
         layers = active_layers()
         for layer in layers:
             state = "active" if layer.is_active else f"NOT ACTIVE: {layer.detail}"
@@ -57,14 +59,14 @@ class Command(BaseCommand):
             for layer in layers
         ]
 
-    def _try_scripts(self, suite: Sequence[Attack]) -> list[dict[str, Any]]:
+    def _run_script_attacks(self, suite: Sequence[Attack]) -> list[dict[str, Any]]:
         pool = SandboxPool(size=2)
         try:
-            return [self._try_script(pool, attack) for attack in suite]
+            return [self._run_script_attack(pool, attack) for attack in suite]
         finally:
             pool.close()
 
-    def _try_script(self, pool: SandboxPool, attack: Attack) -> dict[str, Any]:
+    def _run_script_attack(self, pool: SandboxPool, attack: Attack) -> dict[str, Any]:
         started = time.monotonic()
         outcome = attack.run(pool, _TENANT)
         return self._reported(
@@ -75,7 +77,7 @@ class Command(BaseCommand):
             seconds=time.monotonic() - started,
         )
 
-    def _try_on_worker(self, attack: WorkerAttack) -> dict[str, Any]:
+    def _run_worker_attack(self, attack: WorkerAttack) -> dict[str, Any]:
         started = time.monotonic()
         outcome = attack.run()
         return self._reported(

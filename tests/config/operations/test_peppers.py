@@ -95,7 +95,7 @@ def test_what_is_lost_with_a_pepper_is_said(
     assert "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets  (not configured" in (
         capsys.readouterr().out
     )
-    with pytest.raises(CommandError, match="pepper 1 is not there"):
+    with pytest.raises(CommandError, match="pepper 1 is missing"):
         call_command("peppers", "--move-secrets")
 
 

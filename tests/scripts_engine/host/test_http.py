@@ -23,7 +23,7 @@ LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
 class Site:
-    """A web server that records its requests and behaves as its paths say."""
+    """A web server that records its requests; the path selects its behaviour."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
@@ -127,7 +127,7 @@ def site() -> Iterator[Site]:
 
 
 def fetch(organisation: Organisation, url: str, options: str = "") -> str:
-    """Status and body, or the error, of a request from a script."""
+    """Status and body of a request from a script, or the error."""
     source = f"""local ok, r = pcall(http.request, {{url = "{url}" {options}}})
         if not ok then return "error: " .. r end
         return r.status .. " " .. r.body"""
@@ -159,7 +159,7 @@ def test_json_is_encoded_and_named(acme: Organisation, site: Site) -> None:
     assert (headers["content-type"], headers["x-a"]) == ("application/json", "1")
 
 
-def test_other_statuses_are_answers_too(acme: Organisation, site: Site) -> None:
+def test_error_statuses_are_responses_too(acme: Organisation, site: Site) -> None:
     assert fetch(acme, f"{site.url}/teapot") == "418 "
 
 
@@ -198,18 +198,18 @@ def test_credentials_do_not_follow_a_redirect_to_another_origin(
 
 
 @pytest.mark.parametrize("path", ["malformed_redirect", "malformed_chunks"])
-def test_what_a_server_gets_wrong_is_an_error_of_the_call(
+def test_a_malformed_response_is_an_error_of_the_call(
     acme: Organisation, site: Site, path: str
 ) -> None:
     assert fetch(acme, f"{site.url}/{path}").startswith("error: http")
 
 
-def test_redirects_end(acme: Organisation, site: Site) -> None:
+def test_the_number_of_redirects_is_limited(acme: Organisation, site: Site) -> None:
     assert "more than 5 redirects" in fetch(acme, f"{site.url}/loop")
     assert len(site.requests) == 6
 
 
-def test_a_redirect_inside_is_judged_anew(acme: Organisation, site: Site) -> None:
+def test_a_redirect_to_an_internal_address_is_refused(acme: Organisation, site: Site) -> None:
     site.other = "http://127.0.0.2:1/"
     with override_settings(HTTP_ALLOWED_NETWORKS=[ip_network("127.0.0.1/32")]):
         assert "not public" in fetch(acme, f"{site.url}/away")
@@ -232,7 +232,9 @@ def test_a_redirect_inside_is_judged_anew(acme: Organisation, site: Site) -> Non
         "http://10.0.0.1/",
     ],
 )
-def test_nothing_inside_is_reached_by_default(acme: Organisation, site: Site, url: str) -> None:
+def test_internal_addresses_are_refused_by_default(
+    acme: Organisation, site: Site, url: str
+) -> None:
     with override_settings(HTTP_ALLOWED_NETWORKS=[]):
         answer = fetch(acme, url.format(port=site.port))
 
@@ -250,13 +252,13 @@ def test_nothing_inside_is_reached_by_default(acme: Organisation, site: Site, ur
         ("//example.com", "must begin with"),
         ("", "must begin with"),
         ("http://", "must begin with"),
-        ("http://user:pw@127.0.0.1/", "no user name"),
+        ("http://user:pw@127.0.0.1/", "credentials belong"),
         ("http://127.0.0.1:99999/", "malformed"),
-        ("http://nobody.invalid/", "not known"),
+        ("http://nobody.invalid/", "unknown"),
         ("http://exa mple/", "error"),
     ],
 )
-def test_what_is_no_web_address_is_refused(acme: Organisation, url: str, reason: str) -> None:
+def test_an_invalid_url_is_refused(acme: Organisation, url: str, reason: str) -> None:
     answer = fetch(acme, url)
 
     assert answer.startswith("error:")
@@ -278,7 +280,7 @@ def test_what_is_no_web_address_is_refused(acme: Organisation, url: str, reason:
         (', nonsense = "x"', "unknown option"),
     ],
 )
-def test_what_is_no_request_is_refused_and_nothing_sent(
+def test_an_invalid_request_is_refused_and_nothing_is_sent(
     acme: Organisation, site: Site, options: str, reason: str
 ) -> None:
     assert reason in fetch(acme, f"{site.url}/hello", options)
@@ -301,7 +303,7 @@ def test_a_slow_answer_is_an_error_after_the_timeout(
 ) -> None:
     answer = fetch(acme, f"{site.url}/{path}", ", timeout = 0.3")
 
-    assert "no complete answer within 0.3 s" in answer
+    assert "no complete response within 0.3 s" in answer
 
 
 def test_a_run_does_not_outlive_its_time_in_a_call(acme: Organisation, site: Site) -> None:
@@ -311,8 +313,8 @@ def test_a_run_does_not_outlive_its_time_in_a_call(acme: Organisation, site: Sit
     assert run.duration_ms < 3000
 
 
-def test_nobody_listening_is_an_error(acme: Organisation, site: Site) -> None:
-    assert "no connection could be made" in fetch(acme, "http://127.0.0.1:1/")
+def test_a_refused_connection_is_an_error(acme: Organisation, site: Site) -> None:
+    assert "the connection failed" in fetch(acme, "http://127.0.0.1:1/")
 
 
 def test_a_run_has_20_calls(acme: Organisation, site: Site) -> None:
@@ -324,7 +326,7 @@ def test_a_run_has_20_calls(acme: Organisation, site: Site) -> None:
     assert len(site.requests) == 20
 
 
-def test_calls_stand_in_the_run(acme: Organisation, site: Site) -> None:
+def test_calls_are_recorded_in_the_run(acme: Organisation, site: Site) -> None:
     run = run_lua(acme, f'http.get("{site.url}/hello") pcall(http.get, "ftp://x")')
 
     names = [(call["name"], bool(call["error"])) for call in run.host_calls]
@@ -336,7 +338,7 @@ def test_calls_stand_in_the_run(acme: Organisation, site: Site) -> None:
 
 
 def make_certificate(directory: Path, name: x509.GeneralName) -> tuple[Path, Path]:
-    """A certificate for the name, signed by itself, and its key."""
+    """A self-signed certificate for the name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""What http.request lets a script send and a server answer: byte for byte, on loopback."""
+"""Limits of http.request on what scripts send and servers respond, with raw bytes on loopback."""
 
 import socket
 import threading
@@ -19,12 +19,12 @@ OK = b"HTTP/1.1 200 OK\r\n"
 EMPTY = b"Content-Length: 0\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
-MANY_HEADERS = "the answer has more than 100 headers or 16 KiB of them"
-BROKEN = "the connection broke or the answer is not HTTP"
+MANY_HEADERS = "the response has more than 100 headers or 16 KiB of them"
+BROKEN = "the connection broke or the response is not HTTP"
 
 
 class RawServer:
-    """Answers each connection with the same bytes, and keeps what it was sent."""
+    """Answers each connection with the same bytes, and records the requests."""
 
     def __init__(self) -> None:
         self.answer = OK + EMPTY
@@ -69,7 +69,7 @@ def server() -> Iterator[RawServer]:
 
 
 def answer(organisation: Organisation, server: RawServer, sent: bytes, method: str = "GET") -> str:
-    """What the script makes of a response: status and body, or the error."""
+    """The response as the script sees it: status and body, or the error."""
     server.answer = sent
     source = f"""local ok, r = pcall(http.request, {{url = "{server.url}/", method = "{method}"}})
         if not ok then return "error: " .. r end
@@ -78,7 +78,7 @@ def answer(organisation: Organisation, server: RawServer, sent: bytes, method: s
 
 
 def ask(organisation: Organisation, server: RawServer, options: str) -> str:
-    """What comes of a request: ``sent``, or the error. Options may use ``headers``."""
+    """The result of a request: ``sent``, or the error. Options may use ``headers``."""
     source = f"""local headers = {{}}
         local ok, r = pcall(http.request, (function()
             local request = {{url = "{server.url}/"}}
@@ -113,7 +113,7 @@ def test_a_request_with_more_headers_is_not_sent(
 def test_the_headers_of_a_request_have_16_kib(acme: Organisation, server: RawServer) -> None:
     fits, too_long = (f'headers["X-A"] = ("a"):rep({16 * 1024 - 3 + more})' for more in (0, 1))
 
-    assert ask(acme, server, too_long) == "http: headers of more than 16 KiB"
+    assert ask(acme, server, too_long) == "http: more than 16 KiB of headers"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -125,7 +125,7 @@ def test_a_header_given_twice_is_refused(acme: Organisation, server: RawServer) 
     assert server.requests == []
 
 
-def test_a_given_header_takes_the_place_of_a_default(acme: Organisation, server: RawServer) -> None:
+def test_a_given_header_replaces_the_default(acme: Organisation, server: RawServer) -> None:
     ask(acme, server, 'headers["user-agent"] = "tea/1"')
 
     assert b"\r\nuser-agent: tea/1\r\n" in server.requests[0]
@@ -138,7 +138,7 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
         for more in (0, 1)
     )
 
-    assert ask(acme, server, too_long) == "http: a URL of more than 8 KiB"
+    assert ask(acme, server, too_long) == "http: the URL is longer than 8 KiB"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -152,7 +152,7 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
         ("a b/\\r\\nX: 1?q=\\0 é", b"/a%20b/%0D%0AX:%201?q=%00%20%C3%A9"),
     ],
 )
-def test_a_request_line_holds_nothing_but_one_target(
+def test_a_url_cannot_inject_into_the_request_line(
     acme: Organisation, server: RawServer, path: str, target: bytes
 ) -> None:
     ask(acme, server, f'request.url = request.url .. "{path}"')
@@ -173,13 +173,13 @@ def test_a_request_line_holds_nothing_but_one_target(
         "[fe80::1%lo]",
     ],
 )
-def test_a_host_that_cannot_be_is_not_looked_up(
+def test_an_impossible_host_name_is_not_looked_up(
     acme: Organisation, server: RawServer, host: str
 ) -> None:
     problem = ask(acme, server, f'request.url = "http://{host}/"')
 
     assert problem.startswith("http: ")
-    assert problem in {"http: the URL is malformed", "http: a URL of more than 8 KiB"}
+    assert problem in {"http: the URL is malformed", "http: the URL is longer than 8 KiB"}
 
 
 def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> None:
@@ -194,7 +194,7 @@ def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> 
             return problem"""
         problem = reply_of(run_lua(acme, source))
 
-    assert problem == "http: no complete answer within 0.3 s"
+    assert problem == "http: no complete response within 0.3 s"
 
 
 def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: RawServer) -> None:
@@ -202,7 +202,7 @@ def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: 
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         problem = ask(acme, server, f'request.url = "{url}" request.timeout = 0.3')
 
-    assert problem == "http: no complete answer within 0.3 s"
+    assert problem == "http: no complete response within 0.3 s"
 
 
 # --- The response ------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def headers(count: int) -> bytes:
 
 
 def header_of(size_bytes: int) -> bytes:
-    """A header of so many bytes, name and value together."""
+    """A header of this size in bytes, name and value together."""
     return b"X-A: %b\r\n" % (b"a" * (size_bytes - 3))
 
 
@@ -282,7 +282,7 @@ def test_more_headers_in_a_response_are_an_error(
     assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
 
 
-def test_interim_responses_end(acme: Organisation, server: RawServer) -> None:
+def test_the_number_of_interim_responses_is_limited(acme: Organisation, server: RawServer) -> None:
     interim = b"HTTP/1.1 100 Continue\r\n\r\n"
 
     assert answer(acme, server, interim * 10 + OK + EMPTY) == "200 "
@@ -296,7 +296,7 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
 
     assert answer(acme, server, CHUNKED + chunk * 8_191 + LAST_CHUNK) == "200 " + "x" * 8_191
     problem = answer(acme, server, CHUNKED + chunk * 2 * 1024 * 1024 + LAST_CHUNK)
-    assert problem == "error: http: the answer has more than 8,192 chunks"
+    assert problem == "error: http: the response has more than 8,192 chunks"
 
 
 @pytest.mark.parametrize(
@@ -331,10 +331,10 @@ def test_a_line_that_is_too_long_is_an_error(
         CHUNKED + b"5\r\nhello\r\n000 ;a=b\r\nX:" + b" " * 20_000 + b"\0\r\n\r\n",
     ],
 )
-def test_blanks_without_end_in_what_frames_an_answer_are_an_error(
+def test_too_much_whitespace_in_the_framing_of_a_response_is_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    problem = "the answer has more than 256 blanks in a row in its headers"
+    problem = "the response has more than 256 whitespace characters in a row"
 
     assert answer(acme, server, sent) == f"error: http: {problem}"
 
@@ -351,14 +351,14 @@ BLANKS = b" " * 500 + b"\r\n" * 500
         CHUNKED + b"1f4\r\n" + BLANKS[:500] + b"\r\n3e8\r\n" + BLANKS[500:] + b"\r\n0;a\r\n\r\n",
     ],
 )
-def test_the_content_of_an_answer_may_be_blank(
+def test_the_content_of_a_response_may_be_whitespace(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
     assert answer(acme, server, sent) == f"200 {BLANKS.decode()}"
 
 
 def test_chunks_count_however_they_arrive() -> None:
-    """Their sizes and their content in packets of their own."""
+    """Sizes and contents arrive in separate packets."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     packets = [CHUNKED, *[b"1\r\n", b" \r\n"] * 8_193]
     sending = threading.Thread(target=lambda: [theirs.send(packet) for packet in packets])
@@ -379,7 +379,7 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
     chunk = b"1;" + b"x" * 10_000 + b"\r\nx\r\n"
 
     problem = answer(acme, server, CHUNKED + chunk * 500 + LAST_CHUNK)
-    assert problem == "error: http: the answer is larger than 2 MiB"
+    assert problem == "error: http: the response is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
 def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == "error: http: the answer is larger than 2 MiB"
+    assert answer(acme, server, sent) == "error: http: the response is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
@@ -441,4 +441,4 @@ def test_a_redirect_to_a_url_over_8_kib_is_an_error(acme: Organisation, server: 
     longer = b"HTTP/1.1 302 Found\r\nLocation: /%b\r\n" % (b"a" * 9000) + EMPTY
 
     assert "more than 5 redirects" in answer(acme, server, sent)
-    assert answer(acme, server, longer) == "error: http: a URL of more than 8 KiB"
+    assert answer(acme, server, longer) == "error: http: the URL is longer than 8 KiB"

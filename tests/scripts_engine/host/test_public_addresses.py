@@ -82,7 +82,7 @@ def test_public_addresses_are_allowed(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NOT_PUBLIC)
-def test_addresses_that_lead_inside_are_not(text: str) -> None:
+def test_internal_addresses_are_not_allowed(text: str) -> None:
     assert not is_allowed(ip_address(text), [])
 
 

@@ -1,4 +1,4 @@
-"""Look-ups of host names: bounded by time and by organisation. The name server is played here."""
+"""Look-ups of host names, bounded by time and by organisation, with a fake name server."""
 
 import socket
 import threading
@@ -66,7 +66,7 @@ def is_unknown(resolver: Resolver, host: str) -> bool:
 
 
 def start_silent_look_ups(resolver: Resolver, count: int) -> None:
-    """Of Acme; they go on until the name server speaks."""
+    """Look-ups of Acme that last until the name server answers."""
     for number in range(count):
         host = f"{number}.silent"
         threading.Thread(target=resolve, args=[resolver, host, ACME, 60], daemon=True).start()
@@ -109,14 +109,14 @@ def test_an_address_in_any_spelling_asks_no_name_server(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "localhost"]
 )
-def test_every_spelling_of_loopback_resolves_to_what_is_judged(host: str) -> None:
+def test_every_spelling_of_loopback_is_resolved_before_the_check(host: str) -> None:
     addresses = resolve(Resolver(), host)
 
     assert addresses
     assert not any(is_allowed(ip_address(address), []) for address in addresses)
 
 
-def test_a_silent_name_server_ends_the_wait_and_not_the_look_up(
+def test_the_wait_for_a_silent_name_server_ends_before_the_look_up(
     resolver: Resolver, name_server: NameServer
 ) -> None:
     with pytest.raises(TimeoutError):
@@ -161,7 +161,7 @@ def test_a_look_up_over_the_share_waits_until_one_ends(
     eventually(lambda: resolver.busy == 0)
 
 
-def test_failures_give_their_threads_back(resolver: Resolver, name_server: NameServer) -> None:
+def test_failed_look_ups_release_their_slots(resolver: Resolver, name_server: NameServer) -> None:
     assert [is_unknown(resolver, "shop.invalid") for _ in range(20)] == [True] * 20
     assert resolver.busy == 0
     assert resolve(resolver, "shop.example") == ["192.0.2.7"]
@@ -177,7 +177,7 @@ def test_a_deadline_that_has_passed_asks_nobody(
     assert resolver.busy == 0
 
 
-def test_one_organisations_silent_names_stop_nobody_elses_http(
+def test_silent_names_of_one_organisation_do_not_block_another(
     acme: Organisation,
     globex: Organisation,
     resolver: Resolver,

@@ -1,4 +1,4 @@
-"""secrets.get, from scripts, and how secrets are kept."""
+"""secrets.get, from scripts, and the encryption of secrets."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_a_name_that_no_secret_can_have_asks_no_database(
         assert secrets.get(b"K" * 101, deadline=0) is None
 
 
-def test_what_a_script_was_given_is_in_nothing_that_is_kept(acme: Organisation) -> None:
+def test_a_secret_that_a_script_read_is_not_recorded(acme: Organisation) -> None:
     set_secret(acme, name="SHOP_KEY", value="sk_live_1234")
     run_lua(
         acme,
@@ -107,7 +107,7 @@ def test_a_secret_in_a_header_is_hidden_whatever_its_characters(acme: Organisati
     assert ["X-Key", "[redacted]"] in run.response_headers
 
 
-def test_a_script_is_given_so_many_secrets_and_no_more(acme: Organisation) -> None:
+def test_the_secrets_of_a_run_are_limited(acme: Organisation) -> None:
     for number in range(MAX_REVEALED + 1):
         set_secret(acme, name=f"KEY_{number}", value=f"value {number}")
     run = run_lua(
@@ -163,7 +163,7 @@ def test_secrets_outlive_a_pepper_rotation_but_not_the_peppers_retirement(
     with override_settings(PEPPERS={99: b"9" * 32}):
         run = run_lua(acme, source)
 
-    assert "KEY cannot be read; set it anew" in run.error_message
+    assert "KEY cannot be read; set it again" in run.error_message
 
 
 def test_secrets_are_set_listed_and_deleted_by_admin_graphql(

@@ -40,7 +40,7 @@ def test_what_was_never_set_is_nil(acme: Organisation) -> None:
     assert lua(acme, 'return store.get("k") == nil') == "true"
 
 
-def test_a_set_value_takes_the_place_of_the_old_one(acme: Organisation) -> None:
+def test_a_new_value_replaces_the_old_one(acme: Organisation) -> None:
     assert lua(acme, 'store.set("k", 1) store.set("k", 2) return store.get("k")') == "2"
     assert StoredValue.objects.count() == 1
 
@@ -63,7 +63,7 @@ def test_each_organisation_has_its_own(acme: Organisation, globex: Organisation)
     assert lua(acme, 'return store.get("k")') == "of Acme"
 
 
-def test_a_value_ends_with_its_time(acme: Organisation) -> None:
+def test_a_value_expires(acme: Organisation) -> None:
     assert lua(acme, 'store.set("k", 1, 60) return store.get("k")') == "1"
 
     StoredValue.objects.update(expires_at=timezone.now())
@@ -71,7 +71,7 @@ def test_a_value_ends_with_its_time(acme: Organisation) -> None:
     assert lua(acme, 'return store.increment("k")') == "1"
 
 
-def test_setting_anew_without_a_time_keeps_it_for_good(acme: Organisation) -> None:
+def test_setting_a_value_without_a_ttl_removes_the_ttl(acme: Organisation) -> None:
     lua(acme, 'store.set("k", 1, 60) store.set("k", 1)')
 
     assert StoredValue.objects.get().expires_at is None
@@ -84,7 +84,7 @@ def test_increment_counts_from_nothing_and_by_any_number(acme: Organisation) -> 
     assert lua(acme, source) == "[1,6,4,4.5,4.5]"
 
 
-def test_increment_keeps_the_time_of_the_value(acme: Organisation) -> None:
+def test_increment_keeps_the_ttl_of_the_value(acme: Organisation) -> None:
     lua(acme, 'store.set("n", 1, 60) store.increment("n")')
 
     expires_at = StoredValue.objects.get().expires_at
@@ -106,13 +106,13 @@ def test_increment_keeps_the_time_of_the_value(acme: Organisation) -> None:
         ('store.set("k", 1, 1e300)', "ttl_seconds"),
         ('store.set("k", 1, "soon")', "ttl_seconds"),
         ("store.set(5, 1)", "key"),
-        ('store.increment("text")', "no number"),
+        ('store.increment("text")', "not a number"),
         ('store.increment("k", "x")', "by"),
         ('store.increment("k", 0/0)', "number"),
         ('store.increment("max")', "out of range"),
     ],
 )
-def test_what_cannot_be_kept_is_an_error_and_changes_nothing(
+def test_an_invalid_key_or_value_is_an_error_and_changes_nothing(
     acme: Organisation, call: str, reason: str
 ) -> None:
     lua(acme, 'store.set("text", "x") store.set("max", math.maxinteger)')
@@ -164,7 +164,7 @@ WRITES: dict[str, Callable[[StoreCapability, float], object]] = {
 
 @contextmanager
 def everything_locked(organisation: Organisation) -> Iterator[None]:
-    """Another transaction holds the organisation and its values, for 5 s at most."""
+    """Another transaction locks the organisation and its values, for 5 s at most."""
     locked, enough = threading.Event(), threading.Event()
 
     def hold() -> None:

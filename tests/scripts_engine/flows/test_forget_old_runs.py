@@ -1,4 +1,4 @@
-"""Runs leave by age and by number, as the settings and their organisation say."""
+"""Old runs are deleted by age and by number, as set for the organisation or installation."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from tests.factories import make_organisation, make_script
 
 
 def make_runs(script: Script, *days: float) -> list[str]:
-    """Runs of so many days ago, by key."""
+    """Creates runs of so many days ago; returns their keys."""
     return [str(make_run(script, number, day).pk) for number, day in enumerate(days)]
 
 
@@ -50,7 +50,9 @@ def script(acme: Organisation) -> Script:
     return make_script(acme)
 
 
-def test_runs_older_than_the_days_leave(script: Script, acme: Organisation, settings: Any) -> None:
+def test_runs_older_than_the_limit_are_deleted(
+    script: Script, acme: Organisation, settings: Any
+) -> None:
     settings.RUNS_KEPT_DAYS = 30
     runs = make_runs(script, 0, 29.9, 30.1, 400)
 
@@ -58,7 +60,7 @@ def test_runs_older_than_the_days_leave(script: Script, acme: Organisation, sett
     assert left(acme) == runs[:2]
 
 
-def test_the_oldest_beyond_the_number_leave(
+def test_the_oldest_runs_beyond_the_limit_are_deleted(
     script: Script, acme: Organisation, settings: Any
 ) -> None:
     settings.RUNS_KEPT_DAYS, settings.RUNS_KEPT_PER_ORGANISATION = 0, 3
@@ -75,7 +77,7 @@ def test_exactly_the_number_stays(script: Script, acme: Organisation, settings: 
     assert forget_old_runs() == 0
 
 
-def test_nought_keeps_all_for_ever(script: Script, settings: Any) -> None:
+def test_a_limit_of_zero_keeps_all_runs(script: Script, settings: Any) -> None:
     settings.RUNS_KEPT_DAYS = settings.RUNS_KEPT_PER_ORGANISATION = 0
     make_runs(script, 1, 4000)
 
@@ -103,7 +105,7 @@ def test_an_organisation_may_keep_less(script: Script, acme: Organisation) -> No
     assert left(acme) == runs[:1]
 
 
-def test_runs_leave_a_batch_at_a_time(
+def test_runs_are_deleted_in_batches(
     script: Script, acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scripts_engine.flows.forget_old_runs.RUNS_A_BATCH", 2)
@@ -115,9 +117,7 @@ def test_runs_leave_a_batch_at_a_time(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_machines_at_once_forget_each_run_once(
-    settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_machines_delete_each_run_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts_engine.flows.forget_old_runs.RUNS_A_BATCH", 3)
     monkeypatch.setattr(batches, "PAUSE_FACTOR", 0)
     settings.RUNS_KEPT_PER_ORGANISATION = 10
@@ -131,7 +131,7 @@ def test_two_machines_at_once_forget_each_run_once(
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
 @pytest.mark.django_db(transaction=True)
-def test_what_another_machine_is_deleting_is_not_waited_for(
+def test_runs_locked_by_another_machine_are_skipped(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RUNS_KEPT_PER_ORGANISATION = 1

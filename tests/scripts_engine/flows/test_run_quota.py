@@ -1,4 +1,4 @@
-"""The runs of an organisation are held to its bytes: the oldest payloads leave, outlines stay."""
+"""The byte quota of an organisation's runs: the oldest payloads go, their outlines stay."""
 
 import uuid
 from datetime import timedelta
@@ -9,11 +9,10 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
-from scripts_engine.flows import remove_payloads, run_bytes
+from scripts_engine.flows import run_payloads, run_quota
 from scripts_engine.flows.record_run import record_run
-from scripts_engine.flows.remove_payloads import remove_payloads_beyond
-from scripts_engine.flows.run_bytes import sizes_of
-from scripts_engine.flows.run_quota import SIZES, settle_run_bytes
+from scripts_engine.flows.run_payloads import SIZES, remove_oldest_payloads, sizes_of
+from scripts_engine.flows.run_quota import settle_run_bytes
 from scripts_engine.models import Run
 from tests import factories
 from tests.concurrency import at_once
@@ -23,18 +22,18 @@ KIB = 1024
 
 @pytest.fixture
 def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each run were large."""
-    monkeypatch.setattr(run_bytes, "STEP_BYTES", 1)
+    """Counts every run at once, as if it were large."""
+    monkeypatch.setattr(run_quota, "STEP_BYTES", 1)
 
 
 @pytest.fixture
 def row(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A run that is there already, to be recorded again by other ids. Nothing is counted yet."""
+    """The columns of a run, to be recorded under other ids. Nothing is counted yet."""
     run = factories.run_lua(acme, "return 1")
     values: dict[str, Any] = Run.objects.filter(pk=run.pk).values().get()
     Run.objects.all().delete()
     RunStorage.objects.all().delete()
-    monkeypatch.setattr(run_bytes, "_uncounted", run_bytes._Uncounted())
+    monkeypatch.setattr(run_quota, "_uncounted", run_quota._Uncounted())
     return values
 
 
@@ -63,7 +62,7 @@ def counted() -> int:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_the_oldest_payloads_leave_when_the_quota_is_used_up(
+def test_the_oldest_payloads_are_removed_when_the_quota_is_exceeded(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -76,7 +75,7 @@ def test_the_oldest_payloads_leave_when_the_quota_is_used_up(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_the_outline_of_a_run_stays(row: dict[str, Any], settings: Any) -> None:
+def test_the_outline_of_a_run_is_kept(row: dict[str, Any], settings: Any) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
     shown = {
         "response_body": b"reply",
@@ -121,7 +120,7 @@ def test_an_organisation_has_its_own_quota(
 @pytest.mark.parametrize("whose", ["installation", "organisation"])
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_nought_is_no_quota(
+def test_a_quota_of_zero_means_no_quota(
     row: dict[str, Any], acme: Organisation, settings: Any, whose: str
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = {"installation": 0, "organisation": 1}[whose]
@@ -159,7 +158,7 @@ def test_small_runs_cost_no_statement(row: dict[str, Any], django_assert_num_que
 def test_small_runs_are_counted_together(
     row: dict[str, Any], acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_bytes, "STEP_BYTES", 3 * KIB)
+    monkeypatch.setattr(run_quota, "STEP_BYTES", 3 * KIB)
 
     record(row, *[b"x" * KIB] * 2)
     assert not RunStorage.objects.exists()
@@ -175,7 +174,7 @@ def test_a_run_is_recorded_though_its_bytes_cannot_be_counted(
     def refuse(*_: Any) -> None:
         raise OperationalError("disk full")
 
-    monkeypatch.setattr(run_bytes, "_settle", refuse)
+    monkeypatch.setattr(run_quota, "_add_to_count", refuse)
 
     record(row, b"x")
 
@@ -196,7 +195,7 @@ def test_upkeep_counts_what_a_killed_process_forgot(
 
 
 @pytest.mark.django_db
-def test_upkeep_counts_deleted_runs_no_more(
+def test_upkeep_no_longer_counts_deleted_runs(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     record(row, *[b"x" * 30 * KIB] * 3)
@@ -237,7 +236,7 @@ def test_runs_from_before_the_count_are_counted_newest_first(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_what_was_deleted_costs_other_runs_nothing_before_upkeep(
+def test_deleted_runs_do_not_count_even_before_upkeep(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -252,7 +251,7 @@ def test_what_was_deleted_costs_other_runs_nothing_before_upkeep(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
-def test_a_count_that_is_wrong_removes_nothing_and_is_mended(
+def test_a_wrong_count_removes_nothing_and_is_corrected(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
@@ -271,7 +270,7 @@ def test_upkeep_on_two_machines_removes_no_more_than_on_one(
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 100 * KIB
     record(row, *[b"x" * 10 * KIB] * 15)
-    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 1)
+    monkeypatch.setattr(run_payloads, "BATCH_RUNS", 1)
 
     at_once(2, lambda _: settle_run_bytes())
 
@@ -285,7 +284,7 @@ def test_upkeep_on_two_machines_removes_no_more_than_on_one(
     ids=["emoji", "not UTF-8", "control", "ASCII"],
 )
 @pytest.mark.django_db
-def test_a_run_counts_for_no_less_than_the_database_keeps(row: dict[str, Any], text: str) -> None:
+def test_a_run_counts_for_at_least_its_stored_size(row: dict[str, Any], text: str) -> None:
     record(
         row,
         b"x",
@@ -302,17 +301,17 @@ def test_a_run_counts_for_no_less_than_the_database_keeps(row: dict[str, Any], t
 
 
 @pytest.mark.django_db
-def test_payloads_leave_a_batch_at_a_time(
+def test_payloads_are_removed_in_batches(
     row: dict[str, Any], acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 0
     record(row, *[b"x" * KIB] * 7)
     settle_run_bytes()
-    monkeypatch.setattr(remove_payloads, "BATCH_RUNS", 2)
+    monkeypatch.setattr(run_payloads, "BATCH_RUNS", 2)
 
     limit = used(acme) - 5 * KIB
 
-    assert remove_payloads_beyond(acme.pk, limit) == 5
+    assert remove_oldest_payloads(acme.pk, limit) == 5
 
     assert bodies() == [0] * 5 + [KIB] * 2
     assert used(acme) == counted()

@@ -1,4 +1,4 @@
-"""Runs of several threads are committed together, and none of them hurts another."""
+"""Group commit: runs of several threads share a commit without affecting each other."""
 
 import threading
 import uuid
@@ -21,7 +21,7 @@ RUNS = 6
 
 
 class Gate:
-    """In the place of the statement: notes the groups, and holds the first one up."""
+    """Replaces the INSERT: records the sizes of groups, and delays the first one."""
 
     def __init__(self, execute: Callable[[Sequence[Row]], None]) -> None:
         self._execute = execute
@@ -37,7 +37,7 @@ class Gate:
 
 @pytest.fixture
 def row(acme: Organisation) -> Row:
-    """A run that is there already, to be recorded again by other ids."""
+    """The columns of a run, to be recorded under other ids."""
     run = factories.run_lua(acme, "return 1")
     values: Row = Run.objects.filter(pk=run.pk).values().get()
     Run.objects.all().delete()
@@ -52,7 +52,7 @@ def gate(row: Row, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 class Recording:
-    """A thread for each row, the first of which leads while the others come."""
+    """Records each row in a thread; the first one leads while the others arrive."""
 
     def __init__(
         self, gate: Gate, rows: Sequence[Row], before: Callable[[], None] = lambda: None
@@ -64,7 +64,7 @@ class Recording:
         eventually(lambda: gate.groups == [1])
         for thread in threads[1:]:
             thread.start()
-        eventually(lambda: sum(map(len, module._queue._waiting.values())) == len(rows) - 1)
+        eventually(lambda: sum(map(len, module._group_commit._waiting.values())) == len(rows) - 1)
         gate.is_open.set()
         for thread in threads:
             thread.join(timeout=60)
@@ -84,7 +84,7 @@ def copies(row: Row) -> list[dict[str, Any]]:
     return [{**row, "id": uuid.uuid4()} for _ in range(RUNS)]
 
 
-def test_what_comes_during_a_commit_is_committed_by_the_next(gate: Gate, row: Row) -> None:
+def test_runs_that_arrive_during_a_commit_are_committed_by_the_next(gate: Gate, row: Row) -> None:
     rows = copies(row)
 
     recording = Recording(gate, rows)
@@ -94,7 +94,7 @@ def test_what_comes_during_a_commit_is_committed_by_the_next(gate: Gate, row: Ro
     assert set(Run.objects.values_list("pk", flat=True)) == {each["id"] for each in rows}
 
 
-def test_a_run_that_is_refused_does_not_take_others_with_it(gate: Gate, row: Row) -> None:
+def test_a_refused_run_does_not_affect_others(gate: Gate, row: Row) -> None:
     rows = copies(row)
     rows[3]["script_id"] = uuid.uuid4()
 
@@ -108,7 +108,7 @@ def test_a_run_that_is_refused_does_not_take_others_with_it(gate: Gate, row: Row
     assert set(Run.objects.values_list("pk", flat=True)) == kept
 
 
-def test_a_leader_that_fails_hands_on(gate: Gate, row: Row) -> None:
+def test_a_leader_that_fails_passes_on_the_leadership(gate: Gate, row: Row) -> None:
     rows = copies(row)
     rows[0]["script_id"] = uuid.uuid4()
 
@@ -120,10 +120,10 @@ def test_a_leader_that_fails_hands_on(gate: Gate, row: Row) -> None:
     assert Run.objects.count() == RUNS
 
 
-def test_everybody_comes_back_after_the_connections_were_lost(
+def test_all_runs_are_recorded_after_the_connections_were_lost(
     gate: Gate, row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All threads have asked the database before their scripts ran, by connections now dead."""
+    """Every thread used its connection before its script ran, and has lost it since."""
     dead: list[Any] = []
 
     def lose_the_connection() -> None:
@@ -151,7 +151,7 @@ def test_everybody_comes_back_after_the_connections_were_lost(
     assert set(Run.objects.values_list("pk", flat=True)) == {each["id"] for each in rows}
 
 
-def test_a_run_that_the_database_does_not_take_is_told_as_such(
+def test_a_run_that_cannot_be_stored_raises_run_not_recorded(
     row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(rows: Sequence[Row]) -> None:
@@ -228,7 +228,7 @@ def test_refused_content_does_not_cost_others_their_runs(gate: Gate, row: Row) -
     assert [run.pk for run in outlines] == [rows[3]["id"]]
 
 
-def test_a_run_of_a_script_that_is_gone_is_refused(row: Row) -> None:
+def test_a_run_of_a_deleted_script_is_refused(row: Row) -> None:
     with pytest.raises(IntegrityError):
         record_run({**row, "script_id": uuid.uuid4()})
 
@@ -238,7 +238,7 @@ def test_a_run_of_a_script_that_is_gone_is_refused(row: Row) -> None:
 def test_a_lock_in_one_organisation_holds_up_no_other(
     gate: Gate, row: Row, globex: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_what_it_may_wait_for", lambda row: row["organisation_id"])
+    monkeypatch.setattr(module, "_group_key", lambda row: row["organisation_id"])
     ours, theirs = copies(row)[0], copies(row)[1] | {"organisation_id": globex.pk}
 
     def record_ours() -> None:
@@ -254,7 +254,7 @@ def test_a_lock_in_one_organisation_holds_up_no_other(
     held_up.join(60)
 
     assert Run.objects.count() == 2
-    assert module._queue._waiting == {}
+    assert module._group_commit._waiting == {}
 
 
 def test_large_runs_of_one_organisation_hold_up_no_other(
@@ -277,10 +277,10 @@ def test_large_runs_of_one_organisation_hold_up_no_other(
     held_up.join(60)
 
     assert Run.objects.count() == 2
-    assert module._queue._waiting == {}
+    assert module._group_commit._waiting == {}
 
 
-def test_what_is_committed_together_is_not_too_large(gate: Gate, row: Row) -> None:
+def test_the_size_of_a_group_is_limited(gate: Gate, row: Row) -> None:
     rows = [each | {"payload_bytes": 600 * 1024} for each in copies(row)]
 
     recording = Recording(gate, rows)

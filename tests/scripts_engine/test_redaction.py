@@ -1,4 +1,4 @@
-"""What is kept of a run holds no secret, and no more than what it was made from could."""
+"""A recorded run contains no secret, and is no longer than its limits."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts_engine.flows.recorder import MAX_STRETCHES, Recorder, storable
+from scripts_engine.redaction import MAX_STRETCHES, Redactor, storable
 
 MIB = 1024 * 1024
 
@@ -30,11 +30,11 @@ MIB = 1024 * 1024
         (["abc"], "<abc>", "<abc>"),
     ],
 )
-def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) -> None:
-    recorder = Recorder(secret.encode() for secret in secrets)
+def test_no_part_of_a_secret_remains(secrets: list[str], shown: str, kept: str) -> None:
+    redactor = Redactor(secret.encode() for secret in secrets)
 
-    assert recorder.text(shown, 1000) == kept
-    assert recorder.bytes(shown.encode(), 1000) == kept.encode()
+    assert redactor.text(shown, 1000) == kept
+    assert redactor.bytes(shown.encode(), 1000) == kept.encode()
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_no_part_of_a_secret_stays(secrets: list[str], shown: str, kept: str) ->
         (["abcdefgh"], "\ufffd", "\ufffd"),
     ],
 )
-def test_the_beginning_of_a_secret_that_a_limit_cut_does_not_stay(
+def test_a_secret_truncated_by_a_limit_is_redacted(
     secrets: list[str], shown: str, kept: str
 ) -> None:
-    recorder = Recorder(secret.encode() for secret in secrets)
+    redactor = Redactor(secret.encode() for secret in secrets)
 
-    assert recorder.text(shown, 1000, is_cut=True) == kept
+    assert redactor.text(shown, 1000, is_cut=True) == kept
 
 
 @given(st.text("ab", max_size=40), st.text("ab", min_size=4, max_size=12))
-def test_the_longest_beginning_at_the_end_is_hidden(shown: str, secret: str) -> None:
+def test_the_longest_truncated_secret_is_redacted(shown: str, secret: str) -> None:
     lengths = range(4, len(secret) + 1)
     longest = max((each for each in lengths if shown.endswith(secret[:each])), default=0)
     # A secret that stands nowhere but there.
     ended = f"{shown}c"[: len(shown) + (longest == 0)]
 
-    kept = Recorder([f"{secret}c".encode()]).text(ended, 1000, is_cut=True)
+    kept = Redactor([f"{secret}c".encode()]).text(ended, 1000, is_cut=True)
 
     assert kept == ended[: len(ended) - longest] + "[redacted]" * (longest > 0)
 
@@ -87,8 +87,8 @@ def covered(shown: str, secrets: list[str]) -> list[bool]:
 
 
 @given(st.text("ab", max_size=40), st.lists(st.text("ab", min_size=4, max_size=9), max_size=4))
-def test_exactly_what_occurrences_cover_is_hidden(shown: str, secrets: list[str]) -> None:
-    kept = Recorder(secret.encode() for secret in secrets).text(shown, 1000)
+def test_exactly_the_occurrences_of_secrets_are_redacted(shown: str, secrets: list[str]) -> None:
+    kept = Redactor(secret.encode() for secret in secrets).text(shown, 1000)
 
     marked = "".join("#" if hidden else each for each, hidden in
         zip(shown, covered(shown, secrets), strict=True))  # fmt: skip
@@ -101,31 +101,31 @@ def test_secrets_that_occur_in_the_mark_do_not_multiply() -> None:
     secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
     shown = b"shown-secret-" * 1800
 
-    kept = Recorder(secrets).bytes(shown, MIB)
+    kept = Redactor(secrets).bytes(shown, MIB)
 
     assert kept == b"[redacted]-" * 1800
 
 
-def test_what_is_kept_is_cut_to_its_limit() -> None:
-    recorder = Recorder([b"abcd"])
+def test_redacted_texts_keep_within_their_limits() -> None:
+    redactor = Redactor([b"abcd"])
 
-    assert len(recorder.bytes(b"abcd-" * 100, 500)) == 500
-    assert len(recorder.text("abcd-" * 100, 500)) == 500
-    assert sum(map(len, recorder.texts(["abcd-" * 10] * 10, 500))) == 500
-    headers = recorder.headers([("X-Name", "abcd-" * 100)] * 2, 500)
+    assert len(redactor.bytes(b"abcd-" * 100, 500)) == 500
+    assert len(redactor.text("abcd-" * 100, 500)) == 500
+    assert sum(map(len, redactor.texts(["abcd-" * 10] * 10, 500))) == 500
+    headers = redactor.headers([("X-Name", "abcd-" * 100)] * 2, 500)
     assert sum(len(name) + len(value) for name, value in headers) == 500
 
 
 def test_a_text_of_nothing_but_secrets_is_not_kept() -> None:
     shown = b"abcd-" * (MAX_STRETCHES + 1)
 
-    assert Recorder([b"abcd"]).bytes(shown, MIB) == b"[redacted]"
+    assert Redactor([b"abcd"]).bytes(shown, MIB) == b"[redacted]"
 
 
 def test_a_secret_in_a_header_is_hidden_in_its_bytes() -> None:
     value = "key=geheim-é".encode().decode("latin-1")
 
-    kept = Recorder(["geheim-é".encode()]).headers([("X-Key", value)], 100)
+    kept = Redactor(["geheim-é".encode()]).headers([("X-Key", value)], 100)
 
     assert kept == [["X-Key", "key=[redacted]"]]
 
@@ -140,15 +140,15 @@ def test_a_secret_in_a_header_is_hidden_in_its_bytes() -> None:
         ([b"a" * (4 + more) for more in range(50)], (b"a" * 30 + b"b") * 33_000),
     ],
 )  # fmt: skip
-def test_hostile_secrets_take_time_in_proportion_to_the_text(
+def test_redaction_takes_linear_time_with_hostile_secrets(
     secrets: list[bytes], shown: bytes
 ) -> None:
-    """A second at the most where the square of the text would be hours."""
+    """Takes about a second; quadratic time would be hours."""
     started = time.process_time()
 
-    recorder = Recorder(secrets)
-    recorder.bytes(shown, MIB)
-    recorder.text(shown.decode(), MIB, is_cut=True)
+    redactor = Redactor(secrets)
+    redactor.bytes(shown, MIB)
+    redactor.text(shown.decode(), MIB, is_cut=True)
 
     assert time.process_time() - started < 30
 
@@ -157,5 +157,5 @@ def test_hostile_secrets_take_time_in_proportion_to_the_text(
     ("text", "kept"),
     [("a\0b", "a␀b"), ("é\0", "é␀"), ("\ud800", "?"), ("plain", "plain"), ("", "")],
 )
-def test_text_is_kept_as_every_database_takes_it(text: str, kept: str) -> None:
+def test_text_is_changed_to_what_every_database_can_store(text: str, kept: str) -> None:
     assert storable(text) == kept

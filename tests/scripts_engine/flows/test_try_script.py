@@ -1,4 +1,4 @@
-"""A source tried before it is saved."""
+"""Running a source without saving it."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def script(acme: Organisation) -> Script:
     return factories.make_script(acme, "return 'saved'")
 
 
-def test_the_unsaved_source_runs_and_stands_in_its_run(script: Script) -> None:
+def test_an_unsaved_source_runs_and_is_recorded_in_its_run(script: Script) -> None:
     source = 'return "unsaved, " .. params.get("body")'
 
     run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=source)
@@ -32,7 +32,7 @@ def test_the_unsaved_source_runs_and_stands_in_its_run(script: Script) -> None:
     assert script.versions.count() == 1
 
 
-def test_a_source_that_is_the_saved_one_is_its_version(script: Script) -> None:
+def test_an_unchanged_source_runs_as_the_saved_version(script: Script) -> None:
     run = try_script(
         script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN, source=script.source
     )
@@ -40,7 +40,7 @@ def test_a_source_that_is_the_saved_one_is_its_version(script: Script) -> None:
     assert (run.script_version, run.unsaved_source) == (script.current_version, "")
 
 
-def test_a_secret_written_out_in_the_source_is_not_kept(script: Script, acme: Organisation) -> None:
+def test_a_secret_in_an_unsaved_source_is_redacted(script: Script, acme: Organisation) -> None:
     set_secret(acme, name="SHOP_KEY", value="hunter2hunter2")
     source = 'secrets.get("SHOP_KEY") return "hunter2hunter2" == "x"'
 

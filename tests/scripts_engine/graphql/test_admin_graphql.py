@@ -1,4 +1,4 @@
-"""The scripts part of /admin/graphql, and its walls."""
+"""Scripts, hooks and runs at /admin/graphql, and the separation of tenants."""
 
 import base64
 import uuid
@@ -168,7 +168,7 @@ def test_a_hook_is_issued_with_both_addresses_and_its_token_once(
     assert token not in listed[0]["url"]
 
 
-def test_a_rotated_token_takes_the_place_of_the_old_one(
+def test_a_rotated_token_replaces_the_old_one(
     client: Client, echo: Script, acme_token: str
 ) -> None:
     hook, token = make_hook(echo)
@@ -179,7 +179,7 @@ def test_a_rotated_token_takes_the_place_of_the_old_one(
     assert client.get(path_of(issued["hook"]["url"])).status_code == 200
 
 
-def test_a_change_leaves_alone_what_somebody_else_changed_meanwhile(echo: Script) -> None:
+def test_a_change_keeps_concurrent_changes_of_other_fields(echo: Script) -> None:
     hook, _ = make_hook(echo)
     Script.objects.update(is_enabled=False)
     Hook.objects.update(is_enabled=False)
@@ -297,7 +297,7 @@ def test_bytes_that_are_not_text_are_null_as_text(
     ]
 
 
-def test_one_answer_holds_only_so_many_bytes_of_bodies(
+def test_the_bytes_of_bodies_in_a_response_are_limited(
     client: Client, echo: Script, acme_token: str
 ) -> None:
     hook, token = make_hook(echo)
@@ -311,9 +311,7 @@ def test_one_answer_holds_only_so_many_bytes_of_bodies(
     assert many.code == "LIMIT_EXCEEDED"
 
 
-def test_the_same_sources_again_and_again_count_against_the_answer(
-    echo: Script, acme_token: str
-) -> None:
+def test_repeated_sources_count_against_the_limit(echo: Script, acme_token: str) -> None:
     ScriptVersion.objects.bulk_create(
         ScriptVersion(script=echo, number=number, source="x" * 64 * 1024)
         for number in range(2, 101)
