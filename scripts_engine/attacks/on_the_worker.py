@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from scripts_engine.attacks.hostile_child import hostile_child
 from scripts_engine.host.http import HttpCapability
+from scripts_engine.redaction import Redactor
 from scripts_engine.sandbox.contract import HostCall, HostCallError, Job, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.parent.conversation import Conversation, Request
@@ -62,8 +63,8 @@ def worker_attacks() -> list[WorkerAttack]:
     return sorted(_ATTACKS, key=lambda attack: attack.name)
 
 
-def _read_by_worker(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
-    """Lets the worker read what a child sends.
+def _attack(name: str, expected: str, attempt: Callable[[], str]) -> WorkerAttack:
+    return WorkerAttack(name, expected, attempt)
 
 
 def _heard(sent: bytes) -> tuple[Ending | str, list[HostCall]]:
@@ -80,8 +81,8 @@ def _said(sent: bytes) -> Callable[[], str]:
     """Make an attempt that sends these bytes; it fails if the worker believes them."""
 
     def attempt() -> str:
-        ending, _ = _read_by_worker(sent)
-        return ending if isinstance(ending, str) else f"accepted: {ending.kind}"
+        heard, _ = _heard(sent)
+        return heard if isinstance(heard, str) else f"believed: {heard.kind}"
 
     return attempt
 
@@ -100,45 +101,43 @@ def _framed(payload: bytes) -> bytes:
 
 def _empty_lists_as_arguments() -> str:
     lists = b"\xdd" + struct.pack(">I", 4 * _MANY) + b"\x90" * (4 * _MANY)
-    ending, calls = _read_by_worker(
-        _call(b"http.request", lists) + _done(OutcomeKind.OUT_OF_MEMORY)
-    )
-    problem = calls[0].error if calls else str(ending)
-    return REFUSED if problem and "more than 20,000 values" in problem else f"accepted: {problem}"
+    heard, calls = _heard(_call(b"http.request", lists) + _done(OutcomeKind.OUT_OF_MEMORY))
+    problem = calls[0].error if calls else str(heard)
+    return REFUSED if problem and "more than 20,000 values" in problem else f"taken: {problem}"
 
 
 def _calls_without_end() -> str:
-    ending, calls = _read_by_worker(_call(b"store.get", pack([b"key"])) * 5 * _LIMITS.host_calls)
-    if ending != BOUNDED or len(calls) > _LIMITS.host_calls:
-        return f"{len(calls)} kept, {ending}"
+    heard, calls = _heard(_call(b"store.get", pack([b"key"])) * 5 * _LIMITS.host_calls)
+    if heard != BOUNDED or len(calls) > _LIMITS.host_calls:
+        return f"{len(calls)} kept, {heard}"
     return BOUNDED
 
 
-def _impossible_line() -> str:
-    ending, _ = _read_by_worker(_done(OutcomeKind.FAILED, b"boom", 2**40, b""))
-    line = ending.error.line if isinstance(ending, Ending) and ending.error else ending
-    return REFUSED if line is None else f"accepted: {line}"
+def _line_that_is_none() -> str:
+    heard, _ = _heard(_done(OutcomeKind.FAILED, b"boom", 2**40, b""))
+    line = heard.error.line if isinstance(heard, Ending) and heard.error else heard
+    return REFUSED if line is None else f"believed: {line}"
 
 
 def _endless_texts() -> str:
-    ending, _ = _read_by_worker(_done(OutcomeKind.FAILED, b"x" * 500_000, 1, b"x" * 500_000))
-    error = ending.error if isinstance(ending, Ending) else None
+    heard, _ = _heard(_done(OutcomeKind.FAILED, b"x" * 500_000, 1, b"x" * 500_000))
+    error = heard.error if isinstance(heard, Ending) else None
     if error is None or len(error.message) > MAX_MESSAGE_BYTES or len(error.traceback) > 100_000:
         return "kept"
     return BOUNDED
 
 
 def _forbidden_header() -> str:
-    ending, _ = _read_by_worker(_done(OutcomeKind.SUCCEEDED, 200, b"", b"Set-Cookie", b"a=b"))
-    if isinstance(ending, Ending) and ending.reply and ending.reply.headers:
-        return f"set: {ending.reply.headers}"
+    heard, _ = _heard(_done(OutcomeKind.SUCCEEDED, 200, b"", b"Set-Cookie", b"a=b"))
+    if isinstance(heard, Ending) and heard.reply and heard.reply.headers:
+        return f"set: {heard.reply.headers}"
     return REFUSED
 
 
 def _log_outside_of_time() -> str:
     record = struct.pack("<IIdBI", 13, 0, 1e300, 1, 0)
     with hostile_child(b"", log=record) as child:
-        return f"accepted: {child.log_area.lines()}" if child.log_area.lines() else REFUSED
+        return f"believed: {child.log_area.lines()}" if child.log_area.lines() else REFUSED
 
 
 def _many_headers() -> str:
@@ -165,67 +164,59 @@ def _overlapping_secrets() -> str:
 
 
 _ATTACKS = [
-    WorkerAttack(
+    _attack(
         "child_answer_of_empty_lists",
         REFUSED,
-        _accepted(_framed(b"\xdd" + struct.pack(">I", _MANY) + b"\x90" * _MANY)),
+        _said(_framed(b"\xdd" + struct.pack(">I", _MANY) + b"\x90" * _MANY)),
     ),
-    WorkerAttack(
+    _attack(
         "child_answer_of_nested_lists",
         REFUSED,
-        _accepted(_framed(b"\x93\x08\xcb" + b"\0" * 8 + b"\xdc\xff\xff" * 300_000)),
+        _said(_framed(b"\x93\x08\xcb" + b"\0" * 8 + b"\xdc\xff\xff" * 300_000)),
     ),
-    WorkerAttack("child_arguments_of_empty_lists", REFUSED, _empty_lists_as_arguments),
-    WorkerAttack("child_calls_without_end", BOUNDED, _calls_without_end),
-    WorkerAttack(
-        "child_calls_an_endless_name", REFUSED, _accepted(_call(b"x" * 4 * _MANY, pack([b"key"])))
-    ),
-    WorkerAttack(
-        "child_calls_an_unknown_name", REFUSED, _accepted(_call(b"os.execute", pack([b"id"])))
-    ),
-    WorkerAttack(
-        "child_cpu_time_is_no_number", REFUSED, _accepted(encode([Tag.DONE, float("nan")]))
-    ),
-    WorkerAttack(
+    _attack("child_arguments_of_empty_lists", REFUSED, _empty_lists_as_arguments),
+    _attack("child_calls_without_end", BOUNDED, _calls_without_end),
+    _attack("child_calls_an_endless_name", REFUSED, _said(_call(b"x" * 4 * _MANY, pack([b"key"])))),
+    _attack("child_calls_an_unknown_name", REFUSED, _said(_call(b"os.execute", pack([b"id"])))),
+    _attack("child_cpu_time_is_no_number", REFUSED, _said(encode([Tag.DONE, float("nan")]))),
+    _attack(
         "child_answers_twice",
         REFUSED,
-        _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
+        _said(_done(OutcomeKind.SUCCEEDED, 200, b"") + _done(OutcomeKind.SUCCEEDED, 200, b"")),
     ),
-    WorkerAttack(
+    _attack(
         "child_cpu_time_is_made_up",
         REFUSED,
-        _accepted(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
+        _said(encode([Tag.DONE, 1e8, OutcomeKind.SUCCEEDED, 200, b""])),
     ),
-    WorkerAttack("child_cpu_time_is_negative", REFUSED, _accepted(encode([Tag.DONE, -1.0]))),
-    WorkerAttack("child_error_has_endless_texts", BOUNDED, _endless_texts),
-    WorkerAttack("child_error_has_no_line_of_the_source", REFUSED, _impossible_line),
-    WorkerAttack(
+    _attack("child_cpu_time_is_negative", REFUSED, _said(encode([Tag.DONE, -1.0]))),
+    _attack("child_error_has_endless_texts", BOUNDED, _endless_texts),
+    _attack("child_error_has_no_line_of_the_source", REFUSED, _line_that_is_none),
+    _attack(
         "child_error_has_true_for_a_line",
         REFUSED,
-        _accepted(_done(OutcomeKind.FAILED, b"boom", True, b"")),
+        _said(_done(OutcomeKind.FAILED, b"boom", True, b"")),
     ),
-    WorkerAttack("child_is_ready_again", REFUSED, _accepted(encode([Tag.READY]))),
-    WorkerAttack(
-        "child_is_ready_at_length", REFUSED, _accepted(encode([Tag.READY, b"x" * 8 * _MANY]))
-    ),
-    WorkerAttack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
-    WorkerAttack(
+    _attack("child_is_ready_again", REFUSED, _said(encode([Tag.READY]))),
+    _attack("child_is_ready_at_length", REFUSED, _said(encode([Tag.READY, b"x" * 8 * _MANY]))),
+    _attack("child_log_is_outside_of_time", REFUSED, _log_outside_of_time),
+    _attack(
         "child_reply_has_a_body_against_its_status",
         REFUSED,
-        _accepted(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
+        _said(_done(OutcomeKind.SUCCEEDED, 204, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n")),
     ),
-    WorkerAttack(
+    _attack(
         "child_reply_has_true_for_a_status",
         REFUSED,
-        _accepted(_done(OutcomeKind.SUCCEEDED, True, b"")),
+        _said(_done(OutcomeKind.SUCCEEDED, True, b"")),
     ),
-    WorkerAttack("child_reply_sets_a_cookie", REFUSED, _forbidden_header),
-    WorkerAttack(
+    _attack("child_reply_sets_a_cookie", REFUSED, _forbidden_header),
+    _attack(
         "child_reply_splits_a_header",
         REFUSED,
-        _accepted(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
+        _said(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
     ),
-    WorkerAttack("http_headers_by_the_thousand", REFUSED, _many_headers),
-    WorkerAttack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
-    WorkerAttack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
+    _attack("http_headers_by_the_thousand", REFUSED, _many_headers),
+    _attack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
+    _attack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
 ]

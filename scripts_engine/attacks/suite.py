@@ -2,7 +2,7 @@
 
 The first line of a script names that outcome, the second may set limits:
 
-    -- expect: <kind of outcome>[: text that the error or the reply contains]
+    -- expect: <kind of outcome>[: text that the error or the reply holds]
     -- limits: wall=0.3 cpu=1
 """
 
@@ -19,7 +19,7 @@ HOST_SCRIPTS = SCRIPTS / "host"
 
 
 class NoAttacks(Exception):
-    """The folder of attacks is empty or missing."""
+    """The folder of the attacks is empty or missing."""
 
 
 @dataclass(frozen=True, slots=True)
