@@ -59,7 +59,7 @@ def test_nothing_of_an_organisation_that_is_switched_off_runs_again(
 def test_the_new_page_says_whose_payload_it_is(as_bob: Client, run: Run) -> None:
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 
-    assert "This is a new run, with the payload of" in text
+    assert "New run with the payload of" in text
     assert f'href="{page_of(run)}"' in text
 
 
@@ -87,7 +87,7 @@ def test_headers_that_were_not_kept_are_left_out_and_named(as_bob: Client, acme_
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 
     assert newest().request_headers == [list(header) for header in HEADERS]
-    assert "Left out, because not kept: Authorization." in text
+    assert "Omitted, because not stored: Authorization." in text
 
 
 def test_a_disabled_script_runs_too(as_bob: Client, run: Run) -> None:
@@ -179,5 +179,5 @@ def test_when_no_sandbox_comes_free_the_page_says_so(
     response = as_bob.post(page_of(run, "again"), follow=True)
 
     assert response.redirect_chain == [(page_of(run), 302)]
-    assert "No sandbox came free. Nothing ran" in text_of(response)
+    assert "Nothing ran; try again." in text_of(response)
     assert Run.objects.count() == 1

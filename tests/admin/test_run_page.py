@@ -26,7 +26,7 @@ def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Org
 
     text = text_of(as_bob.get(page_of(run)))
 
-    assert "Waited for a sandbox" in text
+    assert "Queue time" in text
     assert '<span class="mh-bar-label">store.set</span>' in text
     assert "mh-bar-failed" in text
     assert "this address is not public" in text

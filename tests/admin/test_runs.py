@@ -137,7 +137,7 @@ def test_the_list_can_be_narrowed_to_what_did_not_succeed(as_bob: Client, acme_h
 
     text = text_of(as_bob.get(list_of(Run), {"status__exact": "not-succeeded"}))
 
-    assert '<option value="not-succeeded" selected>Did not succeed</option>' in text
+    assert '<option value="not-succeeded" selected>Any failure</option>' in text
     assert page_of(failed) in text
     assert page_of(slow) in text
     assert page_of(succeeded) not in text
@@ -310,3 +310,11 @@ def test_a_list_without_runs_says_what_to_do(as_bob: Client, acme_hook: Hook) ->
     assert "A run appears when a hook is called" in nothing_ran
     assert "A run appears when a hook is called" not in nothing_left
     assert "Clear search and filters" in nothing_left
+
+
+def test_the_filters_are_labelled_in_plain_words(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(list_of(Run)))
+
+    assert "By outcome" in text
+    assert "By start time" in text
+    assert "By started at" not in text

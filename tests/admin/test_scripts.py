@@ -109,7 +109,7 @@ def test_without_a_sandbox_nothing_is_saved_and_the_source_is_kept(
     response = as_bob.post(page_of(acme_script), form_of(acme_script, source="return 'kept'"))
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert "return &#x27;kept&#x27;" in text_of(response)
     assert ScriptVersion.objects.count() == 1
 
@@ -125,7 +125,7 @@ def test_a_sandbox_that_is_busy_at_the_very_save_is_an_error_in_the_form(
     response = as_bob.post(list_of(Script, "add"), new_script(acme, source="return 'kept'"))
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert "return &#x27;kept&#x27;" in text_of(response)
     assert not Script.objects.exists()
 

@@ -99,15 +99,15 @@ def test_what_a_script_says_is_text_on_the_page(as_bob: Client, acme_script: Scr
     [
         ("source", "return 1 --\0", "Null characters are not allowed."),
         ("source", "-" * 65_537, "at most 65536 bytes"),
-        ("source", "\ud800", "Remove the characters"),
+        ("source", "\ud800", "characters"),
         ("method", "PATCH", "not one of the available choices"),
-        ("query", "tea pot", "Write it as it stands in a URL"),
-        ("headers", "no colon", "is no header"),
-        ("headers", "X Shop: tea", "is no header"),
-        ("headers", "X-Shop: \u20ac", "is no header"),
-        ("body", "\ud800", "Remove the characters"),
-        ("body", "x" * 1_048_577, "at most 1048576 bytes"),
-        ("body_of", "018f0000-0000-7000-8000-000000000000", "not there any more"),
+        ("query", "tea pot", "Write the query as in a URL"),
+        ("headers", "no colon", "is not a valid header"),
+        ("headers", "X Shop: tea", "is not a valid header"),
+        ("headers", "X-Shop: \u20ac", "is not a valid header"),
+        ("body", "\ud800", "invalid characters"),
+        ("body", "x" * 1_048_577, "maximum payload is 1048576 bytes"),
+        ("body_of", "018f0000-0000-7000-8000-000000000000", "no longer exists"),
         ("body_of", "nonsense", "Enter a valid UUID."),
     ],
 )
@@ -243,7 +243,7 @@ def test_the_newest_calls_are_offered(as_bob: Client, acme_script: Script) -> No
     try_it(as_bob, acme_script)
     address = reverse("admin:scripts_engine_script_payloads", args=[acme_script.pk])
 
-    offered = as_bob.get(address).json()["calls"]
+    offered = as_bob.get(address).json()["requests"]
 
     assert [one["run"] for one in offered] == [str(call.pk)]
     assert "shop" in offered[0]["title"]

@@ -98,7 +98,7 @@ def test_a_busy_sandbox_restores_nothing_and_says_so(
     response = as_bob.post(page_of(two_versions[0], "restore"), CONFIRMED, follow=True)
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert ScriptVersion.objects.count() == 2
 
 

@@ -41,9 +41,9 @@ def test_a_list_that_nothing_matches_offers_to_clear(
 ) -> None:
     text = text_of(as_bob.get(list_of(Script), query))
 
-    assert "Nothing matches" in text
+    assert "No matches" in text
     assert "Clear search and filters" in text
-    assert "Write the first" not in text
+    assert "A script is a Lua program" not in text
 
 
 @pytest.mark.parametrize("model", WITH_FORM, ids=lambda model: model.__name__)

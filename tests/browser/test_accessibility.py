@@ -181,14 +181,14 @@ def test_pages_that_show_a_secret_once(desk: Desk, root: User) -> None:
     script = factories.make_script(factories.make_organisation())
     enter_as(desk, root)
     desk.open(list_of(Hook, "add") + f"?script={script.pk}")
-    desk.page.get_by_role("button", name="Issue hook").click()
-    expect(desk.page.get_by_text("shown once, here and now")).to_be_visible()
+    desk.page.get_by_role("button", name="Create hook").click()
+    expect(desk.page.get_by_text("shown only once")).to_be_visible()
     assert_sound_as_it_is(desk)
 
     desk.open(list_of(ApiKey, "add") + f"?organisation={script.organisation_id}")
     desk.page.get_by_label("Name").fill("warehouse")
     desk.page.get_by_role("button", name="Create API key").click()
-    expect(desk.page.get_by_text("The secret is shown once")).to_be_visible()
+    expect(desk.page.get_by_text("The secret is shown only once")).to_be_visible()
     assert_sound_as_it_is(desk)
 
 
@@ -242,7 +242,7 @@ def test_the_first_tab_offers_to_skip_the_menu(desk: Desk, root: User) -> None:
     desk.open(list_of(Script))
 
     desk.page.keyboard.press("Tab")
-    assert focused(desk.page) == "Skip to the content"
+    assert focused(desk.page) == "Skip to content"
     desk.page.keyboard.press("Enter")
     desk.page.keyboard.press("Tab")
     assert desk.page.evaluate("document.activeElement.closest('#main') !== null")

@@ -120,12 +120,12 @@ def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> 
     page = desk.open(page_of(run))
 
     page.get_by_role("button", name="Run again with this payload").click()
-    expect(page.get_by_text("This is a new run")).to_be_visible()
+    expect(page.get_by_text("New run with the payload")).to_be_visible()
 
     new = Run.objects.exclude(pk=run.pk).get()
     assert page.url.endswith(page_of(new))
     assert bytes(new.request_body) == PAYLOAD.encode()
-    expect(page.get_by_text("Left out, because not kept: Authorization.")).to_be_visible()
+    expect(page.get_by_text("Omitted, because not stored: Authorization.")).to_be_visible()
     page.get_by_role("link", name="Older run").click()
     page.wait_for_url(f"**{page_of(run)}")
     page.get_by_role("link", name="Newer run").click()
@@ -160,8 +160,8 @@ def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
     desk.log_in(bob)
     page = desk.open(page_of(hook))
 
-    page.get_by_role("button", name="Copy Try it with POST").click()
-    expect(page.get_by_role("button", name="Copy Try it with POST")).to_have_text("Copied")
+    page.get_by_role("button", name="Copy Call with POST").click()
+    expect(page.get_by_role("button", name="Copy Call with POST")).to_have_text("Copied")
     assert clipboard(page).startswith(f"curl -sS '{hook.url}' \\\n  -H ")
     assert not is_wider_than_the_screen(page)
 

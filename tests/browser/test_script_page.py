@@ -92,8 +92,8 @@ def test_a_recent_call_is_the_payload(desk: Desk, page: Page, script: Script) ->
     call = run_of(
         factories.make_hook(script, "shop").hook, body=b"tea pot", headers=(("X-Shop", "tea"),)
     )
-    page.get_by_role("button", name="Look for newer calls").click()
-    page.get_by_label("Payload of a recent call").select_option(str(call.pk))
+    page.get_by_role("button", name="Refresh").click()
+    page.get_by_label("Use a recent request").select_option(str(call.pk))
 
     expect(page.get_by_label("Body", exact=True)).to_have_value("tea pot")
     expect(page.get_by_label("Headers")).to_have_value("X-Shop: tea")
@@ -104,7 +104,7 @@ def test_a_run_offers_its_payload_by_address(desk: Desk, page: Page, script: Scr
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00binary")
 
     desk.open(f"/admin/scripts_engine/script/{script.pk}/change/?payload={call.pk}")
-    expect(page.get_by_text("The 8 bytes of that call")).to_be_visible()
+    expect(page.get_by_text("Sends the 8 bytes of that request")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
 
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
@@ -114,7 +114,7 @@ def test_a_run_offers_its_payload_by_address(desk: Desk, page: Page, script: Scr
 def test_json_is_checked_while_it_is_typed(page: Page) -> None:
     body = page.get_by_label("Body", exact=True)
     body.fill('{"a": 1,\n "b" 2}')
-    expect(page.get_by_text("No JSON at line 2, column 6")).to_be_visible()
+    expect(page.get_by_text("Not valid JSON at line 2, column 6")).to_be_visible()
 
     body.fill('{"a":[9007199254740993,{}],"b":"x{,y"}')
     page.get_by_role("button", name="Format").click()
@@ -125,7 +125,7 @@ def test_a_call_that_is_none_is_told_at_its_field(page: Page) -> None:
     page.get_by_label("Headers").fill("no colon")
     page.get_by_role("button", name="Run", exact=True).click()
 
-    expect(page.get_by_text("is no header")).to_be_visible()
+    expect(page.get_by_text("is not a valid header")).to_be_visible()
     expect(page.get_by_label("Headers")).to_have_attribute("aria-invalid", "true")
     assert not Run.objects.exists()
 
@@ -143,9 +143,9 @@ def test_what_was_typed_survives_saving(page: Page) -> None:
 def test_bytes_that_were_chosen_survive_saving(desk: Desk, page: Page, script: Script) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00bin")
     page.get_by_label("Body", exact=True).fill("typed before")
-    page.get_by_role("button", name="Look for newer calls").click()
-    page.get_by_label("Payload of a recent call").select_option(str(call.pk))
-    expect(page.get_by_text("The 5 bytes of that call")).to_be_visible()
+    page.get_by_role("button", name="Refresh").click()
+    page.get_by_label("Use a recent request").select_option(str(call.pk))
+    expect(page.get_by_text("Sends the 5 bytes of that request")).to_be_visible()
 
     page.keyboard.press("Control+s")
     expect(page.get_by_text("was changed successfully")).to_be_visible()
@@ -163,7 +163,7 @@ def test_a_lost_login_costs_nothing_that_was_written(
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("You have been logged out")).to_be_visible()
     page.keyboard.press("Control+s")
-    expect(page.locator("#script-problem")).to_contain_text("nothing is lost")
+    expect(page.locator("#script-problem")).to_contain_text("Nothing is lost")
     script.refresh_from_db()
     assert script.source == "return 'saved'"
 
@@ -178,7 +178,7 @@ def test_a_lost_login_costs_nothing_that_was_written(
 def test_a_body_that_no_browser_keeps_is_refused_in_words(page: Page) -> None:
     page.get_by_label("Body", exact=True).fill("x" * 6_000_000)
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("A payload may have at most 1048576 bytes")).to_be_visible()
+    expect(page.get_by_text("The maximum payload is 1048576 bytes")).to_be_visible()
 
     page.get_by_label("Body", exact=True).fill("ok")
     page.get_by_role("button", name="Run", exact=True).click()
