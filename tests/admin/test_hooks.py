@@ -31,7 +31,7 @@ def call(hook: Hook, call_token: str) -> Any:
     )
 
 
-def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
+def test_bob_creates_a_hook_and_both_urls_run_the_script(
     as_bob: Client, acme_script: Script
 ) -> None:
     response = issue(as_bob, acme_script)
@@ -52,7 +52,7 @@ def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
     assert by_basic.content == b"hello"
 
 
-def test_the_token_is_in_that_answer_and_nowhere_else(as_bob: Client, acme_script: Script) -> None:
+def test_the_token_is_in_that_response_only(as_bob: Client, acme_script: Script) -> None:
     response = issue(as_bob, acme_script)
 
     token, hook = token_in(response), Hook.objects.get()
@@ -178,9 +178,7 @@ def test_the_script_page_leads_to_the_form_with_the_script_chosen(
     assert f'value="{acme_script.pk}" selected' in text_of(response)
 
 
-def test_the_page_shows_both_addresses_with_the_tokens_place(
-    as_bob: Client, acme_hook: Hook
-) -> None:
+def test_the_page_shows_both_urls_with_a_token_placeholder(as_bob: Client, acme_hook: Hook) -> None:
     text = html.unescape(text_of(as_bob.get(page_of(acme_hook))))
 
     assert f">{acme_hook.url}</code>" in text

@@ -114,7 +114,7 @@ def test_without_a_sandbox_nothing_is_saved_and_the_source_is_kept(
     assert ScriptVersion.objects.count() == 1
 
 
-def test_a_sandbox_that_is_busy_at_the_very_save_is_an_error_in_the_form(
+def test_a_sandbox_that_is_busy_during_saving_is_a_form_error(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*arguments: object) -> None:
@@ -159,7 +159,7 @@ def test_deleting_stops_the_script_and_keeps_its_runs(as_bob: Client, acme_hook:
     assert "(deleted)" in text_of(as_bob.get(page_of(run)))
 
 
-def test_the_list_deletes_likewise(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_list_deletes_selected_scripts(as_bob: Client, acme_hook: Hook) -> None:
     run_of(acme_hook)
 
     response = as_bob.post(list_of(Script), action_on(acme_hook.script, "delete_selected_by_flow"))

@@ -18,7 +18,7 @@ def two_versions(acme_script: Script) -> tuple[ScriptVersion, ScriptVersion]:
     return first, second
 
 
-def test_the_page_shows_what_the_version_changed(
+def test_the_page_shows_the_diff(
     as_bob: Client, two_versions: tuple[ScriptVersion, ScriptVersion]
 ) -> None:
     text = text_of(as_bob.get(page_of(two_versions[1])))

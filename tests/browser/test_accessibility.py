@@ -1,4 +1,4 @@
-"""Every page of the admin, for who uses it by keyboard or screen reader."""
+"""Accessibility of every admin page, by keyboard and screen reader."""
 
 import re
 from typing import Any
@@ -131,13 +131,13 @@ def test_lists_and_home_with_rows(desk: Desk, root: User) -> None:
     assert_sound(desk, ["/admin/", *lists()])
 
 
-def test_lists_that_nothing_matches(desk: Desk, root: User) -> None:
+def test_lists_without_matches(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     assert_sound(desk, [f"{path}?q=nothing" for path in lists()])
 
 
-def test_forms_for_new_rows(desk: Desk, root: User) -> None:
+def test_add_forms(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     assert_sound(desk, forms_for_new_rows())
@@ -202,7 +202,7 @@ def test_sending_test_messages(desk: Desk, root: User) -> None:
     assert_sound_as_it_is(desk)
 
 
-def test_the_page_for_an_address_of_nothing(desk: Desk, root: User) -> None:
+def test_the_not_found_page(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     desk.open("/admin/nothing/")
@@ -210,7 +210,7 @@ def test_the_page_for_an_address_of_nothing(desk: Desk, root: User) -> None:
     assert_sound_as_it_is(desk)
 
 
-def test_the_page_for_what_is_forbidden(desk: Desk, root: User) -> None:
+def test_the_access_denied_page(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     desk.open(list_of(Run, "add"))

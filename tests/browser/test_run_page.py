@@ -1,4 +1,4 @@
-"""The page of a run, and the commands on the pages of hooks and keys, in a real browser."""
+"""Run pages, and the commands on hook and key pages, in a real browser."""
 
 import re
 from typing import Any
@@ -56,7 +56,7 @@ def assert_nothing_went_wrong(desk: Desk) -> None:
     assert desk.failures == []
 
 
-def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
+def test_a_payload_folds_by_keyboard_and_is_copied_unchanged(
     desk: Desk, bob: User, run: Run
 ) -> None:
     desk.log_in(bob)
@@ -90,7 +90,7 @@ def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
 EXACT = "\n\r\n a\tb \r&#13;<b>&amp;\n\n"
 
 
-def test_the_clipboard_has_the_very_bytes(desk: Desk, bob: User, hook: Hook) -> None:
+def test_the_clipboard_gets_the_exact_bytes(desk: Desk, bob: User, hook: Hook) -> None:
     run = run_of(hook, body=EXACT.encode())
     desk.log_in(bob)
     page = desk.open(page_of(run))
@@ -102,7 +102,7 @@ def test_the_clipboard_has_the_very_bytes(desk: Desk, bob: User, hook: Hook) -> 
     assert_nothing_went_wrong(desk)
 
 
-def test_so_it_has_where_pages_have_no_clipboard(desk: Desk, bob: User, hook: Hook) -> None:
+def test_copying_works_without_the_clipboard_api(desk: Desk, bob: User, hook: Hook) -> None:
     run = run_of(hook, body=EXACT.encode())
     desk.log_in(bob)
     page = desk.open(page_of(run))

@@ -1,4 +1,4 @@
-"""What an administrator does on the first day, in a real browser."""
+"""An administrator's first day, in a real browser."""
 
 import re
 
@@ -119,7 +119,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(desk: Desk, bob: User) -> 
     assert api_key.revoked_at is not None
 
 
-def test_the_list_revokes_what_is_ticked(desk: Desk, bob: User) -> None:
+def test_the_list_revokes_selected_keys(desk: Desk, bob: User) -> None:
     factories.make_api_key(bob.organisations.get())
     page = desk.log_in(bob)
 
