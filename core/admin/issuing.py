@@ -53,7 +53,7 @@ class IssuedOnAdd:
 
 
 _CHOICES = {
-    "Not at all": timedelta(),
+    "Revoke immediately": timedelta(),
     "1 hour": timedelta(hours=1),
     "1 day": timedelta(days=1),
     "7 days": timedelta(days=7),
@@ -61,16 +61,18 @@ _CHOICES = {
 
 
 class OverlapForm(forms.Form):
+    """How long the old token or secret works after a rotation."""
+
     overlap_seconds = forms.TypedChoiceField(
-        label="The old one stays good for",
         coerce=int,
         choices=[(int(time.total_seconds()), name) for name, time in _CHOICES.items()],
         widget=UnfoldAdminSelectWidget,
-        help_text=(
-            "Time to bring the new one to wherever the old one is used: both work meanwhile. "
-            "“Not at all”, if the old one leaked."
-        ),
+        help_text=("Both work until then. Choose “Revoke immediately” if the old one has leaked."),
     )
+
+    def __init__(self, *args: Any, subject: str = "secret", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["overlap_seconds"].label = f"Keep old {subject} valid for"
 
 
 def curl(address: str, *options: tuple[str, ...]) -> str:

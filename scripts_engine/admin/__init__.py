@@ -1,4 +1,4 @@
-"""The admin's pages of the script engine. Importing this registers them."""
+"""Registers the script engine's admin pages when imported."""
 
 from scripts_engine.admin import hooks, panels, secrets, stored_values
 from scripts_engine.admin.runs import page as runs

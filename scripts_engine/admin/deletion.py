@@ -1,4 +1,4 @@
-"""Deleting through a flow, which knows what is to stay."""
+"""Deletion through a flow, which decides what is kept."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from core.admin.confirmation import Question, ask, is_confirmed
 
 
 class DeletedByFlowModelAdmin(TenantModelAdmin):
-    """Asks ``delete_question`` and calls the flow, for one row and for a selection."""
+    """Asks ``delete_question``, then deletes one row or a selection through the flow."""
 
     delete_question: ClassVar[Question]
     delete_confirmation_template = "admin/confirmation.html"
@@ -25,7 +25,7 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
         return self.reaches(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        # Django's own would delete rows by itself.
+        # Django's own action would bypass the flow.
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -40,7 +40,7 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
         self.log_deletions(request, rows)
         for row in rows:
             self.delete_by_flow(row)
-            self.message_user(request, f"{row} is deleted.", messages.SUCCESS)
+            self.message_user(request, f"Deleted {row}.", messages.SUCCESS)
         return None
 
     def delete_view(
@@ -53,7 +53,7 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
         return response
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Nothing else goes with it."""
+        """Returns nothing: the flow deletes no other objects."""
         return [], {}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:

@@ -1,4 +1,4 @@
-"""Switching a hook off and on: on its page, on its script's, and in the list."""
+"""Enabling and disabling hooks: on the hook's page, on its script's page and in the list."""
 
 from typing import Any
 
@@ -17,19 +17,21 @@ from scripts_engine.models import Hook
 _DISABLE = Question(
     title="Disable hook",
     consequences=(
-        "Whoever calls it gets 404 from now on, and nothing runs. Its token stays as it is: "
-        "enabled again, it answers as before."
+        "Calls return 404 from now on, and nothing runs. The token stays the same: "
+        "once enabled again, the hook works as before."
     ),
     button="Disable",
 )
 _ENABLE = Question(
     title="Enable hook",
-    consequences="Whoever has its URL or token runs the script again.",
+    consequences="Anyone with its URL or call token can run the script again.",
     button="Enable",
 )
 
 
 class SwitchableHooks(TenantModelAdmin):
+    """Adds the enable and disable actions; each button shows only when it applies."""
+
     def has_disable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         return self._is(request, object_id, enabled=True)
 
@@ -73,5 +75,5 @@ class SwitchableHooks(TenantModelAdmin):
         for hook in rows:
             update_hook(hook, is_enabled=is_enabled)
             self.log_change(request, hook, f"{done}.")
-        what = str(rows[0]) if len(rows) == 1 else f"{len(rows)} hooks"
-        self.message_user(request, f"{done} {what}.", messages.SUCCESS)
+        subject = str(rows[0]) if len(rows) == 1 else f"{len(rows)} hooks"
+        self.message_user(request, f"{done} {subject}.", messages.SUCCESS)

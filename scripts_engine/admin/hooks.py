@@ -1,4 +1,4 @@
-"""Hooks: issued here, with the call token shown once; rotated, switched, deleted."""
+"""Hook pages: create with the call token shown once, rotate, enable, disable, delete."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,41 +33,47 @@ from scripts_engine.models import Hook
 _ROTATE = Question(
     title="Rotate call token",
     consequences=(
-        "The hook gets a new call token, shown once on the next page, and with it a new URL. "
-        "Whoever calls the hook needs the new one before the old one ends."
+        "The hook gets a new call token and a new URL, shown once on the next page. "
+        "Update the callers before the old token expires."
     ),
     button="Rotate",
 )
 _DELETE = Question(
     title="Delete hook",
     consequences=(
-        "It stops at once: whoever calls it gets 404. Its runs stay readable. "
-        "This cannot be undone; to stop it for a while, disable it."
+        "The hook stops immediately: calls return 404. Its runs stay readable. "
+        "This cannot be undone. To stop the hook for a while, disable it instead."
     ),
     button="Delete",
 )
 
-_KNOWN = ("hook_id", "created_at", "last_called", "previous_token")
+_READ_ONLY = ("hook_id", "created_at", "last_called", "previous_token")
+
+_TOKEN_PLACEHOLDER = "<call-token>"  # noqa: S105  (not a token)
+_EXAMPLE_PAYLOAD = {"hello": "world"}
 
 
 @admin.register(Hook)
 class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     empty_state = EmptyState(
-        "A hook is an address that runs one script. Issue one, and give its URL to whoever "
-        "shall call it.",
-        "Issue hook",
+        "A hook is a URL that runs one script when it is called. Create one and give its URL "
+        "to the caller.",
+        "Create hook",
         "admin:scripts_engine_hook_add",
     )
     help_texts = {
-        "script": "What runs when the hook is called. It cannot be changed: issue another hook.",
-        "name": "Who calls it, like “shop orders”: one hook a caller. The URL does not hold it.",
-        "is_enabled": "Switched off, it answers as if it did not exist: 404, and nothing runs.",
+        "script": "Runs when the hook is called. To run another script, create another hook.",
+        "name": (
+            "Names the caller, for example “shop orders”. Use one hook per caller. "
+            "Not part of the URL."
+        ),
+        "is_enabled": "When off, calls return 404 and nothing runs.",
     }
 
     class Media:
         js = (Script("moonhook/copy.js", defer=True),)
 
-    issue_button = "Issue hook"
+    issue_button = "Create hook"
     change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
@@ -79,14 +85,14 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     sortable_by = ("script", "organisation", "is_enabled", "created_at")
     list_select_related = ("script__organisation",)
     search_fields = ("name", "script__name")
-    search_help_text = "Name of hook or script"
+    search_help_text = "Hook or script name"
     autocomplete_fields = ("script",)
     actions = ("enable_selected", "disable_selected", "delete_selected_by_flow")
     actions_detail = ("rotate", "disable", "enable")
     add_fieldsets = ((None, {"fields": ("script", "name")}),)
     fieldsets = (
         (None, {"fields": ("script", "name", "is_enabled")}),
-        (None, {"fields": _KNOWN}),
+        (None, {"fields": _READ_ONLY}),
     )
 
     def delete_by_flow(self, obj: Hook) -> None:
@@ -98,7 +104,7 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
         return rows
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return [*_KNOWN] if obj is None else [*_KNOWN, "script"]
+        return [*_READ_ONLY] if obj is None else [*_READ_ONLY, "script"]
 
     @display(description="Organisation", ordering="script__organisation")
     def organisation(self, hook: Hook) -> str:
@@ -116,7 +122,9 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
         until = hook.previous_good_until
-        return "Worth nothing" if until is None else f"Good until {until:%Y-%m-%d %H:%M} UTC"
+        if until is not None:
+            return f"Valid until {until:%Y-%m-%d %H:%M} UTC"
+        return "No longer valid" if hook.previous_digest else "Not set"
 
     def change_view(
         self,
@@ -154,12 +162,12 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: Hook, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return self._show(request, request.issued, "Hook issued")  # type: ignore[attr-defined]
+        return self._show(request, request.issued, "Hook created")  # type: ignore[attr-defined]
 
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hook = self.get_or_404(request, object_id)
-        form = OverlapForm(request.POST if is_confirmed(request) else None)
+        form = OverlapForm(request.POST if is_confirmed(request) else None, subject="token")
         if not form.is_valid():
             return ask(self, request, _ROTATE, [hook], form)
         issued = rotate_call_token(
@@ -189,13 +197,9 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
         )
 
 
-TOKEN_PLACE = "<call-token>"  # noqa: S105  (what stands in its place)
-_PAYLOAD = {"hello": "world"}
-
-
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Both addresses and commands that try them."""
+    """A hook's two URLs and a curl command for each way to call it."""
 
     url: str
     post: str
@@ -204,12 +208,14 @@ class Calls:
     secure_post: str
 
 
-def calls_of(hook: Hook, call_token: str = TOKEN_PLACE) -> Calls:
+def calls_of(hook: Hook, call_token: str = _TOKEN_PLACEHOLDER) -> Calls:
     url = hook.url_with(call_token)
     return Calls(
         url=url,
-        post=curl(url, *json_body(_PAYLOAD)),
+        post=curl(url, *json_body(_EXAMPLE_PAYLOAD)),
         get=curl(f"{url}?hello=world"),
         secure_url=hook.secure_url,
-        secure_post=curl(hook.secure_url, ("-u", f"{hook.pk}:{call_token}"), *json_body(_PAYLOAD)),
+        secure_post=curl(
+            hook.secure_url, ("-u", f"{hook.pk}:{call_token}"), *json_body(_EXAMPLE_PAYLOAD)
+        ),
     )

@@ -1,4 +1,4 @@
-"""Scripts on their organisation's page; hooks, runs and versions on their script's."""
+"""Panels: scripts of an organisation; hooks, runs and versions of a script; runs of a hook."""
 
 from collections.abc import Iterable
 
@@ -24,10 +24,10 @@ def scripts_of_organisation(request: HttpRequest, organisation: Organisation) ->
         rows=[
             (link_to(script), _enabled(script.is_enabled), script.updated_at) for script in scripts
         ],
-        empty="No script. Write one, then issue a hook that runs it.",
+        empty="No scripts yet. Create one, then create a hook that runs it.",
         links=(
             Link("All scripts", list_of(Script, organisation__id__exact=organisation.pk)),
-            Link("Write script", list_of(Script, "add", organisation=organisation.pk)),
+            Link("Create script", list_of(Script, "add", organisation=organisation.pk)),
         ),
     )
 
@@ -48,8 +48,8 @@ def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
             )
             for hook in script.hooks.filter(deleted_at__isnull=True)
         ],
-        empty="No hook. Issue one, and give its URL to whoever shall run this script.",
-        links=(Link("Issue hook", list_of(Hook, "add", script=script.pk)),),
+        empty="No hooks yet. Create one and give its URL to the caller.",
+        links=(Link("Create hook", list_of(Hook, "add", script=script.pk)),),
     )
 
 
@@ -57,7 +57,7 @@ def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
 def runs_of_script(request: HttpRequest, script: Script) -> Panel:
     return _runs(
         script.runs.select_related("hook")[:_LATEST],
-        empty="Never ran. Issue a hook and call it: the run appears here.",
+        empty="No runs yet. Create a hook and call it; the run appears here.",
         all_runs=list_of(Run, script__id__exact=script.pk),
     )
 
@@ -66,7 +66,7 @@ def runs_of_script(request: HttpRequest, script: Script) -> Panel:
 def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
     return _runs(
         hook.runs.select_related("hook")[:_LATEST],
-        empty="Never called. The call token was shown when the hook was issued.",
+        empty="No calls yet. The call token was shown when the hook was created.",
         all_runs=list_of(Run, hook__id__exact=hook.pk),
     )
 
@@ -89,7 +89,7 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
             )
             for version in versions
         ],
-        empty="No version yet.",
+        empty="No versions yet.",
         links=(Link("All versions", list_of(ScriptVersion, script__id__exact=script.pk)),),
     )
 
@@ -97,7 +97,7 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
 def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
     return Panel(
         title="Latest runs",
-        headers=("Started", "Outcome", "Response", "Ran", "Trigger"),
+        headers=("Started (UTC)", "Outcome", "Response", "Duration", "Trigger"),
         rows=[
             (
                 link(page_of(run), run.started_at.strftime("%Y-%m-%d %H:%M:%S")),

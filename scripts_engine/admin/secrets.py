@@ -1,4 +1,4 @@
-"""Secrets of scripts: set here, never shown."""
+"""Secret pages: values are set here and never shown."""
 
 from typing import Any
 
@@ -18,20 +18,20 @@ from scripts_engine.models import Secret
 
 _DELETE = Question(
     title="Delete secret",
-    consequences="Scripts get nil for it from now on. Its value is gone; keep it elsewhere.",
+    consequences="secrets.get returns nil for it from now on. The value cannot be recovered.",
     button="Delete",
 )
 
 
 class SecretForm(forms.ModelForm[Secret]):
-    """A name and a new value. The flow has the last word on both, as the last step of cleaning."""
+    """A name and a new value, saved by the flow as the last step of validation."""
 
     value = forms.CharField(
         strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "autocomplete": "off"}),
         help_text=(
-            "The password or key itself. Kept encrypted and never shown again; a new value is "
-            "used by the next run."
+            "The password or key itself. Stored encrypted and never shown again. "
+            "Runs that start after a change use the new value."
         ),
     )
 
@@ -52,16 +52,16 @@ class SecretForm(forms.ModelForm[Secret]):
 @admin.register(Secret)
 class SecretAdmin(DeletedByFlowModelAdmin):
     empty_state = EmptyState(
-        "A secret is a password or key that scripts read by name, so that it stands in no source. "
-        "Set the first.",
+        "A secret is a password or key that scripts read by name, which keeps it out of their "
+        "source.",
         "Add secret",
         "admin:scripts_engine_secret_add",
     )
     help_texts = {
-        "organisation": "Whose scripts may read it: all of this organisation, and no others.",
+        "organisation": "All scripts of this organisation can read the secret; others cannot.",
         "name": (
-            'What scripts call it, like SHOP_KEY: secrets.get("SHOP_KEY"). Letters, digits, '
-            "_, - and . are allowed. A known name gets the new value."
+            'Scripts read it by this name: secrets.get("SHOP_KEY"). Letters, digits, _, - and . '
+            "are allowed. An existing secret of this name gets the new value."
         ),
     }
     form = SecretForm
@@ -86,7 +86,7 @@ class SecretAdmin(DeletedByFlowModelAdmin):
     def save_model(
         self, request: HttpRequest, obj: Secret, form: forms.ModelForm[Secret], change: bool
     ) -> None:
-        """Saved already, by the form."""
+        """Does nothing: the form's flow has already saved the secret."""
 
     def delete_by_flow(self, obj: Any) -> None:
         delete_secret(obj.organisation, obj.name)

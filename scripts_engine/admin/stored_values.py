@@ -1,4 +1,4 @@
-"""What scripts keep between runs: to look at."""
+"""Read-only pages of the values that scripts store between runs."""
 
 from typing import Any
 
@@ -18,8 +18,7 @@ _LISTED_CHARACTERS = 80
 @admin.register(StoredValue)
 class StoredValueAdmin(ReadOnlyTenantModelAdmin):
     empty_state = EmptyState(
-        "Scripts keep values between runs with store.set(key, value). The first one appears "
-        "here by itself.",
+        "Scripts keep values between runs with store.set(key, value). Stored values appear here.",
         "Scripts",
         "admin:scripts_engine_script_changelist",
     )

@@ -277,7 +277,7 @@ def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_secret_wo
         page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"}
     )
 
-    until = f"is good until {ApiKey.objects.get().previous_valid_until:%Y-%m-%d %H:%M} UTC"
+    until = f"is valid until {ApiKey.objects.get().previous_valid_until:%Y-%m-%d %H:%M} UTC"
     assert until in text_of(shown_once)
     assert until in text_of(as_bob.get(page))
 

@@ -18,28 +18,28 @@ def test_error_pages_load_nothing(template: str) -> None:
     assert 'href="/admin/"' in text
 
 
-def test_an_address_of_nothing_says_so_in_a_page(as_bob: Client) -> None:
+def test_an_unknown_object_gives_the_not_found_page(as_bob: Client) -> None:
     response = as_bob.get("/admin/scripts_engine/script/no-uuid/change/")
 
     assert response.status_code == HTTPStatus.NOT_FOUND
-    assert "There is nothing here" in text_of(response)
+    assert "Page not found" in text_of(response)
 
 
-def test_an_address_that_asks_for_too_much_says_so_in_a_page(as_bob: Client) -> None:
+def test_an_unknown_filter_gives_the_invalid_request_page(as_bob: Client) -> None:
     response = as_bob.get("/admin/scripts_engine/script/?nothing=1")
 
     assert response.status_code == HTTPStatus.BAD_REQUEST
-    assert "This address cannot be answered" in text_of(response)
+    assert "Invalid request" in text_of(response)
 
 
 @pytest.mark.parametrize("page", ["abc", "0", "-1", "2", "1.5", "9" * 30])
-def test_a_page_of_the_search_that_there_is_not_is_not_found(as_bob: Client, page: str) -> None:
+def test_an_unknown_page_of_search_results_is_not_found(as_bob: Client, page: str) -> None:
     assert as_bob.get("/admin/search/", {"s": "runs"}).status_code == HTTPStatus.OK
     assert as_bob.get("/admin/search/", {"s": "runs", "page": page}).status_code == 404
 
 
-def test_an_unexpected_error_in_the_admin_is_a_page() -> None:
+def test_an_unexpected_error_gives_an_error_page() -> None:
     response = server_error(RequestFactory().get("/admin/"))
 
     assert response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
-    assert "Something went wrong here" in text_of(response)
+    assert "Something went wrong" in text_of(response)

@@ -64,7 +64,7 @@ def test_then_to_issue_a_hook(as_bob: Client, acme_script: Script) -> None:
 
 
 def test_then_to_call_it(as_bob: Client, acme_hook: Hook) -> None:
-    assert "Nothing ran yet" in text_of(as_bob.get(HOME))
+    assert "No runs yet" in text_of(as_bob.get(HOME))
 
 
 def test_and_then_it_shows_the_latest_runs(as_bob: Client, acme_hook: Hook) -> None:
@@ -255,11 +255,11 @@ def test_a_day_without_runs_says_what_would_stand_there(as_bob: Client, acme_hoo
 
     text = text_of(as_bob.get(HOME))
 
-    assert "Nothing ran in the last 24 hours" in text
+    assert "No runs in the last 24 hours" in text
     assert "<canvas" not in text
-    assert "No script failed" in text
+    assert "No failed runs" in text
     assert "No API key yet" in text
-    assert "Nobody yet" in text
+    assert "No sign-ins yet" in text
 
 
 def test_a_key_that_lasts_is_no_call_to_issue_one(as_bob: Client, acme: Organisation) -> None:

@@ -31,7 +31,7 @@ def call(hook: Hook, call_token: str) -> Any:
     )
 
 
-def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
+def test_bob_creates_a_hook_and_both_urls_run_the_script(
     as_bob: Client, acme_script: Script
 ) -> None:
     response = issue(as_bob, acme_script)
@@ -52,7 +52,7 @@ def test_bob_issues_a_hook_and_both_addresses_shown_run_the_script(
     assert by_basic.content == b"hello"
 
 
-def test_the_token_is_in_that_answer_and_nowhere_else(as_bob: Client, acme_script: Script) -> None:
+def test_the_token_is_in_that_response_only(as_bob: Client, acme_script: Script) -> None:
     response = issue(as_bob, acme_script)
 
     token, hook = token_in(response), Hook.objects.get()
@@ -96,7 +96,7 @@ def test_with_an_overlap_the_old_token_runs_the_script_too(
 
     assert call(issued.hook, token_in(response)).status_code == 200
     assert call(issued.hook, issued.call_token).status_code == 200
-    assert "Good until" in text_of(as_bob.get(page_of(issued.hook)))
+    assert "Valid until" in text_of(as_bob.get(page_of(issued.hook)))
     event = AuthEvent.objects.get(kind=AuthEventKind.CALL_TOKEN_ROTATED)
     assert (event.user, event.client_address) == (bob, "127.0.0.1")
 
@@ -178,9 +178,7 @@ def test_the_script_page_leads_to_the_form_with_the_script_chosen(
     assert f'value="{acme_script.pk}" selected' in text_of(response)
 
 
-def test_the_page_shows_both_addresses_with_the_tokens_place(
-    as_bob: Client, acme_hook: Hook
-) -> None:
+def test_the_page_shows_both_urls_with_a_token_placeholder(as_bob: Client, acme_hook: Hook) -> None:
     text = html.unescape(text_of(as_bob.get(page_of(acme_hook))))
 
     assert f">{acme_hook.url}</code>" in text
@@ -203,41 +201,43 @@ def test_the_page_says_when_the_hook_was_last_called(as_bob: Client, acme_hook: 
     assert re.search(rf"Last called.*?{page_of(run)}.*?{run.started_at:%Y-%m-%d}", after, re.DOTALL)
 
 
-def test_a_new_hook_has_one_token_and_is_called(as_bob: Client, acme_hook: Hook) -> None:
+def test_a_new_hook_has_no_previous_token(as_bob: Client, acme_hook: Hook) -> None:
     text = text_of(as_bob.get(page_of(acme_hook)))
 
-    assert "Worth nothing" in text
-    assert "is good until" not in text
-    assert "Callers get 404" not in text
+    assert "Not set" in text
+    assert "is valid until" not in text
+    assert "Calls return 404" not in text
 
 
-def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_token_is_good(
+def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_token_is_valid(
     as_bob: Client, acme_hook: Hook
 ) -> None:
     shown_once = as_bob.post(page_of(acme_hook, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"})
 
     acme_hook.refresh_from_db()
-    until = f"is good until {acme_hook.previous_valid_until:%Y-%m-%d %H:%M} UTC"
+    until = f"is valid until {acme_hook.previous_valid_until:%Y-%m-%d %H:%M} UTC"
     assert until in text_of(shown_once)
     assert until in text_of(as_bob.get(page_of(acme_hook)))
 
 
-def test_when_the_overlap_is_over_the_old_token_is_not_spoken_of(
+def test_after_the_overlap_the_page_no_longer_mentions_the_old_token(
     as_bob: Client, acme_hook: Hook
 ) -> None:
     as_bob.post(page_of(acme_hook, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"})
     Hook.objects.update(previous_valid_until=timezone.now())
 
-    assert "is good until" not in text_of(as_bob.get(page_of(acme_hook)))
+    text = text_of(as_bob.get(page_of(acme_hook)))
+    assert "No longer valid" in text
+    assert "is valid until" not in text
 
 
 @pytest.mark.parametrize("switched_off", [Hook, Script], ids=["hook", "script"])
-def test_the_page_of_a_hook_that_answers_404_says_so(
+def test_the_page_says_when_calls_of_the_hook_return_404(
     as_bob: Client, acme_hook: Hook, switched_off: type[Any]
 ) -> None:
     switched_off.objects.update(is_enabled=False)
 
-    assert "Callers get 404" in text_of(as_bob.get(page_of(acme_hook)))
+    assert "Calls return 404" in text_of(as_bob.get(page_of(acme_hook)))
 
 
 def test_the_form_for_a_new_hook_shows_no_commands(as_bob: Client) -> None:

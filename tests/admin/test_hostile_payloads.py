@@ -1,4 +1,4 @@
-"""Payloads on a run's page that JSON parsers do not like: shown, never 500."""
+"""Run pages with payloads that are hard for JSON parsers: shown, never 500."""
 
 import pytest
 from django.test import Client

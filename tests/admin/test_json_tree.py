@@ -1,4 +1,4 @@
-"""JSON bodies on a run's page: readable, and what was sent."""
+"""JSON bodies on a run's page: readable and unaltered."""
 
 import html
 import json
@@ -32,17 +32,17 @@ def test_numbers_stay_as_they_were_written() -> None:
     assert shown(f"[{','.join(numbers)}]").split()[3:] == numbers
 
 
-def test_repeated_names_are_all_there_in_their_order() -> None:
+def test_repeated_names_are_kept_in_order() -> None:
     text = shown('{"b": 1, "a": 2, "b": 3}')
 
-    assert re.findall(r'"(\w)"\s+(again)?\s*:\s+(\d)', text) == [
+    assert re.findall(r'"(\w)"\s+(repeated)?\s*:\s+(\d)', text) == [
         ("b", "", "1"),
         ("a", "", "2"),
-        ("b", "again", "3"),
+        ("b", "repeated", "3"),
     ]
 
 
-def test_words_and_empty_ones_have_their_json_names() -> None:
+def test_literals_and_empty_containers_are_shown() -> None:
     assert shown('[null, true, false, [], {}, ""]').split() == [
         "[…]", "6", "items", "null", "true", "false", "[]", "{}", '""',
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_half_a_surrogate_pair_is_shown_by_its_escape() -> None:
 
 
 @pytest.mark.parametrize("body", [b"7", b'"text"', b"[NaN]", b"[Infinity]", b"\xef\xbb\xbf[1]"])
-def test_what_is_no_object_nor_array_of_json_has_no_tree(body: bytes) -> None:
+def test_only_json_objects_and_arrays_have_a_tree(body: bytes) -> None:
     assert (body_of(body).tree, body_of(body).indented) == (None, "")
 
 
@@ -82,7 +82,7 @@ def test_the_raw_text_is_what_was_sent() -> None:
     ],
     ids=["many", "deep"],
 )
-def test_what_would_be_too_large_a_tree_is_indented_text(body: str) -> None:
+def test_a_tree_that_would_be_too_large_becomes_indented_text(body: str) -> None:
     shown = body_of(body.encode())
 
     assert shown.tree is None
@@ -90,7 +90,7 @@ def test_what_would_be_too_large_a_tree_is_indented_text(body: str) -> None:
     assert json.loads(shown.indented) == json.loads(body)
 
 
-def test_indenting_changes_nothing_but_the_space_between() -> None:
+def test_indenting_changes_only_white_space() -> None:
     text = '{"a":[1.50,{"b":"x , y"}],"e":{},"f":[],"a":1e400}'
 
     assert json_tree.indented(text) == (

@@ -70,14 +70,14 @@ def test_a_list_says_that_there_are_more_than_it_counts(
 ) -> None:
     text = " ".join(text_of(as_bob.get(list_of(StoredValue))).split())
 
-    assert "60+ stored values: these pages show the first 60." in text
+    assert "60+ stored values: only the first 60 are listed." in text
 
 
 def test_a_list_that_is_counted_says_how_many(as_bob: Client, seventy_values: None) -> None:
     text = " ".join(text_of(as_bob.get(list_of(StoredValue))).split())
 
     assert "70 stored values" in text
-    assert "these pages show" not in text
+    assert "only the first" not in text
 
 
 def test_the_last_counted_page_is_shown_and_no_later_one(
@@ -126,7 +126,7 @@ def test_a_long_list_is_ordered_by_no_column(
     response = as_bob.get(list_of(model), {"o": order})
 
     assert response.status_code == 400
-    assert "asks for something that the page does not offer" in text_of(response)
+    assert "asks for something that this page does not support" in text_of(response)
 
 
 def test_users_are_ordered_by_what_has_an_index(as_bob: Client) -> None:
@@ -294,7 +294,7 @@ def test_an_organisation_with_its_share_of_pages_is_told_to_wait(
 
     assert refused.status_code == 503
     assert refused["Retry-After"] == "1"
-    assert "Too many pages of this kind" in text_of(refused)
+    assert "too many requests of this kind" in text_of(refused)
     assert other.status_code == 200
     assert as_bob.get("/admin/").status_code == 200
 
@@ -400,4 +400,4 @@ def test_the_page_of_a_version_shows_the_first_lines_of_a_long_change(
     text = text_of(as_bob.get(page_of(newest)))
 
     assert "+-- two" not in text.partition("Source</h2>")[0]
-    assert "These are the first 3 lines of the change; 3 more are not shown." in text
+    assert "Only the first 3 lines of the diff are shown; 3 more are hidden." in text

@@ -1,4 +1,4 @@
-"""A run once more: the payload that was recorded, the version that is current."""
+"""Repeating a run: its recorded payload with the current version."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def newest() -> Run:
     return run
 
 
-def test_the_script_gets_what_it_got_before(as_bob: Client, bob: User, run: Run) -> None:
+def test_the_script_gets_the_recorded_payload(as_bob: Client, bob: User, run: Run) -> None:
     response = as_bob.post(page_of(run, "again"))
 
     new = newest()
@@ -42,7 +42,7 @@ def test_the_script_gets_what_it_got_before(as_bob: Client, bob: User, run: Run)
     assert new.client_address == "127.0.0.1"
 
 
-def test_nothing_of_an_organisation_that_is_switched_off_runs_again(
+def test_no_run_of_a_disabled_organisation_is_repeated(
     as_bob: Client, acme: Organisation, run: Run
 ) -> None:
     assert page_of(run, "again") in text_of(as_bob.get(page_of(run)))
@@ -56,10 +56,10 @@ def test_nothing_of_an_organisation_that_is_switched_off_runs_again(
     assert Run.objects.count() == 1
 
 
-def test_the_new_page_says_whose_payload_it_is(as_bob: Client, run: Run) -> None:
+def test_the_new_page_names_the_original_run(as_bob: Client, run: Run) -> None:
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 
-    assert "This is a new run, with the payload of" in text
+    assert "New run with the payload of" in text
     assert f'href="{page_of(run)}"' in text
 
 
@@ -81,13 +81,15 @@ def test_the_current_version_runs(as_bob: Client, run: Run, acme_script: Script)
     assert newest().script_version == Script.objects.get().current_version
 
 
-def test_headers_that_were_not_kept_are_left_out_and_named(as_bob: Client, acme_hook: Hook) -> None:
+def test_headers_that_were_not_stored_are_omitted_and_named(
+    as_bob: Client, acme_hook: Hook
+) -> None:
     run = run_of(acme_hook, headers=(("Authorization", "Basic c2VjcmV0"), *HEADERS))
 
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 
     assert newest().request_headers == [list(header) for header in HEADERS]
-    assert "Left out, because not kept: Authorization." in text
+    assert "Omitted, because not stored: Authorization." in text
 
 
 def test_a_disabled_script_runs_too(as_bob: Client, run: Run) -> None:
@@ -117,7 +119,7 @@ def test_without_the_forms_token_nothing_runs(bob: User, run: Run) -> None:
     assert Run.objects.count() == 1
 
 
-def test_charlie_does_not_run_what_is_acmes(charlie: User, run: Run) -> None:
+def test_charlie_cannot_repeat_a_run_of_acme(charlie: User, run: Run) -> None:
     as_charlie = logged_in(charlie)
     before = everything()
 
@@ -129,20 +131,20 @@ def test_charlie_does_not_run_what_is_acmes(charlie: User, run: Run) -> None:
     assert everything() == before
 
 
-def test_root_does(root: User, as_root: Client, run: Run) -> None:
+def test_root_can_repeat_a_run_of_acme(root: User, as_root: Client, run: Run) -> None:
     as_root.post(page_of(run, "again"))
 
     assert (Run.objects.count(), newest().started_by) == (2, root)
 
 
-def test_who_administers_nothing_does_not(as_erin: Client, run: Run) -> None:
+def test_a_user_without_organisations_cannot_repeat_a_run(as_erin: Client, run: Run) -> None:
     response = as_erin.post(page_of(run, "again"))
 
     assert response.status_code == 404
     assert Run.objects.count() == 1
 
 
-def test_nobody_does_without_logging_in(run: Run) -> None:
+def test_repeating_a_run_requires_a_login(run: Run) -> None:
     response = Client().post(page_of(run, "again"))
 
     assert response.status_code == 302
@@ -150,7 +152,7 @@ def test_nobody_does_without_logging_in(run: Run) -> None:
     assert Run.objects.count() == 1
 
 
-def test_a_deleted_script_runs_no_more_and_the_page_does_not_offer_it(
+def test_runs_of_a_deleted_script_cannot_be_repeated(
     as_bob: Client, run: Run, acme_script: Script
 ) -> None:
     offered = text_of(as_bob.get(page_of(run)))

@@ -1,4 +1,4 @@
-"""What the page of a run tells beyond request and reply."""
+"""A run's page: timeline, log, bodies, source and links."""
 
 import re
 
@@ -26,15 +26,13 @@ def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Org
 
     text = text_of(as_bob.get(page_of(run)))
 
-    assert "Waited for a sandbox" in text
+    assert "Queue time" in text
     assert '<span class="mh-bar-label">store.set</span>' in text
     assert "mh-bar-failed" in text
     assert "this address is not public" in text
 
 
-def test_log_lines_say_when_since_the_start_and_on_which_day(
-    as_bob: Client, acme: Organisation
-) -> None:
+def test_log_lines_show_offset_and_date(as_bob: Client, acme: Organisation) -> None:
     run = factories.run_lua(acme, 'log.warn("low stock")')
 
     text = text_of(as_bob.get(page_of(run)))
@@ -63,7 +61,7 @@ def test_a_json_payload_is_a_tree_and_raw(as_bob: Client, acme_hook: Hook) -> No
         (b"&#13;\r<", b">\n&amp;#13;&#13;&lt;</pre>"),
     ],
 )
-def test_what_html_would_change_is_written_so_that_it_stays(
+def test_white_space_survives_html(
     as_bob: Client, acme_hook: Hook, body: bytes, shown: bytes
 ) -> None:
     content = as_bob.get(page_of(run_of(acme_hook, body=body))).content
@@ -73,16 +71,14 @@ def test_what_html_would_change_is_written_so_that_it_stays(
 
 
 @pytest.mark.parametrize("body", [b"a\0b", b"\xff", b"a" * 100_001])
-def test_what_cannot_be_shown_as_it_is_is_not_offered_to_copy(
-    as_bob: Client, acme_hook: Hook, body: bytes
-) -> None:
+def test_altered_text_has_no_copy_button(as_bob: Client, acme_hook: Hook, body: bytes) -> None:
     text = text_of(as_bob.get(page_of(run_of(acme_hook, body=body))))
 
     assert 'id="request-text"' in text
     assert 'data-copy="request-text"' not in text
 
 
-def test_a_nul_is_said_to_be_shown_by_its_sign(as_bob: Client, acme_hook: Hook) -> None:
+def test_a_nul_is_shown_as_a_symbol(as_bob: Client, acme_hook: Hook) -> None:
     text = text_of(as_bob.get(page_of(run_of(acme_hook, body=b"a\0b"))))
 
     assert "each NUL shown as \N{SYMBOL FOR NULL}" in text
@@ -98,7 +94,7 @@ def test_half_a_surrogate_pair_does_not_break_the_page(as_bob: Client, acme_hook
     assert "\\ud800" in text_of(response)
 
 
-def test_a_source_that_was_never_saved_is_shown(as_bob: Client, acme_script: Script) -> None:
+def test_an_unsaved_source_is_shown(as_bob: Client, acme_script: Script) -> None:
     run = tried(acme_script, "return 'not saved yet'")
 
     text = text_of(as_bob.get(page_of(run)))
@@ -107,7 +103,7 @@ def test_a_source_that_was_never_saved_is_shown(as_bob: Client, acme_script: Scr
     assert "return &#x27;not saved yet&#x27;" in text
 
 
-def test_an_error_of_a_source_that_was_never_saved_stands_in_that_source(
+def test_an_error_in_an_unsaved_source_shows_that_source(
     as_bob: Client, acme_script: Script
 ) -> None:
     run = tried(acme_script, "-- not saved\nerror('x')")
@@ -118,7 +114,7 @@ def test_an_error_of_a_source_that_was_never_saved_stands_in_that_source(
     assert '<span class="mh-line-number">1</span>-- not saved' in text
 
 
-def test_a_saved_one_leads_to_its_version(as_bob: Client, acme_hook: Hook) -> None:
+def test_a_saved_source_links_to_its_version(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook)
 
     text = text_of(as_bob.get(page_of(run)))
@@ -127,7 +123,7 @@ def test_a_saved_one_leads_to_its_version(as_bob: Client, acme_hook: Hook) -> No
     assert "Unsaved source" not in text
 
 
-def test_the_scripts_other_runs_are_next_door(
+def test_the_page_links_to_older_and_newer_runs(
     as_bob: Client, acme: Organisation, acme_hook: Hook
 ) -> None:
     older, run = run_of(acme_hook), run_of(acme_hook)
@@ -167,13 +163,15 @@ def test_neighbours_are_found_by_an_index(acme_hook: Hook) -> None:
     assert "TEMP B-TREE" not in newer + older
 
 
-def test_a_page_of_nothing_but_brackets_is_answered(as_bob: Client, acme_hook: Hook) -> None:
+def test_deeply_nested_brackets_are_shown(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook, body=b"[" * 50_000 + b"]" * 50_000)
 
     assert as_bob.get(page_of(run)).status_code == 200
 
 
-def test_who_started_it_is_named(as_bob: Client, bob: User, acme_hook: Hook) -> None:
+def test_the_page_names_the_person_who_started_the_run(
+    as_bob: Client, bob: User, acme_hook: Hook
+) -> None:
     as_bob.post(page_of(run_of(acme_hook), "again"))
 
     assert "Started by" in text_of(as_bob.get(page_of(Run.objects.first())))

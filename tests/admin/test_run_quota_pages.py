@@ -1,4 +1,4 @@
-"""What administrators and programs see of the quota, and of runs without their payload."""
+"""The run storage quota and runs without payload, for administrators and programs."""
 
 import json
 
@@ -32,7 +32,9 @@ def emptied(acme: Organisation) -> Run:
     return run
 
 
-def test_home_and_the_organisation_say_how_much_is_used(as_bob: Client, acme: Organisation) -> None:
+def test_home_and_the_organisation_show_the_storage_used(
+    as_bob: Client, acme: Organisation
+) -> None:
     removed_before = timezone.now().replace(year=2026, month=11, day=3)
     RunStorage.objects.create(
         organisation=acme, bytes_used=412 * MIB, removed_before=removed_before
@@ -45,13 +47,13 @@ def test_home_and_the_organisation_say_how_much_is_used(as_bob: Client, acme: Or
         assert "3 Nov 2026" in text
 
 
-def test_bob_does_not_see_what_others_use(as_bob: Client, globex: Organisation) -> None:
+def test_bob_does_not_see_the_storage_of_others(as_bob: Client, globex: Organisation) -> None:
     RunStorage.objects.create(organisation=globex, bytes_used=412 * MIB)
 
     assert "412" not in text_of(as_bob.get("/admin/"))
 
 
-def test_bob_cannot_give_himself_a_quota(as_bob: Client, acme: Organisation) -> None:
+def test_bob_cannot_change_his_quota(as_bob: Client, acme: Organisation) -> None:
     form = {"name": "Acme", "run_bytes_quota": "0", "memberships-TOTAL_FORMS": "0"}
     as_bob.post(page_of(acme), form | {"memberships-INITIAL_FORMS": "0"})
 
@@ -71,10 +73,10 @@ def test_root_gives_an_organisation_its_own_quota(as_root: Client, acme: Organis
 def test_the_page_of_a_run_says_that_its_payload_was_removed(as_bob: Client, emptied: Run) -> None:
     text = text_of(as_bob.get(page_of(emptied)))
 
-    assert "Payload removed: quota" in text
+    assert "Payload removed" in text
     assert "12.0" in text
     assert "Run again with this payload" not in text
-    assert "Nothing was logged" not in text
+    assert "No log output" not in text
 
 
 def test_a_run_without_its_payload_is_not_run_again(as_bob: Client, emptied: Run) -> None:
@@ -84,7 +86,7 @@ def test_a_run_without_its_payload_is_not_run_again(as_bob: Client, emptied: Run
     assert Run.objects.count() == 1
 
 
-def test_a_payload_that_was_removed_is_not_tried(as_bob: Client, emptied: Run) -> None:
+def test_a_removed_payload_cannot_be_tried(as_bob: Client, emptied: Run) -> None:
     payloads = page_of(emptied.script, "payloads")
 
     assert as_bob.get(payloads, {"run": emptied.pk}).status_code == 404
@@ -92,18 +94,18 @@ def test_a_payload_that_was_removed_is_not_tried(as_bob: Client, emptied: Run) -
     answer = as_bob.post(
         page_of(emptied.script, "try"), json.dumps(call), content_type="application/json"
     )
-    assert "payload is not there any more" in answer.content.decode()
+    assert "payload of this run no longer exists" in answer.content.decode()
     assert Run.objects.count() == 1
 
 
-def test_payloads_that_were_removed_are_not_offered(as_bob: Client, emptied: Run) -> None:
+def test_removed_payloads_are_not_offered(as_bob: Client, emptied: Run) -> None:
     script: Script = emptied.script
     RunStorage.objects.create(organisation=script.organisation, removed_before=emptied.started_at)
 
-    assert as_bob.get(page_of(script, "payloads")).json()["calls"] == []
+    assert as_bob.get(page_of(script, "payloads")).json()["requests"] == []
 
 
-def test_programs_see_the_quota_and_what_is_used(acme: Organisation) -> None:
+def test_programs_see_the_quota_and_its_use(acme: Organisation) -> None:
     token = factories.open_session(factories.api_key_login(factories.make_api_key(acme)))
     query = "{ organisation { runBytesUsed runBytesQuota } }"
 
@@ -144,5 +146,5 @@ def test_programs_see_that_a_payload_was_removed(acme: Organisation, emptied: Ru
     [(-1, "0 bytes"), (1023, "1023 bytes"), (1024, "1 KiB"), (1536 * MIB, "1.5 GiB"),
      (412 * MIB, "412 MiB"), (5 * 1024**5, "5120 TiB")],
 )  # fmt: skip
-def test_sizes_read_well(count: int, text: str) -> None:
+def test_sizes_are_formatted(count: int, text: str) -> None:
     assert size_text(count).replace("\N{NO-BREAK SPACE}", " ") == text

@@ -19,7 +19,7 @@ def hook_of(organisation: Organisation, source: str, name: str = "echo") -> Hook
     return factories.make_hook(factories.make_script(organisation, source, name)).hook
 
 
-def test_the_page_tells_what_came_and_what_went(as_bob: Client, acme: Organisation) -> None:
+def test_the_page_shows_request_and_reply(as_bob: Client, acme: Organisation) -> None:
     source = (
         'log.warn("low stock") return Reply{status=201, headers={["X-Way"]="by Lua"}, body="<b>"}'
     )
@@ -53,7 +53,7 @@ def test_a_failed_run_shows_its_line(as_bob: Client, acme: Organisation) -> None
     assert "Failed" in text
 
 
-def test_bytes_that_are_no_text_are_shown_in_hexadecimal(as_bob: Client, acme_hook: Hook) -> None:
+def test_binary_bodies_are_shown_in_hexadecimal(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook, body=b"\xff\x00PNG")
 
     text = text_of(as_bob.get(page_of(run)))
@@ -70,11 +70,11 @@ def test_a_long_body_is_cut() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[1,", b"[" * 50_000, b"{}x", b"plain"])
-def test_what_only_looks_like_json_is_shown_as_it_is(body: bytes) -> None:
+def test_invalid_json_is_shown_unchanged(body: bytes) -> None:
     assert body_of(body).text == body.decode()
 
 
-def test_large_numbers_in_json_are_shown_as_they_are() -> None:
+def test_large_numbers_in_json_are_shown_unchanged() -> None:
     assert body_of(b'{"n":' + b"9" * 5000 + b"}").text.count("9") == 5000
 
 
@@ -129,7 +129,7 @@ def test_the_filters_narrow_the_list(as_bob: Client, acme: Organisation) -> None
     assert (page_of(succeeded) in by_trigger, page_of(failed) in by_trigger) == (False, False)
 
 
-def test_the_list_can_be_narrowed_to_what_did_not_succeed(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_list_can_be_filtered_by_failure(as_bob: Client, acme_hook: Hook) -> None:
     now = timezone.now()
     succeeded = factories.make_past_run(acme_hook, now)
     failed = factories.make_past_run(acme_hook, now, "failed")
@@ -137,13 +137,13 @@ def test_the_list_can_be_narrowed_to_what_did_not_succeed(as_bob: Client, acme_h
 
     text = text_of(as_bob.get(list_of(Run), {"status__exact": "not-succeeded"}))
 
-    assert '<option value="not-succeeded" selected>Did not succeed</option>' in text
+    assert '<option value="not-succeeded" selected>Any failure</option>' in text
     assert page_of(failed) in text
     assert page_of(slow) in text
     assert page_of(succeeded) not in text
 
 
-def test_the_list_can_be_narrowed_to_a_time(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_list_can_be_filtered_by_start_time(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook)
     before = run.started_at - timedelta(seconds=1)
     after = run.started_at + timedelta(seconds=1)
@@ -164,7 +164,7 @@ def typed(end: str, moment: datetime) -> dict[str, str]:
     }
 
 
-def test_what_is_no_time_narrows_nothing(as_bob: Client, acme_hook: Hook) -> None:
+def test_an_invalid_time_is_ignored(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook)
 
     response = as_bob.get(list_of(Run), {"started_at_from_0": "yesterday"})
@@ -213,7 +213,7 @@ def test_a_version_shows_its_source(as_bob: Client, acme_hook: Hook) -> None:
         ("a fortnight", 24 * 8, True),
     ],
 )
-def test_the_list_can_be_narrowed_to_recent_runs(
+def test_the_list_can_be_filtered_by_period(
     as_bob: Client, acme_hook: Hook, within: str, hours: float, is_listed: bool
 ) -> None:
     run = factories.make_past_run(acme_hook, timezone.now() - timedelta(hours=hours))
@@ -262,7 +262,7 @@ def test_filters_combine(as_bob: Client, acme_hook: Hook) -> None:
     ],
 )
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")
-def test_what_is_rare_is_found_by_an_index_of_its_own(
+def test_rare_runs_are_found_by_partial_indexes(
     as_bob: Client, acme_hook: Hook, narrowed: dict[str, str], index: str
 ) -> None:
     typed = {
@@ -279,16 +279,14 @@ def test_what_is_rare_is_found_by_an_index_of_its_own(
     assert f"INDEX {index}" in plan
 
 
-def test_an_outcome_or_trigger_that_there_is_not_lists_nothing(
-    as_bob: Client, acme_hook: Hook
-) -> None:
+def test_an_unknown_outcome_or_trigger_lists_nothing(as_bob: Client, acme_hook: Hook) -> None:
     run = run_of(acme_hook)
 
     assert page_of(run) not in text_of(as_bob.get(list_of(Run), {"status__exact": "fine"}))
     assert page_of(run) not in text_of(as_bob.get(list_of(Run), {"trigger__exact": "moon"}))
 
 
-def test_root_sees_whose_run_it_is_and_may_choose(
+def test_root_sees_and_filters_by_organisation(
     as_root: Client, as_bob: Client, acme_hook: Hook, globex: Organisation
 ) -> None:
     run = run_of(acme_hook)
@@ -310,3 +308,11 @@ def test_a_list_without_runs_says_what_to_do(as_bob: Client, acme_hook: Hook) ->
     assert "A run appears when a hook is called" in nothing_ran
     assert "A run appears when a hook is called" not in nothing_left
     assert "Clear search and filters" in nothing_left
+
+
+def test_the_filters_are_labelled_in_plain_words(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(list_of(Run)))
+
+    assert "By outcome" in text
+    assert "By start time" in text
+    assert "By started at" not in text

@@ -109,12 +109,12 @@ def test_without_a_sandbox_nothing_is_saved_and_the_source_is_kept(
     response = as_bob.post(page_of(acme_script), form_of(acme_script, source="return 'kept'"))
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert "return &#x27;kept&#x27;" in text_of(response)
     assert ScriptVersion.objects.count() == 1
 
 
-def test_a_sandbox_that_is_busy_at_the_very_save_is_an_error_in_the_form(
+def test_a_sandbox_that_is_busy_during_saving_is_a_form_error(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*arguments: object) -> None:
@@ -125,7 +125,7 @@ def test_a_sandbox_that_is_busy_at_the_very_save_is_an_error_in_the_form(
     response = as_bob.post(list_of(Script, "add"), new_script(acme, source="return 'kept'"))
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert "return &#x27;kept&#x27;" in text_of(response)
     assert not Script.objects.exists()
 
@@ -159,7 +159,7 @@ def test_deleting_stops_the_script_and_keeps_its_runs(as_bob: Client, acme_hook:
     assert "(deleted)" in text_of(as_bob.get(page_of(run)))
 
 
-def test_the_list_deletes_likewise(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_list_deletes_selected_scripts(as_bob: Client, acme_hook: Hook) -> None:
     run_of(acme_hook)
 
     response = as_bob.post(list_of(Script), action_on(acme_hook.script, "delete_selected_by_flow"))

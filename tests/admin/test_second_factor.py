@@ -115,7 +115,7 @@ def test_the_first_code_turns_it_on_and_shows_ten_recovery_codes_once(
     assert is_in(as_bob)
     assert not is_in(after_password())
     assert codes[0] not in text_of(as_bob.get(OWN))
-    assert "10 recovery codes are left" in text_of(as_bob.get(OWN))
+    assert "You have 10 recovery codes left" in text_of(as_bob.get(OWN))
 
 
 def test_a_wrong_first_code_turns_nothing_on(bob: User, as_bob: Client) -> None:
@@ -302,7 +302,7 @@ def test_where_it_is_required_staff_set_one_up_first(bob: User, settings: Any) -
     page = client.get(login["Location"])
 
     assert login["Location"].startswith(OWN)
-    assert "A second factor is required here" in text_of(page)
+    assert "A second factor is required." in text_of(page)
     client.post(OWN, {"begin": "yes"})
     client.post(OWN, {"code": code_of(bob)})
     assert is_in(client)

@@ -23,7 +23,7 @@ def test_bob_sets_a_secret_which_no_page_shows(as_bob: Client, acme: Organisatio
     assert LogEntry.objects.get().object_id == str(secret.pk)
 
 
-def test_bob_sets_it_anew(as_bob: Client, acme: Organisation) -> None:
+def test_bob_replaces_a_secret(as_bob: Client, acme: Organisation) -> None:
     secret = set_secret(acme, name="SHOP_KEY", value="old")
     before = bytes(secret.ciphertext)
 
@@ -51,7 +51,7 @@ def test_a_value_too_long_is_refused_at_the_field(as_bob: Client, acme: Organisa
     assert not Secret.objects.exists()
 
 
-def test_a_second_of_the_same_name_leaves_the_first(as_bob: Client, acme: Organisation) -> None:
+def test_a_duplicate_name_leaves_the_existing_secret(as_bob: Client, acme: Organisation) -> None:
     before = bytes(set_secret(acme, name="SHOP_KEY", value="old").ciphertext)
 
     response = as_bob.post(list_of(Secret, "add"), new_secret(acme))
@@ -73,7 +73,7 @@ def test_a_secret_is_deleted_after_asking(as_bob: Client, acme: Organisation) ->
     assert not Secret.objects.exists()
 
 
-def test_a_stored_value_is_there_to_look_at(as_bob: Client, acme: Organisation) -> None:
+def test_a_stored_value_is_shown_read_only(as_bob: Client, acme: Organisation) -> None:
     stored = StoredValue.objects.create(organisation=acme, key=b"count", value="41")
 
     assert "count" in text_of(as_bob.get(list_of(StoredValue)))

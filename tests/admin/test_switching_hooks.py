@@ -1,4 +1,4 @@
-"""Switching a hook off and on, from its page and from its script's."""
+"""Enabling and disabling hooks from their page and their script's."""
 
 import pytest
 from django.test import Client
@@ -30,7 +30,9 @@ def test_a_disabled_hook_is_enabled_again(as_bob: Client, acme_hook: Hook) -> No
     assert acme_hook.is_enabled
 
 
-def test_it_leads_back_to_the_script(as_bob: Client, acme_hook: Hook, acme_script: Script) -> None:
+def test_disabling_returns_to_the_script(
+    as_bob: Client, acme_hook: Hook, acme_script: Script
+) -> None:
     back = page_of(acme_script)
 
     reply = as_bob.post(page_of(acme_hook, "disable"), {**CONFIRMED, "next": back})
@@ -38,7 +40,7 @@ def test_it_leads_back_to_the_script(as_bob: Client, acme_hook: Hook, acme_scrip
     assert reply["Location"] == back
 
 
-def test_enabling_what_is_enabled_is_refused(as_bob: Client, acme_hook: Hook) -> None:
+def test_enabling_an_enabled_hook_is_refused(as_bob: Client, acme_hook: Hook) -> None:
     reply = as_bob.post(page_of(acme_hook, "enable"), CONFIRMED)
 
     assert reply.status_code == 403
@@ -52,7 +54,7 @@ def test_charlie_cannot_disable_a_hook_of_acme(charlie: User, acme_hook: Hook) -
     assert acme_hook.is_enabled
 
 
-def test_the_script_offers_what_can_be_done(
+def test_the_script_page_offers_the_available_actions(
     as_bob: Client, acme_hook: Hook, acme_script: Script
 ) -> None:
     shown = as_bob.get(page_of(acme_script)).content.decode()
@@ -62,9 +64,7 @@ def test_the_script_offers_what_can_be_done(
     assert page_of(acme_hook, "enable") not in shown
 
 
-def test_the_script_offers_to_restore_earlier_versions_only(
-    as_bob: Client, acme_script: Script
-) -> None:
+def test_only_earlier_versions_can_be_restored(as_bob: Client, acme_script: Script) -> None:
     first = acme_script.current_version
     assert first is not None
     form = {"name": acme_script.name, "timeout_seconds": "10", "source": "return 2"}

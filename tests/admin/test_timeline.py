@@ -1,4 +1,4 @@
-"""A run as a picture: everything at its place on one axis."""
+"""The timeline of a run."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ def call(offset_ms: float, duration_ms: float, error: str | None = None) -> dict
     }  # fmt: skip
 
 
-def test_waiting_stands_before_running() -> None:
+def test_queue_time_comes_before_the_script() -> None:
     waited, ran = timeline_of(run_with()).bars
 
     assert (waited.kind, waited.x, waited.width, waited.took) == (
@@ -30,7 +30,7 @@ def test_waiting_stands_before_running() -> None:
     assert (ran.kind, ran.x, ran.width, ran.took) == ("ran", "25.00%", "75.00%", "75.0 ms")
 
 
-def test_a_call_stands_where_it_happened() -> None:
+def test_a_call_is_placed_at_its_time() -> None:
     bar = timeline_of(run_with(host_calls=[call(25, 40)])).bars[2]
 
     assert (bar.kind, bar.label, bar.when, bar.took) == (
@@ -45,7 +45,7 @@ def test_a_call_that_failed_says_why() -> None:
     assert (bar.kind, bar.error) == ("failed", "no such host")
 
 
-def test_what_is_too_short_to_see_is_drawn_all_the_same() -> None:
+def test_very_short_calls_stay_visible() -> None:
     bar = timeline_of(run_with(host_calls=[call(75, 0)])).bars[2]
 
     assert (bar.x, bar.width) == ("99.50%", "0.50%")
@@ -61,7 +61,7 @@ def test_a_line_of_the_log_is_a_tick() -> None:
     assert drawn.ticks[0].title == "+25.0 ms warn: low stock"
 
 
-def test_clocks_that_disagree_leave_the_picture_whole() -> None:
+def test_clock_skew_stays_within_the_timeline() -> None:
     logs = [{"at": STARTED.timestamp() + 9, "level": "info", "text": "late"}]
 
     drawn = timeline_of(run_with(logs=logs, host_calls=[call(-500, 9_000)]))

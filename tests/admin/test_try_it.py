@@ -1,4 +1,4 @@
-"""Try it: an unsaved source runs with a typed call, on the page of its script."""
+"""Try it: running an unsaved source with a custom or recent request."""
 
 import json
 from typing import Any
@@ -83,7 +83,7 @@ def test_a_source_that_does_not_compile_says_its_line(as_bob: Client, acme_scrip
     assert answer["line"] == 2
 
 
-def test_what_a_script_says_is_text_on_the_page(as_bob: Client, acme_script: Script) -> None:
+def test_script_output_is_escaped_on_the_page(as_bob: Client, acme_script: Script) -> None:
     source = 'log.info("<img src=x>") error("<script>alert(1)</script>")'
 
     html = try_it(as_bob, acme_script, source=source).json()["html"]
@@ -99,19 +99,19 @@ def test_what_a_script_says_is_text_on_the_page(as_bob: Client, acme_script: Scr
     [
         ("source", "return 1 --\0", "Null characters are not allowed."),
         ("source", "-" * 65_537, "at most 65536 bytes"),
-        ("source", "\ud800", "Remove the characters"),
+        ("source", "\ud800", "characters"),
         ("method", "PATCH", "not one of the available choices"),
-        ("query", "tea pot", "Write it as it stands in a URL"),
-        ("headers", "no colon", "is no header"),
-        ("headers", "X Shop: tea", "is no header"),
-        ("headers", "X-Shop: \u20ac", "is no header"),
-        ("body", "\ud800", "Remove the characters"),
-        ("body", "x" * 1_048_577, "at most 1048576 bytes"),
-        ("body_of", "018f0000-0000-7000-8000-000000000000", "not there any more"),
+        ("query", "tea pot", "Write the query as in a URL"),
+        ("headers", "no colon", "is not a valid header"),
+        ("headers", "X Shop: tea", "is not a valid header"),
+        ("headers", "X-Shop: \u20ac", "is not a valid header"),
+        ("body", "\ud800", "invalid characters"),
+        ("body", "x" * 1_048_577, "maximum payload is 1048576 bytes"),
+        ("body_of", "018f0000-0000-7000-8000-000000000000", "no longer exists"),
         ("body_of", "nonsense", "Enter a valid UUID."),
     ],
 )
-def test_a_call_that_is_none_runs_nothing(
+def test_an_invalid_request_runs_nothing(
     as_bob: Client, acme_script: Script, field: str, value: str, told: str
 ) -> None:
     reply = try_it(as_bob, acme_script, **{field: value})
@@ -124,7 +124,7 @@ def test_a_call_that_is_none_runs_nothing(
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{", b"\xff", b'{"method": "POST", "n": NaN}', b"[" * 200_000]
 )
-def test_a_body_that_is_no_object_runs_nothing(
+def test_a_body_that_is_not_an_object_runs_nothing(
     as_bob: Client, acme_script: Script, body: bytes
 ) -> None:
     address = reverse("admin:scripts_engine_script_try", args=[acme_script.pk])
@@ -136,9 +136,7 @@ def test_a_body_that_is_no_object_runs_nothing(
     assert not Run.objects.exists()
 
 
-def test_a_payload_that_is_no_text_is_sent_from_its_run(
-    as_bob: Client, acme_script: Script
-) -> None:
+def test_a_binary_payload_is_sent_from_its_run(as_bob: Client, acme_script: Script) -> None:
     binary = bytes(range(256))
     earlier = pages.run_of(factories.make_hook(acme_script).hook, body=binary)
 
@@ -160,7 +158,7 @@ def test_a_payload_of_another_script_is_not_sent(
     assert Run.objects.count() == 1
 
 
-def test_a_busy_sandbox_is_told(
+def test_a_busy_sandbox_is_reported(
     as_bob: Client, acme_script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*arguments: object) -> None:
@@ -175,7 +173,7 @@ def test_a_busy_sandbox_is_told(
     assert not Run.objects.exists()
 
 
-def test_nothing_of_an_organisation_that_is_switched_off_runs(
+def test_no_script_of_a_disabled_organisation_runs(
     as_bob: Client, acme: Organisation, acme_script: Script
 ) -> None:
     assert try_it(as_bob, acme_script).status_code == 200
@@ -201,21 +199,21 @@ def test_a_header_that_was_received_can_be_sent_again(as_bob: Client, acme_scrip
     assert Run.objects.exclude(pk=call.pk).get().request_headers == [["X-City", city]]
 
 
-def test_whether_the_login_holds_can_be_asked(as_bob: Client) -> None:
+def test_the_page_can_check_whether_the_login_is_valid(as_bob: Client) -> None:
     address = reverse("admin:scripts_engine_script_alive")
 
     assert as_bob.post(address).status_code == 200
     assert Client().post(address).status_code == 302
 
 
-def test_trying_takes_a_post(as_bob: Client, acme_script: Script) -> None:
+def test_trying_requires_post(as_bob: Client, acme_script: Script) -> None:
     address = reverse("admin:scripts_engine_script_try", args=[acme_script.pk])
 
     assert as_bob.get(address).status_code == 405
     assert not Run.objects.exists()
 
 
-def test_trying_takes_the_forms_token(bob: User, acme_script: Script) -> None:
+def test_trying_requires_the_csrf_token(bob: User, acme_script: Script) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(bob)
 
@@ -232,26 +230,26 @@ def test_charlie_cannot_try_a_script_of_acme(charlie: User, acme_script: Script)
     assert not Run.objects.exists()
 
 
-def test_who_administers_nothing_cannot_try(as_erin: Client, acme_script: Script) -> None:
+def test_a_user_without_organisations_cannot_try(as_erin: Client, acme_script: Script) -> None:
     reply = try_it(as_erin, acme_script)
 
     assert reply.status_code in {403, 404}
     assert not Run.objects.exists()
 
 
-def test_the_newest_calls_are_offered(as_bob: Client, acme_script: Script) -> None:
+def test_the_newest_requests_are_offered(as_bob: Client, acme_script: Script) -> None:
     hook = factories.make_hook(acme_script, "shop").hook
     call = pages.run_of(hook, body=b'{"a": 1}')
     try_it(as_bob, acme_script)
     address = reverse("admin:scripts_engine_script_payloads", args=[acme_script.pk])
 
-    offered = as_bob.get(address).json()["calls"]
+    offered = as_bob.get(address).json()["requests"]
 
     assert [one["run"] for one in offered] == [str(call.pk)]
     assert "shop" in offered[0]["title"]
 
 
-def test_a_call_comes_without_its_redacted_headers(as_bob: Client, acme_script: Script) -> None:
+def test_a_recent_request_omits_redacted_headers(as_bob: Client, acme_script: Script) -> None:
     hook = factories.make_hook(acme_script).hook
     call = pages.run_of(hook, body=b'{"a": 1}')
     Run.objects.filter(pk=call.pk).update(
@@ -279,7 +277,7 @@ def test_bytes_that_a_text_field_would_change_are_not_offered_as_text(
 
 
 @pytest.mark.parametrize("run", ["nonsense", "018f0000-0000-7000-8000-000000000000"])
-def test_a_run_that_is_none_has_no_payload(as_bob: Client, acme_script: Script, run: str) -> None:
+def test_an_unknown_run_has_no_payload(as_bob: Client, acme_script: Script, run: str) -> None:
     address = reverse("admin:scripts_engine_script_payloads", args=[acme_script.pk])
 
     assert as_bob.get(address, {"run": run}).status_code == 404
@@ -295,7 +293,7 @@ def test_a_run_of_another_script_has_no_payload_here(
     assert reply.status_code == 404
 
 
-def test_the_compiler_is_asked_while_typing(as_bob: Client, acme: Organisation) -> None:
+def test_the_source_is_checked_while_typing(as_bob: Client, acme: Organisation) -> None:
     asked = {"organisation": str(acme.pk), "source": "local a = 1\r\nlocal = 2"}
 
     answer = send(as_bob, "check", asked).json()
@@ -304,14 +302,14 @@ def test_the_compiler_is_asked_while_typing(as_bob: Client, acme: Organisation) 
     assert "'='" in answer["message"]
 
 
-def test_a_sound_source_has_no_flaw(as_bob: Client, acme: Organisation) -> None:
+def test_a_valid_source_has_no_error(as_bob: Client, acme: Organisation) -> None:
     answer = send(as_bob, "check", {"organisation": str(acme.pk), "source": "return 1"}).json()
 
     assert answer == {"line": None, "message": None}
 
 
 @pytest.mark.parametrize("organisation", ["", "nonsense"])
-def test_the_compiler_works_for_organisations_only(as_bob: Client, organisation: str) -> None:
+def test_checking_requires_an_organisation(as_bob: Client, organisation: str) -> None:
     asked = {"organisation": organisation, "source": "return 1"}
 
     assert send(as_bob, "check", asked).status_code == 404

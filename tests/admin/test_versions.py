@@ -18,7 +18,7 @@ def two_versions(acme_script: Script) -> tuple[ScriptVersion, ScriptVersion]:
     return first, second
 
 
-def test_the_page_shows_what_the_version_changed(
+def test_the_page_shows_the_diff(
     as_bob: Client, two_versions: tuple[ScriptVersion, ScriptVersion]
 ) -> None:
     text = text_of(as_bob.get(page_of(two_versions[1])))
@@ -98,7 +98,7 @@ def test_a_busy_sandbox_restores_nothing_and_says_so(
     response = as_bob.post(page_of(two_versions[0], "restore"), CONFIRMED, follow=True)
 
     assert response.status_code == 200
-    assert "No sandbox came free" in text_of(response)
+    assert "No sandbox slot became free" in text_of(response)
     assert ScriptVersion.objects.count() == 2
 
 

@@ -1,4 +1,4 @@
-"""Lists without rows say what to do next, and fields say what they are."""
+"""Empty states, help texts and field descriptions."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ WITH_FORM = [
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
-def test_every_list_has_words_of_its_own_for_being_empty(model: type) -> None:
+def test_every_list_has_its_own_empty_state(model: type) -> None:
     empty = admin.site.get_model_admin(model).empty_state
 
     assert len(empty.text) > 40
@@ -36,24 +36,24 @@ def test_an_empty_list_says_what_to_do_and_offers_it(as_bob: Client) -> None:
 
 
 @pytest.mark.parametrize("query", [{"q": "nothing"}, {"is_enabled__exact": "0"}])
-def test_a_list_that_nothing_matches_offers_to_clear(
+def test_a_list_without_matches_offers_to_clear_filters(
     as_bob: Client, acme_script: Script, query: dict[str, str]
 ) -> None:
     text = text_of(as_bob.get(list_of(Script), query))
 
-    assert "Nothing matches" in text
+    assert "No matches" in text
     assert "Clear search and filters" in text
-    assert "Write the first" not in text
+    assert "A script is a Lua program" not in text
 
 
 @pytest.mark.parametrize("model", WITH_FORM, ids=lambda model: model.__name__)
-def test_every_field_of_a_new_row_says_what_it_is(as_root: Client, model: type) -> None:
+def test_every_field_of_an_add_form_has_a_help_text(as_root: Client, model: type) -> None:
     form: Any = as_root.get(list_of(model, "add")).context["adminform"].form
 
     assert [name for name, field in form.fields.items() if len(str(field.help_text)) < 25] == []
 
 
-def test_a_field_is_described_by_its_words_and_its_error(as_bob: Client, bob: User) -> None:
+def test_a_field_is_described_by_its_help_text_and_error(as_bob: Client, bob: User) -> None:
     text = text_of(as_bob.post(list_of(User, "add"), {"phone": "0170"}))
 
     assert 'aria-describedby="id_phone_helptext id_phone_error"' in text

@@ -1,4 +1,4 @@
-"""Pages judged by axe-core, the rules that audits of accessibility begin with."""
+"""Checks pages with axe-core."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Debian's Chromium on the real pages, with the real static files."""
+"""Debian's Chromium on the real pages with the real static files."""
 
 import shutil
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def _plain_static_files(settings: Any) -> None:
 
 @pytest.fixture
 def address(live_server: Any, settings: Any) -> str:
-    """Where the server listens, which is also what it calls itself."""
+    """The server's address, also set as PUBLIC_URL."""
     settings.PUBLIC_URL = live_server.url
     return str(live_server.url)
 
@@ -65,7 +65,7 @@ document.addEventListener("securitypolicyviolation", (event) => window.noteViola
 
 
 class Desk:
-    """A page of the admin, and what it did behind the scenes."""
+    """An admin page with its requests, failures and script errors."""
 
     def __init__(self, page: Page, address: str) -> None:
         self.page = page
@@ -100,7 +100,7 @@ class Desk:
 
 @pytest.fixture
 def policy_violations() -> list[str]:
-    """What the admin's Content-Security-Policy kept from happening, on any page of the test."""
+    """Violations of the Content-Security-Policy on any page of the test."""
     return []
 
 

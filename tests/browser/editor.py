@@ -1,4 +1,4 @@
-"""The source editor of a script's page, used as a person would."""
+"""Helpers that type into the source editor of a script's page."""
 
 from playwright.sync_api import Page
 

@@ -1,4 +1,4 @@
-"""Every page of the admin, for who uses it by keyboard or screen reader."""
+"""Accessibility of every admin page, by keyboard and screen reader."""
 
 import re
 from typing import Any
@@ -131,13 +131,13 @@ def test_lists_and_home_with_rows(desk: Desk, root: User) -> None:
     assert_sound(desk, ["/admin/", *lists()])
 
 
-def test_lists_that_nothing_matches(desk: Desk, root: User) -> None:
+def test_lists_without_matches(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     assert_sound(desk, [f"{path}?q=nothing" for path in lists()])
 
 
-def test_forms_for_new_rows(desk: Desk, root: User) -> None:
+def test_add_forms(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     assert_sound(desk, forms_for_new_rows())
@@ -181,14 +181,14 @@ def test_pages_that_show_a_secret_once(desk: Desk, root: User) -> None:
     script = factories.make_script(factories.make_organisation())
     enter_as(desk, root)
     desk.open(list_of(Hook, "add") + f"?script={script.pk}")
-    desk.page.get_by_role("button", name="Issue hook").click()
-    expect(desk.page.get_by_text("shown once, here and now")).to_be_visible()
+    desk.page.get_by_role("button", name="Create hook").click()
+    expect(desk.page.get_by_text("shown only once")).to_be_visible()
     assert_sound_as_it_is(desk)
 
     desk.open(list_of(ApiKey, "add") + f"?organisation={script.organisation_id}")
     desk.page.get_by_label("Name").fill("warehouse")
     desk.page.get_by_role("button", name="Create API key").click()
-    expect(desk.page.get_by_text("The secret is shown once")).to_be_visible()
+    expect(desk.page.get_by_text("The secret is shown only once")).to_be_visible()
     assert_sound_as_it_is(desk)
 
 
@@ -202,7 +202,7 @@ def test_sending_test_messages(desk: Desk, root: User) -> None:
     assert_sound_as_it_is(desk)
 
 
-def test_the_page_for_an_address_of_nothing(desk: Desk, root: User) -> None:
+def test_the_not_found_page(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     desk.open("/admin/nothing/")
@@ -210,7 +210,7 @@ def test_the_page_for_an_address_of_nothing(desk: Desk, root: User) -> None:
     assert_sound_as_it_is(desk)
 
 
-def test_the_page_for_what_is_forbidden(desk: Desk, root: User) -> None:
+def test_the_access_denied_page(desk: Desk, root: User) -> None:
     enter_as(desk, root)
 
     desk.open(list_of(Run, "add"))
@@ -242,7 +242,7 @@ def test_the_first_tab_offers_to_skip_the_menu(desk: Desk, root: User) -> None:
     desk.open(list_of(Script))
 
     desk.page.keyboard.press("Tab")
-    assert focused(desk.page) == "Skip to the content"
+    assert focused(desk.page) == "Skip to content"
     desk.page.keyboard.press("Enter")
     desk.page.keyboard.press("Tab")
     assert desk.page.evaluate("document.activeElement.closest('#main') !== null")

@@ -39,7 +39,7 @@ def directives(page: Page, violations: list[str]) -> list[str]:
         ("<link rel=stylesheet href='https://elsewhere.example/x.css'>", "style-src-elem"),
     ],
 )
-def test_markup_that_got_into_a_page_runs_and_loads_nothing(
+def test_injected_markup_runs_and_loads_nothing(
     desk: Desk, bob: User, policy_violations: list[str], markup: str, directive: str
 ) -> None:
     page = desk.log_in(bob)

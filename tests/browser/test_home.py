@@ -1,4 +1,4 @@
-"""The first page, drawn."""
+"""The home page in a real browser."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The page of a run, and the commands on the pages of hooks and keys, in a real browser."""
+"""Run pages, and the commands on hook and key pages, in a real browser."""
 
 import re
 from typing import Any
@@ -56,7 +56,7 @@ def assert_nothing_went_wrong(desk: Desk) -> None:
     assert desk.failures == []
 
 
-def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
+def test_a_payload_folds_by_keyboard_and_is_copied_unchanged(
     desk: Desk, bob: User, run: Run
 ) -> None:
     desk.log_in(bob)
@@ -90,7 +90,7 @@ def test_a_payload_folds_by_keyboard_and_is_copied_as_it_came(
 EXACT = "\n\r\n a\tb \r&#13;<b>&amp;\n\n"
 
 
-def test_the_clipboard_has_the_very_bytes(desk: Desk, bob: User, hook: Hook) -> None:
+def test_the_clipboard_gets_the_exact_bytes(desk: Desk, bob: User, hook: Hook) -> None:
     run = run_of(hook, body=EXACT.encode())
     desk.log_in(bob)
     page = desk.open(page_of(run))
@@ -102,7 +102,7 @@ def test_the_clipboard_has_the_very_bytes(desk: Desk, bob: User, hook: Hook) -> 
     assert_nothing_went_wrong(desk)
 
 
-def test_so_it_has_where_pages_have_no_clipboard(desk: Desk, bob: User, hook: Hook) -> None:
+def test_copying_works_without_the_clipboard_api(desk: Desk, bob: User, hook: Hook) -> None:
     run = run_of(hook, body=EXACT.encode())
     desk.log_in(bob)
     page = desk.open(page_of(run))
@@ -120,12 +120,12 @@ def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> 
     page = desk.open(page_of(run))
 
     page.get_by_role("button", name="Run again with this payload").click()
-    expect(page.get_by_text("This is a new run")).to_be_visible()
+    expect(page.get_by_text("New run with the payload")).to_be_visible()
 
     new = Run.objects.exclude(pk=run.pk).get()
     assert page.url.endswith(page_of(new))
     assert bytes(new.request_body) == PAYLOAD.encode()
-    expect(page.get_by_text("Left out, because not kept: Authorization.")).to_be_visible()
+    expect(page.get_by_text("Omitted, because not stored: Authorization.")).to_be_visible()
     page.get_by_role("link", name="Older run").click()
     page.wait_for_url(f"**{page_of(run)}")
     page.get_by_role("link", name="Newer run").click()
@@ -160,8 +160,8 @@ def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
     desk.log_in(bob)
     page = desk.open(page_of(hook))
 
-    page.get_by_role("button", name="Copy Try it with POST").click()
-    expect(page.get_by_role("button", name="Copy Try it with POST")).to_have_text("Copied")
+    page.get_by_role("button", name="Copy Call with POST").click()
+    expect(page.get_by_role("button", name="Copy Call with POST")).to_have_text("Copied")
     assert clipboard(page).startswith(f"curl -sS '{hook.url}' \\\n  -H ")
     assert not is_wider_than_the_screen(page)
 

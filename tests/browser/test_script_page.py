@@ -1,4 +1,4 @@
-"""An afternoon with a script: writing, trying, saving."""
+"""A script's page in a real browser: editing, trying, saving."""
 
 import re
 
@@ -62,7 +62,7 @@ def test_ctrl_s_with_a_mistake_saves_nothing_and_marks_it(page: Page, script: Sc
     assert script.source == "return 'saved'"
 
 
-def test_what_was_written_runs_unsaved(desk: Desk, page: Page, script: Script) -> None:
+def test_an_unsaved_source_runs(desk: Desk, page: Page, script: Script) -> None:
     write_source(page, 'log.warn("stock is low") return {got = FromJson(params.get("body")).id}')
     page.get_by_label("Body", exact=True).fill(ORDER)
     page.get_by_role("button", name="Run", exact=True).click()
@@ -79,7 +79,7 @@ def test_what_was_written_runs_unsaved(desk: Desk, page: Page, script: Script) -
     assert desk.failures == []
 
 
-def test_an_error_leads_to_its_line(page: Page) -> None:
+def test_an_error_links_to_its_line(page: Page) -> None:
     write_source(page, "local a = 1\n\nerror('out of tea')\n")
     page.keyboard.press("Control+Enter")
 
@@ -88,23 +88,23 @@ def test_an_error_leads_to_its_line(page: Page) -> None:
     expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text(re.compile("3"))
 
 
-def test_a_recent_call_is_the_payload(desk: Desk, page: Page, script: Script) -> None:
+def test_a_recent_request_fills_the_form(desk: Desk, page: Page, script: Script) -> None:
     call = run_of(
         factories.make_hook(script, "shop").hook, body=b"tea pot", headers=(("X-Shop", "tea"),)
     )
-    page.get_by_role("button", name="Look for newer calls").click()
-    page.get_by_label("Payload of a recent call").select_option(str(call.pk))
+    page.get_by_role("button", name="Refresh").click()
+    page.get_by_label("Use a recent request").select_option(str(call.pk))
 
     expect(page.get_by_label("Body", exact=True)).to_have_value("tea pot")
     expect(page.get_by_label("Headers")).to_have_value("X-Shop: tea")
     expect(page.get_by_label("Query")).to_have_value("a=1")
 
 
-def test_a_run_offers_its_payload_by_address(desk: Desk, page: Page, script: Script) -> None:
+def test_a_run_can_be_opened_in_try_it(desk: Desk, page: Page, script: Script) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00binary")
 
     desk.open(f"/admin/scripts_engine/script/{script.pk}/change/?payload={call.pk}")
-    expect(page.get_by_text("The 8 bytes of that call")).to_be_visible()
+    expect(page.get_by_text("Sends the 8 bytes of that request")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
 
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
@@ -114,23 +114,23 @@ def test_a_run_offers_its_payload_by_address(desk: Desk, page: Page, script: Scr
 def test_json_is_checked_while_it_is_typed(page: Page) -> None:
     body = page.get_by_label("Body", exact=True)
     body.fill('{"a": 1,\n "b" 2}')
-    expect(page.get_by_text("No JSON at line 2, column 6")).to_be_visible()
+    expect(page.get_by_text("Not valid JSON at line 2, column 6")).to_be_visible()
 
     body.fill('{"a":[9007199254740993,{}],"b":"x{,y"}')
     page.get_by_role("button", name="Format").click()
     expect(body).to_have_value('{\n  "a": [\n    9007199254740993,\n    {}\n  ],\n  "b": "x{,y"\n}')
 
 
-def test_a_call_that_is_none_is_told_at_its_field(page: Page) -> None:
+def test_an_invalid_header_is_reported_at_its_field(page: Page) -> None:
     page.get_by_label("Headers").fill("no colon")
     page.get_by_role("button", name="Run", exact=True).click()
 
-    expect(page.get_by_text("is no header")).to_be_visible()
+    expect(page.get_by_text("is not a valid header")).to_be_visible()
     expect(page.get_by_label("Headers")).to_have_attribute("aria-invalid", "true")
     assert not Run.objects.exists()
 
 
-def test_what_was_typed_survives_saving(page: Page) -> None:
+def test_try_it_input_survives_saving(page: Page) -> None:
     page.get_by_label("Body", exact=True).fill("kept")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
@@ -140,12 +140,12 @@ def test_what_was_typed_survives_saving(page: Page) -> None:
     expect(page.get_by_label("Body", exact=True)).to_have_value("kept")
 
 
-def test_bytes_that_were_chosen_survive_saving(desk: Desk, page: Page, script: Script) -> None:
+def test_a_selected_binary_payload_survives_saving(desk: Desk, page: Page, script: Script) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00bin")
     page.get_by_label("Body", exact=True).fill("typed before")
-    page.get_by_role("button", name="Look for newer calls").click()
-    page.get_by_label("Payload of a recent call").select_option(str(call.pk))
-    expect(page.get_by_text("The 5 bytes of that call")).to_be_visible()
+    page.get_by_role("button", name="Refresh").click()
+    page.get_by_label("Use a recent request").select_option(str(call.pk))
+    expect(page.get_by_text("Sends the 5 bytes of that request")).to_be_visible()
 
     page.keyboard.press("Control+s")
     expect(page.get_by_text("was changed successfully")).to_be_visible()
@@ -155,15 +155,13 @@ def test_bytes_that_were_chosen_survive_saving(desk: Desk, page: Page, script: S
     assert [bytes(run.request_body) for run in Run.objects.all()] == [b"\xff\x00bin"] * 2
 
 
-def test_a_lost_login_costs_nothing_that_was_written(
-    desk: Desk, bob: User, page: Page, script: Script
-) -> None:
+def test_an_expired_login_loses_no_input(desk: Desk, bob: User, page: Page, script: Script) -> None:
     write_source(page, "return 'kept'")
     page.context.clear_cookies(name="moonhook_admin")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("You have been logged out")).to_be_visible()
     page.keyboard.press("Control+s")
-    expect(page.locator("#script-problem")).to_contain_text("nothing is lost")
+    expect(page.locator("#script-problem")).to_contain_text("Nothing is lost")
     script.refresh_from_db()
     assert script.source == "return 'saved'"
 
@@ -175,17 +173,17 @@ def test_a_lost_login_costs_nothing_that_was_written(
     assert script.source == "return 'kept'"
 
 
-def test_a_body_that_no_browser_keeps_is_refused_in_words(page: Page) -> None:
+def test_a_body_over_the_limit_is_refused_with_a_message(page: Page) -> None:
     page.get_by_label("Body", exact=True).fill("x" * 6_000_000)
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("A payload may have at most 1048576 bytes")).to_be_visible()
+    expect(page.get_by_text("The maximum payload is 1048576 bytes")).to_be_visible()
 
     page.get_by_label("Body", exact=True).fill("ok")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
 
 
-def test_logging_out_leaves_nothing_that_was_typed(desk: Desk, page: Page) -> None:
+def test_logging_out_clears_try_it_input(desk: Desk, page: Page) -> None:
     page.get_by_label("Body", exact=True).fill("a secret order")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
@@ -197,12 +195,12 @@ def test_logging_out_leaves_nothing_that_was_typed(desk: Desk, page: Page) -> No
     assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
 
 
-def test_our_names_are_completed(page: Page) -> None:
+def test_moonhook_names_are_completed(page: Page) -> None:
     write_source(page, "")
     page.keyboard.type("store.in")
     expect(page.locator(".ace_autocomplete")).to_contain_text("store.increment")
 
-    # The list is drawn once more when typing has stopped, and forgets what was chosen.
+    # The list is redrawn once typing stops, which clears the selection.
     page.wait_for_timeout(SETTLED_MS)
 
     page.keyboard.press("Tab")
@@ -210,7 +208,7 @@ def test_our_names_are_completed(page: Page) -> None:
     page.wait_for_function("window.moonhookEditor.source() === 'store.increment'")
 
 
-def test_enter_is_a_new_line_while_the_list_only_offers(page: Page) -> None:
+def test_enter_starts_a_new_line_while_nothing_is_selected(page: Page) -> None:
     write_source(page, "")
     page.keyboard.type("local x = log")
     expect(page.locator(".ace_autocomplete")).to_contain_text("log.info")

@@ -34,11 +34,11 @@ def test_from_the_secret_to_the_next_login(desk: Desk, bob: User) -> None:
     secret = page.locator("#secret").inner_text()
     page.get_by_role("textbox", name="Code").fill(code_of(secret))
     page.get_by_role("button", name="Turn on").click()
-    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    expect(page.get_by_text("shown only once")).to_be_visible()
     assert not is_wider_than_the_screen(page)
     recovery_codes = page.locator("#recovery-codes").inner_text().split()
     assert len(recovery_codes) == 10
-    page.get_by_role("link", name="I have kept the codes").click()
+    page.get_by_role("link", name="I have saved the codes").click()
 
     page.context.clear_cookies()
     desk.open("/admin/scripts_engine/script/")

@@ -1,6 +1,6 @@
-// What Unfold's pages lack for who works by keyboard or screen reader.
+// Adds what Unfold's pages lack for keyboards and screen readers.
 
-// Buttons that are spans or links without an address, made of an icon: their names.
+// Names of buttons that consist of an icon only.
 const ICON_NAMES = {
     close: "Close the menu",
     menu: "Open the menu",
@@ -28,11 +28,11 @@ function nameIconsAndHideThem() {
     }
 }
 
-function letKeysPressWhatTheMouseClicks() {
+function makeClickTargetsButtons() {
     for (const control of document.querySelectorAll("[x-on\\:click]")) {
         const isButton = control.matches("button, input, select, label, a[href]");
-        const hasFace = control.textContent.trim() !== "" || control.hasAttribute("aria-label");
-        if (isButton || !hasFace || control.querySelector("a, button, input, form")) continue;
+        const isVisible = control.textContent.trim() !== "" || control.hasAttribute("aria-label");
+        if (isButton || !isVisible || control.querySelector("a, button, input, form")) continue;
         control.setAttribute("role", "button");
         control.tabIndex = 0;
         control.addEventListener("keydown", (event) => {
@@ -43,7 +43,7 @@ function letKeysPressWhatTheMouseClicks() {
     }
 }
 
-// A field in a table has no label of its own: its column's heading is one.
+// A field in a table has no label, so its column heading serves as one.
 function headingOf(field) {
     const cell = field.closest("td");
     if (!cell) return "";
@@ -60,7 +60,7 @@ function nameFields() {
     }
 }
 
-// Select2 draws a box of its own, which has the value for a name and no label.
+// Select2 draws its own box, which lacks the select's label.
 function nameSelect2() {
     for (const box of document.querySelectorAll(".select2-selection")) {
         const select = box.closest(".select2")?.previousElementSibling;
@@ -80,12 +80,12 @@ function nameSelect2() {
 function focusTheFirstError() {
     const field = document.querySelector("#main [aria-invalid=true]");
     const box = field?.parentElement.querySelector(".select2-selection");
-    const note = document.querySelector("#main .errornote");
+    const note = document.querySelector("#main .errornote:not(.mh-error-message)");
     if (note) note.tabIndex = -1;
     (box ?? field ?? note)?.focus();
 }
 
-// Below a form stands what belongs to its object; the buttons are the form's and stay with it.
+// Panels follow the form; this keeps the form's buttons next to the form.
 function keepButtonsWithTheirForm() {
     const row = document.getElementById("submit-row");
     const form = document.querySelector("#content-main > form");
@@ -95,7 +95,7 @@ function keepButtonsWithTheirForm() {
 function prepare() {
     document.getElementById("main")?.setAttribute("role", "main");
     nameIconsAndHideThem();
-    letKeysPressWhatTheMouseClicks();
+    makeClickTargetsButtons();
     nameFields();
 }
 
@@ -106,7 +106,7 @@ document.addEventListener("DOMContentLoaded", () => {
 addEventListener("load", () => {
     nameSelect2();
     focusTheFirstError();
-    // Each choice draws the box anew, and a new row of a table brings one.
+    // Select2 redraws the box on each change, and new inline rows add boxes.
     new MutationObserver(nameSelect2).observe(document.getElementById("main") ?? document.body, {
         childList: true,
         subtree: true,

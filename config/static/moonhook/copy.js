@@ -1,27 +1,27 @@
-// Buttons with data-copy put the text of the element with that id on the clipboard.
-const said = document.createElement("div");
-said.className = "sr-only";
-said.setAttribute("role", "status");
-document.body.append(said);
+// A button with data-copy copies the text of the element with that id to the clipboard.
+const announcer = document.createElement("div");
+announcer.className = "sr-only";
+announcer.setAttribute("role", "status");
+document.body.append(announcer);
 
 const copyText = async (text) => {
     try {
         await navigator.clipboard.writeText(text);
     } catch {
-        // Over plain http the browser has no clipboard for pages, but still copies selections.
+        // Over plain http browsers offer no clipboard API, but can still copy a selection.
         const field = document.createElement("textarea");
         field.value = text;
         field.className = "sr-only";
         document.body.append(field);
         field.select();
-        const asItIs = (event) => {
-            // A text area has lost the carriage returns.
+        const setExactText = (event) => {
+            // The text area has dropped the carriage returns.
             event.clipboardData.setData("text/plain", text);
             event.preventDefault();
         };
-        document.addEventListener("copy", asItIs, { once: true });
+        document.addEventListener("copy", setExactText, { once: true });
         document.execCommand("copy");
-        document.removeEventListener("copy", asItIs);
+        document.removeEventListener("copy", setExactText);
         field.remove();
     }
 };
@@ -32,9 +32,9 @@ document.addEventListener("click", async (event) => {
     await copyText(document.getElementById(button.dataset.copy).textContent);
     button.focus();
     button.textContent = "Copied";
-    said.textContent = `Copied: ${button.getAttribute("aria-label")}`;
+    announcer.textContent = `Copied: ${button.getAttribute("aria-label")}`;
     setTimeout(() => {
         button.textContent = "Copy";
-        said.textContent = "";
+        announcer.textContent = "";
     }, 3000);
 });

@@ -1,4 +1,4 @@
-// What was typed into Try it is kept while its tab is open; whoever logs out leaves nothing of it.
+// Try it keeps its input in the tab's session storage; the login page clears it after a logout.
 document.addEventListener("DOMContentLoaded", () => {
     if (!document.getElementById("login-form")) return;
     for (const key of Object.keys(sessionStorage)) {

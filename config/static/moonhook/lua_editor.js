@@ -1,6 +1,6 @@
-// The source of a script: Ace with Moonhook's completions, the compiler's marks, and Ctrl-S.
+// A script's source: Ace with Moonhook's completions, compiler errors and Ctrl-S.
 
-// Ace would start its own checker, of Lua 5.1, before the widget turns it off.
+// Ace would start its own Lua 5.1 checker before the widget turns it off.
 ace.config.setDefaultValue("session", "useWorker", false);
 
 const escaped = (text) => {
@@ -13,16 +13,16 @@ const KEYWORDS = new Set(
     "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split(" "),
 );
 
-// Words that begin with what stands before the cursor: nothing is ever guessed from the middle.
+// Completes words by prefix only; no fuzzy matches.
 const completer = (entries) => ({
     identifierRegexps: [/[a-zA-Z_0-9.]/],
     getCompletions(editor, session, position, prefix, done) {
-        const begun = prefix.toLowerCase();
-        if (!/^[a-z_]/.test(begun) || KEYWORDS.has(prefix)) {
+        const typed = prefix.toLowerCase();
+        if (!/^[a-z_]/.test(typed) || KEYWORDS.has(prefix)) {
             done(null, []);
             return;
         }
-        const matches = (name) => name.toLowerCase().startsWith(begun) && name !== prefix;
+        const matches = (name) => name.toLowerCase().startsWith(typed) && name !== prefix;
         const known = entries.filter((entry) => matches(entry.name));
         const words = new Set(session.getValue().match(/\b[a-zA-Z_]\w*/g) ?? []);
         const own = [...words].filter(
@@ -36,13 +36,13 @@ const completer = (entries) => ({
                 score: entry.origin === "Moonhook" ? 2000 : 1000,
                 docHTML: `<b>${escaped(entry.signature)}</b><br>${escaped(entry.explanation)}`,
             })),
-            ...own.map((word) => ({ caption: word, value: word, meta: "here", score: 1500 })),
+            ...own.map((word) => ({ caption: word, value: word, meta: "this script", score: 1500 })),
         ]);
     },
 });
 
-// While typing, the list only offers: Enter stays a new line. Tab and the arrows choose.
-const onlyOffer = (editor) => {
+// While typing, nothing is preselected, so Enter still starts a new line. Tab and arrows select.
+const disableAutoSelect = (editor) => {
     const { Autocomplete } = ace.require("ace/autocomplete");
     editor.commands.on("exec", ({ command }) => {
         const completion = Autocomplete.for(editor);
@@ -50,7 +50,7 @@ const onlyOffer = (editor) => {
     });
 };
 
-// One flaw at a time is marked: Lua's compiler stops at the first, and a run at its error.
+// Marks one error at a time: the compiler stops at the first, and a run at its error.
 const marker = (session) => {
     const { Range } = ace.require("ace/range");
     let highlight = null;
@@ -74,15 +74,15 @@ const followColourScheme = (editor) => {
     choose();
 };
 
-// Logging in again, in another tab, changes the token: the cookie has the one that is good.
+// Logging in again in another tab changes the token; the cookie holds the current one.
 const csrfToken = (textarea) =>
     /(?:^|; )moonhook_admin_csrf=([^;]+)/.exec(document.cookie)?.[1] ??
     textarea.form.querySelector("[name=csrfmiddlewaretoken]").value;
 
 const LOGGED_OUT =
-    "You have been logged out; nothing is lost. Log in again in another tab, then come back to this one.";
+    "You have been logged out. Nothing is lost: log in again in another tab, then return to this one.";
 
-// {answer}, or {problem} in words.
+// Resolves to {answer}, or to {problem} with a message.
 const poster = (textarea) => async (address, content) => {
     try {
         const answer = await fetch(address, {
@@ -99,35 +99,35 @@ const poster = (textarea) => async (address, content) => {
 
 const CHECK_AFTER_MS = 600;
 
-// Asks the compiler that would run the source, once the person stops typing.
-const checkWhileTyping = (editor, desk, textarea, mark, post) => {
+// Checks the source with the server's compiler after a pause in typing.
+const checkWhileTyping = (editor, endpoints, textarea, mark, post) => {
     const organisation = () =>
-        desk.dataset.organisation ??
+        endpoints.dataset.organisation ??
         textarea.form.querySelector("[name=organisation]")?.value ??
         "";
     let timer = null;
-    let asked = 0;
+    let latestCheck = 0;
     const check = async () => {
         if (!organisation()) return;
-        const question = ++asked;
+        const thisCheck = ++latestCheck;
         const source = editor.getValue();
-        const asking = { organisation: organisation(), source };
-        const { answer } = await post(desk.dataset.check, asking);
-        if (!answer?.ok || question !== asked) return;
-        const flaw = await answer.json();
-        mark(flaw.line, flaw.message ?? "");
+        const input = { organisation: organisation(), source };
+        const { answer } = await post(endpoints.dataset.check, input);
+        if (!answer?.ok || thisCheck !== latestCheck) return;
+        const error = await answer.json();
+        mark(error.line, error.message ?? "");
     };
     editor.session.on("change", () => {
         clearTimeout(timer);
         timer = setTimeout(check, CHECK_AFTER_MS);
     });
-    return function forgetQuestion() {
+    return function cancelCheck() {
         clearTimeout(timer);
-        asked += 1;
+        latestCheck += 1;
     };
 };
 
-// Saving reloads the page: cursor and scroll position come back with it.
+// Saving reloads the page: this restores the cursor and scroll position.
 const keepPlace = (editor, textarea) => {
     const key = `moonhook:place:${location.pathname}`;
     const kept = JSON.parse(sessionStorage.getItem(key) ?? "null");
@@ -145,17 +145,17 @@ const keepPlace = (editor, textarea) => {
     });
 };
 
-// A form that is sent after the login has ended loses what is in it: so it is asked first.
-const saveOnlyWhileLoggedIn = (desk, textarea, post) => {
-    let isSure = false;
+// Submitting after the login has expired would lose the form, so this checks the login first.
+const saveOnlyWhileLoggedIn = (endpoints, textarea, post) => {
+    let isChecked = false;
     textarea.form.addEventListener("submit", async (event) => {
-        if (isSure) return;
+        if (isChecked) return;
         event.preventDefault();
         event.stopImmediatePropagation();
-        const { problem } = await post(desk.dataset.alive, {});
+        const { problem } = await post(endpoints.dataset.alive, {});
         document.getElementById("script-problem").textContent = problem ?? "";
         if (problem) return;
-        isSure = true;
+        isChecked = true;
         textarea.form.querySelector("[name=csrfmiddlewaretoken]").value = csrfToken(textarea);
         textarea.form.requestSubmit(event.submitter);
     });
@@ -172,18 +172,18 @@ const saveOnCtrlS = (textarea) => {
 
 const setUp = () => {
     const textarea = document.querySelector("textarea.source-code");
-    const desk = document.getElementById("script-desk");
+    const endpoints = document.getElementById("script-endpoints");
     const editor = textarea?.parentElement.querySelector(".django-ace-widget")?.editor;
-    if (!editor || !desk) return;
+    if (!editor || !endpoints) return;
 
     const entries = JSON.parse(document.getElementById("lua-completions").textContent);
     const mark = marker(editor.session);
     editor.completers = [completer(entries)];
-    onlyOffer(editor);
+    disableAutoSelect(editor);
     editor.setOptions({
         enableLiveAutocompletion: true,
         liveAutocompletionThreshold: 2,
-        // Escape lets the Tab key leave the editor; Enter comes back.
+        // Escape lets the Tab key leave the editor; Enter returns to it.
         enableKeyboardAccessibility: true,
         textInputAriaLabel: "Source",
         fixedWidthGutter: true,
@@ -201,16 +201,16 @@ const setUp = () => {
         editor.focus();
     }
     const post = poster(textarea);
-    const forgetQuestion = checkWhileTyping(editor, desk, textarea, mark, post);
-    saveOnlyWhileLoggedIn(desk, textarea, post);
+    const cancelCheck = checkWhileTyping(editor, endpoints, textarea, mark, post);
+    saveOnlyWhileLoggedIn(endpoints, textarea, post);
     keepPlace(editor, textarea);
     saveOnCtrlS(textarea);
     window.moonhookEditor = {
         post,
         source: () => editor.getValue(),
-        // A run knows more than the compiler, whose answer may still be on its way.
+        // A run's error replaces the result of a check that is still pending.
         markRun(line, message) {
-            forgetQuestion();
+            cancelCheck();
             mark(line, message);
         },
         goTo(line) {

@@ -1,23 +1,23 @@
-// Try it: runs the source as it stands in the editor, and shows what came of it beside it.
+// Try it: runs the source in the editor and shows the result beside it.
 
 const tryForm = document.getElementById("try-form");
 const field = (name) => document.getElementById(`try-${name}`);
 const bodyField = field("body");
 const progress = field("progress");
 const resultArea = field("result");
-const TYPED = ["method", "query", "headers", "body"];
+const FIELDS = ["method", "query", "headers", "body"];
 
-// --- What is sent ------------------------------------------------------------------------------
+// --- Request body ------------------------------------------------------------------------------
 
-// {run, size} of the call whose bytes are sent in the place of what is typed.
+// {run, size} of the recorded request whose bytes are sent instead of the text field.
 let bodyOf = null;
 
-const sendBodyOf = (call) => {
-    bodyOf = call?.body === null ? { run: call.run, size: call.size } : null;
+const sendBodyOf = (request) => {
+    bodyOf = request?.body === null ? { run: request.run, size: request.size } : null;
     bodyField.hidden = bodyOf !== null;
     field("binary").hidden = bodyOf === null;
     field("binary").textContent = bodyOf
-        ? `The ${bodyOf.size} bytes of that call, sent as they came: no text field could hold them.`
+        ? `Sends the ${bodyOf.size} bytes of that request unchanged: they cannot be edited as text.`
         : "";
 };
 
@@ -26,13 +26,13 @@ const lineAndColumn = (text, offset) => {
     return `line ${before.length}, column ${before.at(-1).length + 1}`;
 };
 
-// Browsers say it in different words, or not at all.
-const whereIsItWrong = (text, error) => {
+// Browsers report the position in different words, or not at all.
+const errorPosition = (text, error) => {
     const position = /position (\d+)/.exec(error.message);
     if (position) return ` at ${lineAndColumn(text, Number(position[1]))}`;
     const place = /line (\d+) column (\d+)/.exec(error.message);
     if (place) return ` at line ${place[1]}, column ${place[2]}`;
-    return /end of (JSON input|data)/.test(error.message) ? ": it ends too early" : "";
+    return /end of (JSON input|data)/.test(error.message) ? ": unexpected end" : "";
 };
 
 const checkJson = () => {
@@ -45,15 +45,15 @@ const checkJson = () => {
     if (!text || !looksLikeJson || bodyOf) return;
     try {
         JSON.parse(text);
-        verdict.textContent = "JSON";
+        verdict.textContent = "Valid JSON";
         field("format").hidden = false;
     } catch (error) {
         verdict.className = "mh-warning";
-        verdict.textContent = `No JSON${whereIsItWrong(text, error)}`;
+        verdict.textContent = `Not valid JSON${errorPosition(text, error)}`;
     }
 };
 
-// By hand, because a round trip through numbers would change large ones.
+// Not with JSON.parse and stringify, which would change large numbers.
 const indented = (text) => {
     let depth = 0;
     const newLine = () => `\n${"  ".repeat(depth)}`;
@@ -74,59 +74,59 @@ const indented = (text) => {
         .join("");
 };
 
-// --- What was typed survives saving, which reloads the page --------------------------------------
+// --- Saving reloads the page: the form is kept in the tab's session storage ----------------------
 
-const memory = `moonhook:try:${location.pathname}`;
+const storageKey = `moonhook:try:${location.pathname}`;
 
-const typed = () => Object.fromEntries(TYPED.map((name) => [name, field(name).value]));
+const formValues = () => Object.fromEntries(FIELDS.map((name) => [name, field(name).value]));
 
 const remember = () => {
     try {
-        sessionStorage.setItem(memory, JSON.stringify({ ...typed(), bodyOf }));
+        sessionStorage.setItem(storageKey, JSON.stringify({ ...formValues(), bodyOf }));
     } catch {
-        // More than a browser keeps: then it is not kept.
-        sessionStorage.removeItem(memory);
+        // The quota is exceeded: keep nothing rather than an old state.
+        sessionStorage.removeItem(storageKey);
     }
 };
 
 const recall = () => {
-    const kept = JSON.parse(sessionStorage.getItem(memory) ?? "{}");
+    const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? "{}");
     fill(kept);
     if (kept.bodyOf) sendBodyOf({ ...kept.bodyOf, body: null });
 };
 
 const fill = (values) => {
-    for (const name of TYPED) {
+    for (const name of FIELDS) {
         if (typeof values[name] === "string") field(name).value = values[name];
     }
     checkJson();
 };
 
-// --- Recent calls --------------------------------------------------------------------------------
+// --- Recent requests -----------------------------------------------------------------------------
 
 const payloads = async (query = "") => {
     const answer = await fetch(tryForm.dataset.payloads + query);
     return answer.ok ? answer.json() : null;
 };
 
-const listCalls = async () => {
+const listRequests = async () => {
     const chooser = field("payload");
-    const { calls = [], lookedAt = 0 } = (await payloads()) ?? {};
+    const { requests = [] } = (await payloads()) ?? {};
     chooser.length = 1;
-    chooser.options[0].text = calls.length
-        ? "What stands below"
-        : `None among the latest ${lookedAt} runs: call a hook of this script`;
-    for (const call of calls) chooser.add(new Option(call.title, call.run));
+    chooser.options[0].text = requests.length
+        ? "Custom (below)"
+        : "No recent requests";
+    for (const request of requests) chooser.add(new Option(request.title, request.run));
 };
 
-const takeCall = async (run) => {
-    const call = run ? await payloads(`?run=${encodeURIComponent(run)}`) : null;
-    if (run && !call) {
-        show({ errors: { __all__: ["This run's payload is not there any more."] } });
+const useRequest = async (run) => {
+    const request = run ? await payloads(`?run=${encodeURIComponent(run)}`) : null;
+    if (run && !request) {
+        show({ errors: { __all__: ["The payload of this run no longer exists."] } });
         return;
     }
-    sendBodyOf(call);
-    if (call) fill(call);
+    sendBodyOf(request);
+    if (request) fill(request);
     remember();
 };
 
@@ -143,7 +143,7 @@ const show = (answer) => {
         document.querySelector("[data-error-of=__all__]").textContent = elsewhere.join(" ");
     }
     if (answer.html === undefined) return;
-    // Our own template, in which everything that a script or a caller said is escaped.
+    // Rendered by a server template, which escapes all text from scripts and callers.
     resultArea.innerHTML = answer.html;
     window.moonhookEditor.markRun(answer.line, answer.message);
     const link = resultArea.querySelector("[data-line]");
@@ -157,17 +157,17 @@ const refusal = (name, message) => ({ errors: { [name]: [message] } });
 
 const post = async () => {
     if (!bodyOf && new Blob([bodyField.value]).size > MAX_BODY_BYTES) {
-        return refusal("body", `A payload may have at most ${MAX_BODY_BYTES} bytes.`);
+        return refusal("body", `The maximum payload is ${MAX_BODY_BYTES} bytes.`);
     }
     const { source, post: send } = window.moonhookEditor;
-    const call = { ...typed(), body_of: bodyOf?.run, source: source() };
-    const { answer, problem } = await send(tryForm.dataset.try, call);
+    const input = { ...formValues(), body_of: bodyOf?.run, source: source() };
+    const { answer, problem } = await send(tryForm.dataset.try, input);
     if (problem) return refusal("__all__", problem);
     if (!/json/.test(answer.headers.get("Content-Type"))) {
         return refusal("__all__", `The server answered ${answer.status}.`);
     }
-    const told = await answer.json();
-    return told.html || told.errors ? told : refusal("__all__", told.detail);
+    const result = await answer.json();
+    return result.html || result.errors ? result : refusal("__all__", result.detail);
 };
 
 let isRunning = false;
@@ -194,12 +194,12 @@ const run = async () => {
 
 if (tryForm) {
     recall();
-    listCalls();
+    listRequests();
     const asked = new URLSearchParams(location.search).get("payload");
     if (asked) {
-        // Taken once: what is typed from now on is not overwritten when the page comes again.
+        // Used once: a reload must not overwrite later edits.
         history.replaceState(null, "", location.pathname);
-        takeCall(asked);
+        useRequest(asked);
     }
 
     tryForm.addEventListener("submit", (event) => {
@@ -207,8 +207,8 @@ if (tryForm) {
         run();
     });
     tryForm.addEventListener("input", checkJson);
-    field("payload").addEventListener("change", (event) => takeCall(event.target.value));
-    field("refresh").addEventListener("click", listCalls);
+    field("payload").addEventListener("change", (event) => useRequest(event.target.value));
+    field("refresh").addEventListener("click", listRequests);
     field("format").addEventListener("click", () => {
         bodyField.value = indented(bodyField.value);
         remember();

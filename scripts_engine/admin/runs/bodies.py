@@ -1,4 +1,4 @@
-"""Payloads and replies made readable."""
+"""Renders payloads and replies for display."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ from django.utils.safestring import SafeString, mark_safe
 
 from scripts_engine.admin.runs import json_tree
 
-SHOWN_TEXT = 100_000
-SHOWN_HEX_BYTES = 512
+MAX_TEXT_CHARACTERS = 100_000
+MAX_HEX_BYTES = 512
 _HEX_COLUMNS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes for display: as text, or in hexadecimal where they are no UTF-8.
+    """Bytes for display: as text, or in hexadecimal if they are not UTF-8.
 
-    JSON has a ``tree`` too or, where that would be too large, is ``indented``.
+    JSON also has a ``tree`` or, if that would be too large, an ``indented`` text.
     """
 
     size: int
@@ -24,18 +24,18 @@ class Body:
     is_binary: bool = False
     is_cut: bool = False
     has_nul: bool = False
-    """Shown as U+2400, as HTML has no NUL."""
+    """Each NUL is shown as U+2400, because HTML cannot contain one."""
     tree: SafeString | None = None
     indented: str = ""
 
     @property
     def is_exact(self) -> bool:
-        """Whether the text is what the bytes say, all of it."""
+        """Whether the text is complete and equals the bytes."""
         return not (self.is_binary or self.is_cut or self.has_nul)
 
     @property
     def html(self) -> SafeString:
-        """The text for HTML, where a bare CR would be read as LF."""
+        """The text for HTML, with CR escaped: a parser would turn it into LF."""
         return mark_safe(escape(self.text).replace("\r", "&#13;"))  # noqa: S308
 
 
@@ -44,27 +44,27 @@ def body_of(content: bytes | memoryview) -> Body:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        shown = _hex(data[:SHOWN_HEX_BYTES])
-        return Body(len(data), shown, is_binary=True, is_cut=len(data) > SHOWN_HEX_BYTES)
-    if len(text) > SHOWN_TEXT:
-        text, has_nul = _visible(text[:SHOWN_TEXT])
+        shown = _hex(data[:MAX_HEX_BYTES])
+        return Body(len(data), shown, is_binary=True, is_cut=len(data) > MAX_HEX_BYTES)
+    if len(text) > MAX_TEXT_CHARACTERS:
+        text, has_nul = _visible(text[:MAX_TEXT_CHARACTERS])
         return Body(len(data), text, is_cut=True, has_nul=has_nul)
     value = json_tree.parse(text)
     if value is None:
         text, has_nul = _visible(text)
         return Body(len(data), text, has_nul=has_nul)
     tree = json_tree.tree(value)
-    indented = "" if tree else json_tree.indented(text)[:SHOWN_TEXT]
+    indented = "" if tree else json_tree.indented(text)[:MAX_TEXT_CHARACTERS]
     return Body(len(data), text, tree=tree, indented=indented)
 
 
 def _visible(text: str) -> tuple[str, bool]:
-    """The text to show, and whether it had a NUL."""
+    """Replaces NULs; the second value says whether there were any."""
     return text.replace("\0", "\N{SYMBOL FOR NULL}"), "\0" in text
 
 
 def _hex(data: bytes) -> str:
-    """Sixteen bytes a line: offset, hexadecimal, ASCII."""
+    """A hex dump: offset, sixteen bytes and ASCII per line."""
     rows = (data[start : start + _HEX_COLUMNS] for start in range(0, len(data), _HEX_COLUMNS))
     return "\n".join(
         f"{index * _HEX_COLUMNS:04x}  {row.hex(' '):<47}  "

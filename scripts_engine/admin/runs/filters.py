@@ -1,4 +1,4 @@
-"""How the list of runs is narrowed, so that an index finds what is left."""
+"""Filters of the run list. Each narrows the query so that an index serves it."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,9 +9,10 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, RadioFilter
 
+from core.admin.filters import MomentFilter
 from scripts_engine.models import RunStatus, Trigger
 
-_WITHIN = {
+_PERIODS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
     "7d": ("Last 7 days", timedelta(days=7)),
@@ -20,13 +21,13 @@ NOT_SUCCEEDED = "not-succeeded"
 
 
 class OutcomeFilter(ChoicesDropdownFilter):
-    """An outcome, or any of the bad ones."""
+    """Filters by one outcome, or by all except success."""
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
-        shown = [self.all_option, (NOT_SUCCEEDED, "Did not succeed"), *RunStatus.choices]
+        shown = [self.all_option, (NOT_SUCCEEDED, "Any failure"), *RunStatus.choices]
         name = self.lookup_kwarg
         form = self.form_class(
-            label=f"By {self.title}", name=name, choices=shown, data={name: self.value()}
+            label="By outcome", name=name, choices=shown, data={name: self.value()}
         )
         yield {"form": form}
 
@@ -47,18 +48,26 @@ class TriggerFilter(ChoicesDropdownFilter):
         return super().queryset(request, queryset)
 
 
-class RecentFilter(RadioFilter):
-    """The times that are asked for most, without typing them."""
+class StartTimeFilter(MomentFilter):
+    """Filters by a range of start times."""
 
-    title = "time"
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "start time"
+
+
+class RecentFilter(RadioFilter):
+    """Filters by a recent period."""
+
+    title = "period"
     parameter_name = "within"
     all_option = ("", "Any time")
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(value, title) for value, (title, _) in _WITHIN.items()]
+        return [(value, title) for value, (title, _) in _PERIODS.items()]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
-        if self.value() not in _WITHIN:
+        if self.value() not in _PERIODS:
             return queryset
-        _, span = _WITHIN[self.value()]
+        _, span = _PERIODS[self.value()]
         return queryset.started_between(timezone.now() - span, None)

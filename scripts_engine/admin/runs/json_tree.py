@@ -1,4 +1,4 @@
-"""JSON made readable, faithful to what was sent: numbers, order and repeated names stay."""
+"""Renders JSON as HTML; numbers, order and repeated names stay as they were sent."""
 
 import json
 import re
@@ -16,21 +16,21 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class _Number(str):
-    """As it was written: 64-bit integers and trailing zeros stay."""
+    """A number as written, which keeps large integers and trailing zeros."""
 
     __slots__ = ()
 
 
 class _Members(list[tuple[str, Any]]):
-    """An object's members in their order, repeated ones too."""
+    """An object's members in order, including repeated names."""
 
 
-class _TooLarge(Exception):
+class _TooLargeError(Exception):
     pass
 
 
 def parse(text: str) -> Any:
-    """An object or array to give to ``tree``, or ``None`` for any other text."""
+    """Parses an object or array for ``tree``; ``None`` for any other text."""
     if not text.lstrip(" \t\r\n").startswith(("{", "[")):
         return None
     try:
@@ -46,42 +46,42 @@ def parse(text: str) -> Any:
 
 
 def tree(value: Any) -> SafeString | None:
-    """Nested lists that fold; ``None`` where there are too many or too deep ones to draw."""
+    """Collapsible nested lists; ``None`` if there are too many nodes or levels."""
     try:
-        return format_html('<ul class="mh-json">{}</ul>', _Drawing().item(value, "", 0))
-    except _TooLarge:
+        return format_html('<ul class="mh-json">{}</ul>', _Renderer().item(value, "", 0))
+    except _TooLargeError:
         return None
 
 
 def indented(text: str) -> str:
-    """JSON text with a line for each member, and otherwise the very same signs."""
+    """Puts each member on a line of its own and changes nothing but white space."""
     lines: list[str] = []
     depth, before = 0, ""
-    for sign in _TOKEN.findall(text):
-        if sign in "]}":
+    for part in _TOKEN.findall(text):
+        if part in "]}":
             depth -= 1
-        if (before and before in "[{,") if sign not in "]}" else before not in "[{":
-            # Deeper ones start no further right: the text must not grow without a bound.
+        if (before and before in "[{,") if part not in "]}" else before not in "[{":
+            # Limits the indentation of deep levels, so that the text cannot grow without bound.
             lines.append("\n" + "  " * min(depth, MAX_DEPTH))
-        lines.append(": " if sign == ":" else sign)
-        if sign in "[{":
+        lines.append(": " if part == ":" else part)
+        if part in "[{":
             depth += 1
-        before = sign
+        before = part
     return "".join(lines)
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
-class _Drawing:
+class _Renderer:
     def __init__(self) -> None:
         self._nodes = 0
 
     def item(self, value: Any, name: SafeString | str, depth: int) -> SafeString:
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise _TooLarge
+            raise _TooLargeError
         if isinstance(value, list) and value:
             return self._branch(value, name, depth)
         return format_html("<li>{}{}</li>", name, _leaf(value))
@@ -107,7 +107,7 @@ class _Drawing:
         seen: set[str] = set()
         items = []
         for name, value in members:
-            mark = SafeString(' <span class="mh-quiet">again</span>') if name in seen else ""
+            mark = SafeString(' <span class="mh-quiet">repeated</span>') if name in seen else ""
             label = format_html('<span class="mh-json-name">{}</span>{}: ', _quoted(name), mark)
             items.append(self.item(value, label, depth + 1))
             seen.add(name)
@@ -139,6 +139,6 @@ def _shown(value: Any) -> tuple[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """With the escapes that it needs; what no encoding can write, half a pair, too."""
+    """Quotes a string as JSON and escapes lone surrogates, which cannot be encoded."""
     written = json.dumps(text, ensure_ascii=False)
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

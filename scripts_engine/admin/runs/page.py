@@ -1,4 +1,4 @@
-"""Runs: read-only. Lists stay fast however many there are: newest first by key."""
+"""Run pages, read-only. The list is ordered by primary key, so it stays fast at any size."""
 
 import uuid
 from typing import Any
@@ -15,12 +15,17 @@ from unfold.views import ChangeList
 from accounts.admin.reach import is_superuser, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from core.admin.display import EmptyState, display
-from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
+from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from scripts_engine.admin.runs.bodies import body_of
-from scripts_engine.admin.runs.filters import OutcomeFilter, RecentFilter, TriggerFilter
+from scripts_engine.admin.runs.filters import (
+    OutcomeFilter,
+    RecentFilter,
+    StartTimeFilter,
+    TriggerFilter,
+)
 from scripts_engine.admin.runs.presentation import logs_of, source_around, timeline_of
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
 from scripts_engine.flows.author import Author
@@ -28,7 +33,7 @@ from scripts_engine.flows.try_script import headers_left_out, run_again
 from scripts_engine.models import Run
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
-_LARGE = (
+_DEFERRED_FIELDS = (
     "request_headers",
     "request_body",
     "response_headers",
@@ -39,7 +44,7 @@ _LARGE = (
     "error_message",
     "error_traceback",
     "error_line",
-    # Small, but behind the payloads, which SQLite would read on its way to them.
+    # Small, but stored after the payloads: SQLite would read those first.
     "request_bytes",
     "response_bytes",
     "payload_bytes",
@@ -48,19 +53,19 @@ _LARGE = (
 
 
 class RunChangeList(ChangeList):
-    """Leaves payloads and logs, which the list does not show, in the database."""
+    """Does not load payloads and logs, which the list does not show."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
         rows: QuerySet[Run] = super().get_queryset(request, exclude_parameters)
-        return rows.defer(*_LARGE)
+        return rows.defer(*_DEFERRED_FIELDS)
 
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyTenantModelAdmin):
     empty_state = EmptyState(
-        "A run appears when a hook is called, or a script is tried. Issue a hook, and call it "
-        "with the curl line that it comes with.",
-        "Issue hook",
+        "A run appears when a hook is called or a script is tried. Create a hook and call it "
+        "with the curl command on its page.",
+        "Create hook",
         "admin:scripts_engine_hook_add",
     )
     change_form_template = "admin/run.html"
@@ -80,12 +85,12 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         ("hook", ScopedAutocompleteFilter),
         ("trigger", TriggerFilter),
         RecentFilter,
-        ("started_at", MomentFilter),
+        ("started_at", StartTimeFilter),
     )
     list_filter_submit = True
     list_select_related = ("script", "hook")
     search_fields = ("id",)
-    search_help_text = "Run id, as in the reply's Moonhook-Run-Id"
+    search_help_text = "Run ID from the Moonhook-Run-Id header"
     ordering = ("-id",)
     actions = None
 
@@ -93,7 +98,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         return RunChangeList
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        """With the organisation, for who sees them all."""
+        """Adds the organisation for superusers, who see all of them."""
         started, *others = self.list_display
         return (started, "organisation", *others) if is_superuser(request) else self.list_display
 
@@ -108,7 +113,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """The run with that id: nothing else of a run has an index to be searched by."""
+        """Finds a run by its id, the only indexed text of a run."""
         if not search_term:
             return queryset, False
         try:
@@ -125,7 +130,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     def status_label(self, run: Run) -> tuple[str, str]:
         return run.status, run.get_status_display()
 
-    @display(description="Ran")
+    @display(description="Duration")
     def duration(self, run: Run) -> str:
         return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms"
 
@@ -172,7 +177,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         return [again, *super().get_urls()]
 
     def again(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Runs the script with this run's payload, and shows the new run. Acts on POST only."""
+        """Runs the script with this run's payload and shows the new run. POST only."""
         run: Run = self.get_or_404(request, object_id)
         if run.script.deleted_at is not None:
             raise Http404
@@ -183,7 +188,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             return redirect(page_of(run))
         connection.lift_deadline()  # type: ignore[attr-defined]
         try:
-            # A script has a slot of the sandbox instead.
+            # Scripts are limited by sandbox slots, not by this bulkhead.
             with place_left_to_others(request):
                 new = run_again(
                     run, author=Author(user=person(request)), client_address=client_address(request)
@@ -191,9 +196,9 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         except NOT_RUN_ERRORS as error:
             self.message_user(request, why_not_run(error).text, messages.ERROR)
             return redirect(page_of(run))
-        payload = link(page_of(run), f"the run of {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
-        told = format_html("This is a new run, with the payload of {}.", payload)
+        payload = link(page_of(run), f"the run at {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
+        message = format_html("New run with the payload of {}.", payload)
         if names := headers_left_out(run):
-            told = format_html("{} Left out, because not kept: {}.", told, ", ".join(names))
-        self.message_user(request, told, messages.SUCCESS)
+            message = format_html("{} Omitted, because not stored: {}.", message, ", ".join(names))
+        self.message_user(request, message, messages.SUCCESS)
         return redirect(page_of(new))

@@ -1,4 +1,4 @@
-"""The page of a run: its time axis, its log, its source. Places are SVG lengths in percent."""
+"""Data of a run's page: timeline, log and source. Positions are SVG lengths in percent."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,9 @@ from scripts_engine.models import Run
 MAX_CALLS = 100
 MAX_TICKS = 200
 _MARKS = 4
-# What is shorter would not be seen.
-_NARROWEST = 0.5
+_LEVEL_COLOURS = {"debug": "", "info": "info", "warn": "warning", "error": "danger"}
+# Narrower bars would be invisible.
+_MIN_BAR_WIDTH = 0.5
 
 
 class Bar(NamedTuple):
@@ -26,7 +27,7 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A line of the log."""
+    """A log line on the time axis."""
 
     level: str
     x: str
@@ -34,7 +35,7 @@ class Tick(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place of the axis with its label."""
+    """A labelled position on the time axis."""
 
     x: str
     label: str
@@ -51,7 +52,7 @@ class Timeline:
 
 
 class _Axis:
-    """From when the run came to when it was over; zero is its start."""
+    """Time axis from the run's arrival in the queue to its end; zero is its start."""
 
     def __init__(self, run: Run) -> None:
         self.begin = -max(run.queued_ms, 0)
@@ -64,7 +65,7 @@ class _Axis:
     def bar(
         self, kind: str, label: str, start_ms: float, duration_ms: float, error: str = ""
     ) -> Bar:
-        width = max(self.place(start_ms + duration_ms) - self.place(start_ms), _NARROWEST)
+        width = max(self.place(start_ms + duration_ms) - self.place(start_ms), _MIN_BAR_WIDTH)
         x = min(self.place(start_ms), 100 - width)
         when, took = offset_text(start_ms), duration_text(duration_ms)
         return Bar(kind, label, when, took, _percent(x), _percent(width), error)
@@ -80,8 +81,8 @@ class _Axis:
 def timeline_of(run: Run) -> Timeline:
     axis = _Axis(run)
     bars = [
-        axis.bar("waited", "Waited for a sandbox", -run.queued_ms, run.queued_ms),
-        axis.bar("ran", "Script ran", 0, run.duration_ms),
+        axis.bar("waited", "Queue time", -run.queued_ms, run.queued_ms),
+        axis.bar("ran", "Script", 0, run.duration_ms),
     ]
     bars += [
         axis.bar(
@@ -108,7 +109,7 @@ def timeline_of(run: Run) -> Timeline:
 
 
 def offset_text(ms: float) -> str:
-    """Since the start of the run."""
+    """Time relative to the start of the run."""
     sign = "\N{MINUS SIGN}" if ms < 0 else "+"
     return sign + duration_text(abs(ms))
 
@@ -127,7 +128,7 @@ def _axis_label(ms: float) -> str:
 
 
 def _round_up(ms: float) -> float:
-    """To 1, 2 or 5 times a power of ten."""
+    """Rounds up to 1, 2 or 5 times a power of ten."""
     power: float = 10 ** math.floor(math.log10(ms))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= ms)
 
@@ -145,9 +146,6 @@ class LogLine:
     colour: str
 
 
-_LEVEL_COLOURS = {"debug": "", "info": "info", "warn": "warning", "error": "danger"}
-
-
 def logs_of(run: Run) -> list[LogLine]:
     started = run.started_at.timestamp()
     return [
@@ -163,12 +161,12 @@ def logs_of(run: Run) -> list[LogLine]:
 
 
 def source_of(run: Run) -> str:
-    """What ran: a version's source, or one that was tried before saving."""
+    """The source that ran: a version's, or one tried before it was saved."""
     return run.unsaved_source if run.script_version is None else run.script_version.source
 
 
 def source_around(run: Run, lines: int = 3) -> Sequence[tuple[int, str]]:
-    """The lines of what ran, around the one with the error."""
+    """Numbered source lines around the error."""
     if run.error_line is None:
         return []
     numbered = list(enumerate(source_of(run).split("\n"), start=1))

@@ -1,4 +1,4 @@
-"""How a run's outcome looks."""
+"""Coloured labels of run outcomes."""
 
 from django.utils.safestring import SafeString
 

@@ -1,4 +1,4 @@
-"""The form of a script: what the flows refuse, it says at the field, and nothing is lost."""
+"""The form of a script. Errors from the flows appear at their field; no input is lost."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 
 class LuaEditor(AceWidget):
-    """A source in Ace; without JavaScript, in a plain text area."""
+    """Ace editor for Lua; a plain text area without JavaScript."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class LuaEditor(AceWidget):
             toolbar=False,
             showprintmargin=False,
             tabsize=2,
-            # Its checker knows Lua 5.1; ours is the compiler that will run the source.
+            # Ace checks for Lua 5.1; the page asks the sandbox's own compiler instead.
             useworker=False,
             basicautocompletion=True,
             liveautocompletion=True,
@@ -54,7 +54,7 @@ return {received = order.id}
 
 
 class ScriptForm(forms.ModelForm[Script]):
-    """The fields of a script and its source, which makes a new version when it was changed."""
+    """A script's settings and its source; a changed source becomes a new version."""
 
     author: Author
 
@@ -71,9 +71,9 @@ class ScriptForm(forms.ModelForm[Script]):
             }
         ),
         help_text=(
-            'Lua 5.4. params.get("body") is the payload; what the script returns is the reply: '
-            "nothing, a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
-            "Ctrl-Space completes, Ctrl-S saves. Saving compiles it and keeps the version before."
+            'Lua 5.4. params.get("body") is the payload; the returned value is the reply: nil, '
+            "a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
+            "Ctrl-Space completes, Ctrl-S saves. Saving checks the code and keeps earlier versions."
         ),
     )
 
@@ -87,7 +87,7 @@ class ScriptForm(forms.ModelForm[Script]):
         return with_lua_line_ends(self.cleaned_data["source"])
 
     def _post_clean(self) -> None:
-        """The flows have the last word, as the last step of cleaning: they compile the source."""
+        """Saves through the flows as the last step of validation: they compile the source."""
         super()._post_clean()  # type: ignore[misc]
         if self.errors:
             return
@@ -105,7 +105,7 @@ class ScriptForm(forms.ModelForm[Script]):
             self.add_error(
                 "source",
                 ValidationError(
-                    "No sandbox came free to compile this. Nothing was saved; save again.",
+                    "No sandbox slot became free to compile this. Nothing was saved; save again.",
                     code="busy",
                 ),
             )

@@ -1,3 +1,5 @@
+"""The pages of scripts: list, editor with Try it, delete."""
+
 from typing import Any
 
 from django import forms
@@ -27,7 +29,7 @@ from scripts_engine.models import Hook, Run, Script
 _DELETE = Question(
     title="Delete script",
     consequences=(
-        "It and its hooks stop at once: whoever calls them gets 404. "
+        "The script and its hooks stop immediately: calls return 404. "
         "Its runs stay readable. This cannot be undone."
     ),
     button="Delete",
@@ -37,21 +39,19 @@ _DELETE = Question(
 @admin.register(Script)
 class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     empty_state = EmptyState(
-        "A script is a Lua program that runs whenever one of its hooks is called. Write the first.",
-        "Write script",
+        "A script is a Lua program that runs when one of its hooks is called.",
+        "Create script",
         "admin:scripts_engine_script_add",
     )
     labels = {"timeout_seconds": "Time limit (seconds)"}
     help_texts = {
-        "organisation": "Whose script it is: it runs with that organisation's secrets and store.",
-        "name": "What lists and runs call it, like “shop orders”. No URL holds it.",
+        "organisation": "The script runs with the secrets and stored values of this organisation.",
+        "name": "Shown in lists and runs, for example “shop orders”. Not part of the URL.",
         "timeout_seconds": (
-            "How long a run may take, http included: 10, at most 25. A longer one is ended; "
-            "its caller gets 504."
+            "Including http calls. Default 10, maximum 25. Longer runs are stopped; the caller "
+            "gets 504."
         ),
-        "is_enabled": (
-            "Switched off, its hooks answer as if they did not exist; it can still be tried here."
-        ),
+        "is_enabled": "When off, its hooks return 404. You can still try the script here.",
     }
     form = ScriptForm
     change_form_template = "admin/script.html"
@@ -124,14 +124,14 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        return status_label(script.last_status) if script.last_status else "Never ran"
+        return status_label(script.last_status) if script.last_status else "No runs"
 
     def save_model(
         self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool
     ) -> None:
-        """Saved already, by the form."""
+        """Does nothing: the form's flow has already saved the script."""
 
-    @action(description="Issue hook", icon="webhook")
+    @action(description="Create hook", icon="webhook")
     def issue_hook(self, request: HttpRequest, object_id: str) -> HttpResponse:
         script = self.get_or_404(request, object_id)
         return redirect(list_of(Hook, "add", script=script.pk))

@@ -1,4 +1,4 @@
-"""What *Try it* is given: a source and a call as they were typed, or a call that really came."""
+"""Input of Try it: a source with a custom request, or with the request of a recent run."""
 
 import re
 from datetime import UTC, datetime
@@ -16,15 +16,20 @@ from scripts_engine.flows.source import validate_source_text, with_lua_line_ends
 from scripts_engine.models import Run, Script, Trigger
 
 METHODS = ("POST", "GET")
-# RFC 9110, sections 5.1 and 5.5: a token, and what a field value may hold.
+# RFC 9110, sections 5.1 and 5.5: a token, and the characters of a field value.
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _QUERY = re.compile(r"[\x21-\x7e]*")
 
+MAX_OFFERED_REQUESTS = 20
+# Only the newest runs are searched: a script may have a million runs from other triggers.
+SEARCHED_RUNS = 200
+MAX_TEXT_BYTES = 200_000
+
 
 class TryForm(forms.Form):
-    """``body_of`` is a run of the script whose payload is sent in the place of ``body``: bytes
-    that no text area could hold.
+    """A request to try. ``body_of`` names a run of the script whose payload replaces ``body``:
+    bytes that a text area cannot hold.
     """
 
     source = forms.CharField(required=False, strip=False, validators=[validate_source_text])
@@ -39,7 +44,7 @@ class TryForm(forms.Form):
         self._script = script
 
     def event(self, client_address: str) -> Event:
-        """The call that was typed."""
+        """The request as an event. Valid forms only."""
         data = self.cleaned_data
         return Event(data["method"], data["query"], data["headers"], data["body"], client_address)
 
@@ -49,16 +54,16 @@ class TryForm(forms.Form):
     def clean_query(self) -> str:
         query: str = self.cleaned_data["query"].removeprefix("?")
         if not _QUERY.fullmatch(query):
-            raise ValidationError("Write it as it stands in a URL: page=2&q=tea%20pot.")
+            raise ValidationError("Write the query as in a URL: page=2&q=tea%20pot.")
         return query
 
     def clean_headers(self) -> tuple[tuple[str, str], ...]:
-        # Not splitlines(), which also ends lines at bytes that a value may hold.
+        # splitlines() would also split at characters that a header value may contain.
         lines = self.cleaned_data["headers"].replace("\r\n", "\n").split("\n")
         return tuple(_header(line) for line in lines if line.strip())
 
     def clean(self) -> dict[str, Any]:
-        """Makes the body the bytes that are sent."""
+        """Replaces the body with the bytes to send."""
         data = super().clean() or self.cleaned_data
         if data.get("body_of"):
             run = (
@@ -67,7 +72,7 @@ class TryForm(forms.Form):
                 .first()
             )
             if run is None or run.payload_removed_at is not None:
-                raise ValidationError({"body_of": "This run's payload is not there any more."})
+                raise ValidationError({"body_of": "The payload of this run no longer exists."})
             data["body"] = bytes(run.request_body)
         elif "body" in data:
             data["body"] = self._encoded(data["body"])
@@ -76,12 +81,12 @@ class TryForm(forms.Form):
     @staticmethod
     def _encoded(body: str) -> bytes:
         if not is_encodable(body):
-            raise ValidationError({"body": "Remove the characters that are not text."})
+            raise ValidationError({"body": "The body contains invalid characters. Remove them."})
         encoded = body.encode()
         if len(encoded) > settings.HOOK_MAX_BODY_BYTES:
             raise ValidationError(
                 {
-                    "body": f"A payload may have at most {settings.HOOK_MAX_BODY_BYTES} bytes; "
+                    "body": f"The maximum payload is {settings.HOOK_MAX_BODY_BYTES} bytes; "
                     f"this one has {len(encoded)}."
                 }
             )
@@ -92,50 +97,44 @@ def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     value = value.strip(" \t")
     if not colon or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-        raise ValidationError(f"“{line[:60]}” is no header. Write one a line: X-Shop: tea")
+        raise ValidationError(f"“{line[:60]}” is not a valid header. Use Name: value")
     return name, value
 
 
 def headers_as_text(run: Run, *, without: str) -> str:
-    """The recorded headers, one a line, but those whose value is ``without``."""
+    """The recorded headers, one per line, except those whose value is ``without``."""
     return "\n".join(f"{name}: {value}" for name, value in run.request_headers if value != without)
 
 
-OFFERED = 20
-# The newest runs, among which calls are looked for: a script may have a million of other runs.
-LOOKED_AT = 200
-MAX_TEXT_BYTES = 200_000
-
-
-def recent_calls(script: Script) -> list[dict[str, Any]]:
-    """The newest calls that came over the network, without their bodies."""
+def recent_requests(script: Script) -> list[dict[str, Any]]:
+    """The newest requests that hooks received, without their bodies."""
     runs = (
         script.runs.select_related("hook")
         .only("trigger", "started_at", "request_method", "status", "hook__name")
-        .order_by("-id")[:LOOKED_AT]
+        .order_by("-id")[:SEARCHED_RUNS]
     )
     removed_before = _payloads_removed_before(script)
-    calls = [
+    requests = [
         run for run in runs if run.trigger == Trigger.HOOK and run.started_at > removed_before
-    ][:OFFERED]
+    ][:MAX_OFFERED_REQUESTS]
     return [
         {
             "run": str(run.pk),
             "title": f"{run.started_at:%Y-%m-%d %H:%M:%S} {run.request_method}, "
             f"{run.hook}: {run.get_status_display().lower()}",
         }
-        for run in calls
+        for run in requests
     ]
 
 
 def _payloads_removed_before(script: Script) -> datetime:
-    """Which saves reading it of each run: SQLite would read the payloads, too."""
+    """Avoids reading ``payload_removed_at`` of each run: SQLite would read the payloads, too."""
     storage = RunStorage.objects.filter(pk=script.organisation_id).first()
     return (storage and storage.removed_before) or datetime.min.replace(tzinfo=UTC)
 
 
 def payload_of(run: Run) -> dict[str, Any]:
-    """The call as *Try it* takes it; ``body`` is ``None`` where no text area could hold it."""
+    """A run's request for Try it; ``body`` is ``None`` if a text area cannot hold it."""
     return {
         "run": str(run.pk),
         "method": run.request_method,

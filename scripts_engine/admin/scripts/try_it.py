@@ -1,4 +1,4 @@
-"""What the page of a script asks for while somebody works on it: answers in JSON."""
+"""JSON endpoints behind the editor and Try it on a script's page."""
 
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +21,12 @@ from core.http.json_body import MalformedJson, parse_json_object
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.presentation import logs_of, timeline_of
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.admin.scripts.try_form import LOOKED_AT, TryForm, payload_of, recent_calls
+from scripts_engine.admin.scripts.try_form import (
+    SEARCHED_RUNS,
+    TryForm,
+    payload_of,
+    recent_requests,
+)
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source, with_lua_line_ends
@@ -31,7 +36,7 @@ from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
 
 class TryItPages(TenantModelAdmin):
-    """The addresses behind the editor and *Try it*. All of them stand behind the tenants' wall."""
+    """Checks a source, runs it and lists recent requests, within the user's organisations."""
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -56,13 +61,13 @@ class TryItPages(TenantModelAdmin):
         ]
 
     def check_source_view(self, request: HttpRequest) -> JsonResponse:
-        """``{organisation, source}`` → ``{line, message}`` of what does not compile, or nulls."""
-        asked = _json_object(request)
-        organisation_id = parse_uuid(str(asked.get("organisation", "")))
+        """``{organisation, source}`` → ``{line, message}`` of the compile error, or nulls."""
+        data = _json_object(request)
+        organisation_id = parse_uuid(str(data.get("organisation", "")))
         if organisation_id is None:
             raise Http404
         organisation = get_object_or_404(administered_organisations(request), pk=organisation_id)
-        source = with_lua_line_ends(str(asked.get("source", "")))
+        source = with_lua_line_ends(str(data.get("source", "")))
         flaw: dict[str, Any] = {"line": None, "message": None}
         try:
             check_source(organisation, source, "script")
@@ -76,14 +81,14 @@ class TryItPages(TenantModelAdmin):
         return JsonResponse(flaw)
 
     def try_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
-        """Runs the call that was typed; 400 with ``errors`` by field where it is none."""
+        """Runs the source with the given request; 400 with ``errors`` by field if invalid."""
         script: Script = self.get_or_404(request, object_id)
         form = TryForm(_json_object(request), script)
         if not form.is_valid():
             return _refused(form.errors, HTTPStatus.BAD_REQUEST)
         connection.lift_deadline()  # type: ignore[attr-defined]
         try:
-            # A script has a slot of the sandbox instead.
+            # Scripts are limited by sandbox slots, not by this bulkhead.
             with place_left_to_others(request):
                 run = try_script(
                     script,
@@ -104,10 +109,12 @@ class TryItPages(TenantModelAdmin):
         )
 
     def payloads_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
-        """Recent calls; with ``?run=`` the call of that run."""
+        """Recent requests; with ``?run=`` the request of that run."""
         script: Script = self.get_or_404(request, object_id)
         if "run" not in request.GET:
-            return JsonResponse({"calls": recent_calls(script), "lookedAt": LOOKED_AT})
+            return JsonResponse(
+                {"requests": recent_requests(script), "searchedRuns": SEARCHED_RUNS}
+            )
         run_id = parse_uuid(request.GET["run"])
         if run_id is None:
             raise Http404
@@ -116,7 +123,7 @@ class TryItPages(TenantModelAdmin):
 
 
 def alive_view(request: HttpRequest) -> JsonResponse:
-    """Whether the login still holds: asked before a form is sent that would be lost with it."""
+    """Answers 200 while the login is valid; the editor asks before it submits the form."""
     if not is_administrator(request):
         raise PermissionDenied
     return JsonResponse({})
@@ -134,7 +141,7 @@ def _result(run: Run) -> dict[str, Any]:
 
 
 def _json_object(request: HttpRequest) -> dict[str, Any]:
-    """The request's body; an empty object, which every form refuses, where it is malformed."""
+    """The request's JSON object; an empty one, which no form accepts, if it is invalid."""
     try:
         return parse_json_object(request.body)
     except MalformedJson:

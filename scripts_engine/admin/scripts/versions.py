@@ -1,4 +1,4 @@
-"""Versions of a script, and what each changed, line by line."""
+"""Version pages: the diff to the previous version, the source, restoring."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,20 +25,26 @@ from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 _RESTORE = Question(
     title="Restore version",
     consequences=(
-        "Its source becomes the script's newest version, and runs from then on. "
-        "The versions between stay."
+        "Its source becomes the script's newest version and runs from now on. "
+        "Later versions are kept."
     ),
     button="Restore",
 )
 
 
+_KINDS = {"+": "added", "-": "removed", "@": "place"}
+_HEADER_LINES = 2
+# Each line is an HTML element: a hundred thousand of them take seconds to render.
+MAX_LINES = 2_000
+
+
 @admin.register(ScriptVersion)
 class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
-    """A source as it was, and what it changed; reached from its script and from runs."""
+    """Read-only pages, linked from scripts and runs."""
 
     empty_state = EmptyState(
-        "Each change of a script's source makes a version. Write a script to make the first.",
-        "Write script",
+        "Each change to a script's source creates a version. Create a script to get the first.",
+        "Create script",
         "admin:scripts_engine_script_add",
     )
     organisation_path = "script__organisation"
@@ -59,11 +65,11 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         return version.author or ""
 
     def get_model_perms(self, request: HttpRequest) -> dict[str, Any]:
-        """In no menu."""
+        """Hides versions from the menu."""
         return {}
 
     def has_restore_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Whether it is an earlier version of a script that still exists."""
+        """Allows it for an earlier version of a script that still exists."""
         version = self.get_object(request, object_id) if object_id else None
         return (
             version is not None
@@ -79,15 +85,15 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         try:
             script = restore_script_version(version, author=Author(user=person(request)))
         except (SandboxBusy, SandboxUnavailable):
-            why = "No sandbox came free to compile it. Nothing was changed; try again."
+            why = "No sandbox slot became free to compile it. Nothing was changed; try again."
             self.message_user(request, why, messages.ERROR)
             return redirect(page_of(version))
         except (SourceError, ValidationError):
-            why = "It does not compile any more. Nothing was changed."
+            why = "This version no longer compiles. Nothing was changed."
             self.message_user(request, why, messages.ERROR)
             return redirect(page_of(version))
         self.log_change(request, version, "Restored.")
-        self.message_user(request, f"{version} is the newest again.", messages.SUCCESS)
+        self.message_user(request, f"Restored {version}.", messages.SUCCESS)
         return redirect(page_of(script))
 
     def change_view(
@@ -115,12 +121,6 @@ class DiffLine(NamedTuple):
     kind: str
 
 
-_KINDS = {"+": "added", "-": "removed", "@": "place"}
-_FILE_NAMES = 2
-# Each line is an element of the page: a hundred thousand of them take seconds to render.
-MAX_LINES = 2_000
-
-
 @dataclass(frozen=True, slots=True)
 class Diff:
     lines: list[DiffLine]
@@ -128,7 +128,7 @@ class Diff:
 
 
 def diff_of(version: ScriptVersion) -> Diff:
-    """Without the two lines that name what is compared; empty where nothing changed."""
-    lines = diff_from_previous(version).split("\n")[_FILE_NAMES:]
+    """The diff to the previous version, without its header; empty if nothing changed."""
+    lines = diff_from_previous(version).split("\n")[_HEADER_LINES:]
     shown = [DiffLine(line, _KINDS.get(line[:1], "")) for line in lines[:MAX_LINES]]
     return Diff(shown, hidden_lines=len(lines) - len(shown))

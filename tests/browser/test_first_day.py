@@ -1,4 +1,4 @@
-"""What an administrator does on the first day, in a real browser."""
+"""An administrator's first day, in a real browser."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
     desk.open("/admin/accounts/apikey/add/")
     page.get_by_label("Name").fill("warehouse sync")
     page.get_by_role("button", name="Create API key").click()
-    expect(page.get_by_text("The secret is shown once")).to_be_visible()
+    expect(page.get_by_text("The secret is shown only once")).to_be_visible()
     login = {
         "uid": copied(page, "Copy Key"),
         "password": copied(page, "Copy Secret"),
@@ -61,15 +61,15 @@ def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
     write_source(page, FIXED)
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
-    expect(page.get_by_text("No hook. Issue one")).to_be_visible()
+    expect(page.get_by_text("No hooks yet. Create one")).to_be_visible()
 
-    page.locator("section").filter(has_text="No hook").get_by_role("link").click()
+    page.locator("section").filter(has_text="No hooks yet").get_by_role("link").click()
     page.get_by_label("Name").fill("shop")
-    page.get_by_role("button", name="Issue hook").click()
-    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    page.get_by_role("button", name="Create hook").click()
+    expect(page.get_by_text("shown only once")).to_be_visible()
     reply = page.request.post(copied(page, "Copy URL"), data="an order")
     assert (reply.status, reply.text()) == (200, "got an order")
-    curl = copied(page, "Copy Try it with Basic authentication")
+    curl = copied(page, "Copy Call with Basic authentication")
     assert curl.startswith(f"curl -sS {desk.address}/hook/secure/")
 
     desk.open("/admin/scripts_engine/run/")
@@ -95,9 +95,9 @@ def test_a_script_is_chosen_by_typing(desk: Desk, bob: User) -> None:
     page.locator(".select2-search__field").fill("inv")
     expect(page.get_by_role("option", name="orders")).to_have_count(0)
     page.get_by_role("option", name="invoices").click()
-    page.get_by_role("button", name="Issue hook").click()
+    page.get_by_role("button", name="Create hook").click()
 
-    expect(page.get_by_text("shown once, here and now")).to_be_visible()
+    expect(page.get_by_text("shown only once")).to_be_visible()
     assert Hook.objects.get().script.name == "invoices"
 
 
@@ -119,7 +119,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(desk: Desk, bob: User) -> 
     assert api_key.revoked_at is not None
 
 
-def test_the_list_revokes_what_is_ticked(desk: Desk, bob: User) -> None:
+def test_the_list_revokes_selected_keys(desk: Desk, bob: User) -> None:
     factories.make_api_key(bob.organisations.get())
     page = desk.log_in(bob)
 
