@@ -1,6 +1,6 @@
-"""Every number of Moonhook's own. Labels are few and fixed: never an organisation, never an id.
+"""Every metric that a process counts. Labels are few and fixed: never an organisation or an id.
 
-Those of requests are django-prometheus's; those made when somebody asks are in ``core.metrics``.
+The metrics that are computed when /metrics is read are in the collectors beside this module.
 """
 
 from itertools import product
@@ -9,6 +9,24 @@ from core.metrics.instruments import Counter, Gauge, GaugeOfEach, Histogram
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25)
 QUEUE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+
+# Named as django-prometheus names them, so that existing dashboards fit.
+RESPONSES = Counter(
+    "django_http_responses_total_by_status_view_method",
+    "Count of responses by status, view, method.",
+    ["status", "view", "method"],
+)
+REQUEST_DURATION = Histogram(
+    "django_http_requests_latency_seconds_by_view_method",
+    "Histogram of request processing time labelled by view.",
+    ["view", "method"],
+    buckets=SECONDS,
+)
+REQUEST_EXCEPTIONS = Counter(
+    "django_http_exceptions_total_by_type",
+    "Count of exceptions by object type.",
+    ["type"],
+)
 
 _STATUSES = ("succeeded", "failed", "timed-out", "out-of-memory")
 _TRIGGERS = ("hook", "admin-graphql", "admin")
