@@ -20,7 +20,8 @@ from config.operations.demo import PAYLOAD, Demo, create_demo_once
 from core.database.startup import WaitedTooLong, migrate, wait_for_database, wait_for_schema
 from core.metrics.process_files import forget, start_empty
 from core.server.listeners import reserve
-from core.server.supervisor import RestartPolicy, Service, Supervisor
+from core.server.supervised_service import RestartPolicy, Service
+from core.server.supervisor import Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.parent.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
