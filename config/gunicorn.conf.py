@@ -23,7 +23,7 @@ def on_starting(server: Any) -> None:
 
 
 def pre_fork(server: MoonhookArbiter, worker: MoonhookWorker) -> None:
-    server.place_worker(worker)
+    server.assign_listener(worker)
 
 
 def post_worker_init(worker: Any) -> None:
