@@ -1,4 +1,4 @@
-"""What the middleware counts, read from /metrics of a process of its own: metrics are off here."""
+"""The counts of the middleware, from a process with metrics on: they are off in the tests."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ print(client.get("/metrics").content.decode())
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], float]:
-    """Each number by its name and the values of its labels, in the order of their names."""
+    """Maps each metric's name and label values, ordered by label name, to its value."""
     environment = {
         "PATH": os.environ["PATH"],
         "DJANGO_SETTINGS_MODULE": "config.settings",
