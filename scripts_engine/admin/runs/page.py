@@ -15,7 +15,7 @@ from unfold.views import ChangeList
 from accounts.admin.reach import is_superuser, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from core.admin.display import EmptyState, display
-from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
+from core.admin.filters import PeriodFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
@@ -80,7 +80,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         ("hook", ScopedAutocompleteFilter),
         ("trigger", TriggerFilter),
         RecentFilter,
-        ("started_at", MomentFilter),
+        ("started_at", PeriodFilter),
     )
     list_filter_submit = True
     list_select_related = ("script", "hook")
