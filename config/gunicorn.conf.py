@@ -7,7 +7,12 @@ from django.conf import settings
 
 from core.logs.access import GunicornLogger
 from core.metrics.catalogue import SANDBOX_SLOTS
-from core.metrics.process_files import announce, forget, forget_the_dead, show_all
+from core.metrics.process_files import (
+    announce,
+    delete_gauges,
+    delete_those_of_dead_processes,
+    export_zeros,
+)
 from core.server.arbiter import MoonhookArbiter
 from core.server.services import services_of_this_node
 from core.server.worker import MoonhookWorker
@@ -18,22 +23,22 @@ def on_starting(server: Any) -> None:
     """Refuse to run scripts in production without the lockdown, however gunicorn was started."""
     require_lockdown()
     if services_of_this_node() is None:
-        # Otherwise the parent of all services does this.
-        forget_the_dead()
+        # The supervisor deletes all files instead.
+        delete_those_of_dead_processes()
 
 
 def pre_fork(server: MoonhookArbiter, worker: MoonhookWorker) -> None:
-    server.place_worker(worker)
+    server.assign_listener(worker)
 
 
 def post_worker_init(worker: Any) -> None:
     announce("web")
-    show_all()
+    export_zeros()
     SANDBOX_SLOTS.set(settings.SANDBOX_SLOTS)
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    forget(worker.pid)
+    delete_gauges(worker.pid)
 
 
 wsgi_app = "config.wsgi:application"

@@ -1,4 +1,4 @@
-"""A supervisor of tiny services, as a process of its own: it takes signals, and adopts orphans."""
+"""Runs a supervisor of tiny services in a process, which takes signals and adopts orphans."""
 
 import json
 import signal
@@ -12,14 +12,15 @@ from typing import IO, Any
 
 import structlog
 
-from core.server.supervisor import RestartPolicy, Service, Supervisor
+from core.server.supervised_service import RestartPolicy, Service
+from core.server.supervisor import Supervisor
 from tests.eventually import eventually
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 class SupervisorProcess:
-    """`services` are the arguments of each ``Service``, commands in shell; `policy` its pauses."""
+    """``services`` holds the arguments of each ``Service``; ``policy`` those of RestartPolicy."""
 
     def __init__(self, services: list[dict[str, Any]], **policy: Any) -> None:
         self._arguments = json.dumps({"services": services, "policy": policy})
@@ -54,7 +55,7 @@ class SupervisorProcess:
         return self.process.wait(timeout=60)
 
     def events(self, event: str, service: str | None = None) -> list[dict[str, Any]]:
-        """What it has logged of that kind, of one service or of all."""
+        """Returns the logged events of that name, of one service or of all."""
         logged = [json.loads(line) for line in list(self._logged)]
         return [
             each
@@ -63,7 +64,7 @@ class SupervisorProcess:
         ]
 
     def printed(self, word: str) -> list[int]:
-        """The numbers after that word in what the services have printed."""
+        """Returns the numbers that the services printed after the word."""
         return [int(line.split()[1]) for line in list(self._printed) if line.startswith(f"{word} ")]
 
     def wait_for(self, word: str, times: int = 1) -> list[int]:

@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import AuthEvent, AuthEventKind, User
 from core.admin.display import DANGER, INFO, SUCCESS, WARNING, EmptyState, display
-from core.admin.filters import MomentFilter, ScopedAutocompleteFilter
+from core.admin.filters import PeriodFilter, ScopedAutocompleteFilter
 
 _COLOURS = {
     AuthEventKind.SESSION_OPENED: SUCCESS,
@@ -54,7 +54,7 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
     list_filter = (
         ("kind", ChoicesDropdownFilter),
         ("user", ScopedAutocompleteFilter),
-        ("at", MomentFilter),
+        ("at", PeriodFilter),
     )
     list_filter_submit = True
     list_select_related = ("organisation",)

@@ -1,4 +1,4 @@
-"""Actions that end something ask first, and act on POST only."""
+"""Confirmation pages for admin actions, which take effect only on a confirmed POST."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -31,9 +31,9 @@ def ask(
     objects: Iterable[Any],
     form: forms.Form | None = None,
 ) -> TemplateResponse:
-    """The page whose answer is the same request again, confirmed; ``form`` asks for more.
+    """Returns the confirmation page, which repeats the request; ``form`` adds fields to it.
 
-    Serves an object's action and, as it repeats the selection, the action of a list.
+    Works for an object's action and, because it repeats the selection, for a list's action.
     """
     return TemplateResponse(
         request,
@@ -53,7 +53,7 @@ def ask(
 
 
 def next_address(request: HttpRequest, default: str) -> str:
-    """Where to go after the action: back to the page that offered it, if it is one of ours."""
+    """Returns the address of the page that offered the action, if it is on this site."""
     address = request.POST.get(NEXT, "")
     is_ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -1,4 +1,4 @@
-"""How the admin shows things: Unfold's decorators typed, coloured words, empty lists."""
+"""Typed versions of Unfold's decorators, coloured labels, and texts for empty lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -10,11 +10,13 @@ from unfold.enums import ActionVariant
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+SUCCESS, INFO, WARNING, DANGER, PLAIN = "success", "info", "warning", "danger", ""
+
 
 def display(
     *, description: str, ordering: str | None = None, label: Mapping[str, str] | None = None
 ) -> Callable[[Method], Method]:
-    """A column or a read-only field; ``label`` gives its values colours."""
+    """Declares a column or read-only field; ``label`` maps its values to colours."""
     decorator: Callable[[Method], Method] = decorators.display(
         description=description, ordering=ordering, label=label
     )
@@ -28,17 +30,14 @@ def action(
     permissions: Sequence[str] | None = None,
     variant: ActionVariant = ActionVariant.DEFAULT,
 ) -> Callable[[Method], Method]:
-    """A button on an object's page.
+    """Declares a button on an object's page.
 
-    A permission ``x`` asks ``has_x_permission(request, object_id)``, and hides the button too.
+    A permission ``x`` calls ``has_x_permission(request, object_id)``, which also hides the button.
     """
     decorator: Callable[[Method], Method] = decorators.action(
         description=description, icon=icon, permissions=permissions, variant=variant
     )
     return decorator
-
-
-SUCCESS, INFO, WARNING, DANGER, PLAIN = "success", "info", "warning", "danger", ""
 
 
 def label(text: str, colour: str) -> SafeString:
@@ -48,9 +47,9 @@ def label(text: str, colour: str) -> SafeString:
 
 
 class EmptyState(NamedTuple):
-    """What an empty list says: why it is, and what to do next.
+    """The text of an empty list: why it is empty, and the next step.
 
-    ``page`` is the name of the admin page that the button leads to; without one, no button.
+    ``page`` is the name of the admin page that the button opens; without it there is no button.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Filters of the admin's lists: by a related object, and by a stretch of time."""
+"""Filters for the admin's lists: by a related object, and by a period of time."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,47 +12,48 @@ from core.database.ids import before, parse_uuid, since
 
 
 class ScopedAutocompleteFilter(AutocompleteSelectFilter):
-    """Knows only the objects that the person may see: an id may have been typed by hand."""
+    """Accepts only objects that the user may see, because the URL can hold any id."""
 
     def value(self) -> str | None:
-        """The chosen id; what was typed by hand and is none chooses nothing."""
-        typed = super().value()
-        return typed if typed and parse_uuid(typed) else None
+        """Returns the chosen id, or ``None`` if the URL holds no valid one."""
+        raw = super().value()
+        return raw if raw and parse_uuid(raw) else None
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.value()
         if not chosen:
             return queryset.none() if super().value() else queryset
-        if self._other_admin().get_object(request, chosen) is None:
+        if self._related_admin().get_object(request, chosen) is None:
             return queryset.none()
-        # Of an id given several times only the first was checked, so only that one counts.
+        # If the URL repeats the parameter, only the first id was checked, so only it counts.
         return queryset.filter(**{self.lookup_kwarg: chosen})
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         for choice in super().choices(changelist):
             field = choice["form"].fields[self.lookup_kwarg]
-            field.queryset = self._other_admin().get_queryset(self.request)
+            field.queryset = self._related_admin().get_queryset(self.request)
             yield choice
 
-    def _other_admin(self) -> Any:
+    def _related_admin(self) -> Any:
         return self.model_admin.admin_site.get_model_admin(self.field.remote_field.model)
 
 
-class MomentFilter(RangeDateTimeFilter):
-    """By a time without an index, within the ids of that time. What is no date and time is left
-    out of account.
+class PeriodFilter(RangeDateTimeFilter):
+    """Filters by UUIDv7 id, which is indexed, and by the time field, which is not.
+
+    Ignores values that are not valid dates or times.
     """
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        first, last = self._typed("from"), self._typed("to")
+        first, last = self._bound("from"), self._bound("to")
         if first is not None:
             queryset = queryset.filter(since(self.field_path, first))
         if last is not None:
             queryset = queryset.filter(before(self.field_path, last, inclusive=True))
         return queryset
 
-    def _typed(self, end: str) -> datetime | None:
-        """The time in UTC; a date alone is its midnight."""
+    def _bound(self, end: str) -> datetime | None:
+        """Returns the time in UTC; a date without a time means midnight."""
         name = f"{self.parameter_name}_{end}"
         date = self.used_parameters.get(f"{name}_0", "")
         time = self.used_parameters.get(f"{name}_1") or "00:00"

@@ -1,4 +1,4 @@
-"""Pages that show a secret once: the page, how long the old one stays good, commands to paste."""
+"""Pages that show a new secret once, the overlap with the old one, and commands to paste."""
 
 import json
 import shlex
@@ -12,14 +12,20 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminSelectWidget
 
+_OVERLAPS = {
+    "Revoke immediately": timedelta(),
+    "1 hour": timedelta(hours=1),
+    "1 day": timedelta(days=1),
+    "7 days": timedelta(days=7),
+}
+
 
 def show_once(
     model_admin: ModelAdmin[Any], request: HttpRequest, template: str, context: dict[str, Any]
 ) -> TemplateResponse:
-    """The page, as the answer to the very POST that made the secret.
+    """Returns the page in reply to the POST that created the secret.
 
-    Neither a message nor a redirect: both would keep the secret somewhere, in a cookie, a
-    session's row or an address.
+    A message or a redirect would store the secret in a cookie, a session row or a URL.
     """
     response = TemplateResponse(
         request,
@@ -31,7 +37,7 @@ def show_once(
 
 
 class IssuedOnAdd:
-    """For a model admin whose form for a new row ends on such a page: it has one button."""
+    """Mixin for admins whose add form ends on a show-once page, and so has a single button."""
 
     issue_button: ClassVar[str]
 
@@ -52,20 +58,12 @@ class IssuedOnAdd:
         return response
 
 
-_CHOICES = {
-    "Revoke immediately": timedelta(),
-    "1 hour": timedelta(hours=1),
-    "1 day": timedelta(days=1),
-    "7 days": timedelta(days=7),
-}
-
-
 class OverlapForm(forms.Form):
     """How long the old token or secret works after a rotation."""
 
     overlap_seconds = forms.TypedChoiceField(
         coerce=int,
-        choices=[(int(time.total_seconds()), name) for name, time in _CHOICES.items()],
+        choices=[(int(time.total_seconds()), name) for name, time in _OVERLAPS.items()],
         widget=UnfoldAdminSelectWidget,
         help_text=("Both work until then. Choose “Revoke immediately” if the old one has leaked."),
     )
@@ -76,11 +74,11 @@ class OverlapForm(forms.Form):
 
 
 def curl(address: str, *options: tuple[str, ...]) -> str:
-    """A call of curl, each group of options on a line of its own."""
+    """Returns a curl command with each group of options on its own line."""
     words = [("curl", "-sS", address), *options]
     return " \\\n  ".join(shlex.join(group) for group in words)
 
 
 def json_body(value: object) -> tuple[tuple[str, ...], ...]:
-    """The options that send it."""
+    """Returns curl's options for a JSON body."""
     return ("-H", "Content-Type: application/json"), ("-d", json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Addresses of admin pages, and links to them for table cells."""
+"""URLs of admin pages, and links to them for table cells."""
 
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ def page_of(obj: Model) -> str:
 
 
 def action_of(obj: Model, action: str, **query: object) -> str:
-    """The address of one of the object's actions, or of its page (``change``)."""
+    """Returns the URL of one of the object's actions, or of its page (``change``)."""
     opts = obj._meta
     return _with_query(
         reverse(f"admin:{opts.app_label}_{opts.model_name}_{action}", args=[quote(obj.pk)]), query
@@ -22,7 +22,7 @@ def action_of(obj: Model, action: str, **query: object) -> str:
 
 
 def list_of(model: type[Model], page: str = "changelist", **query: object) -> str:
-    """The address of the model's list, or of its form for a new one (``add``)."""
+    """Returns the URL of the model's list, or of its form for a new object (``add``)."""
     opts = model._meta
     return _with_query(reverse(f"admin:{opts.app_label}_{opts.model_name}_{page}"), query)
 
@@ -32,7 +32,7 @@ def link(address: str, text: object) -> SafeString:
 
 
 def button(address: str, text: str, *, of: str) -> SafeString:
-    """A link to a page that asks before it does something; ``of`` tells it from its neighbours."""
+    """Returns a link to a confirmation page. ``of`` names the row for screen readers."""
     return format_html(
         '<a class="mh-row-button border border-base-200 dark:border-base-700 rounded-default '
         'text-important" href="{}">{}<span class="sr-only">{}</span></a>',

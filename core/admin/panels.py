@@ -1,7 +1,7 @@
-"""What belongs to an object, listed below its form.
+"""Panels below an object's form, which list the objects that belong to it.
 
-An app adds a panel to another app's page without the other knowing: sessions are listed on the
-page of their user, scripts on that of their organisation.
+An app can add a panel to another app's page: sessions are listed on the page of their user,
+scripts on that of their organisation.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A table with a title. ``empty`` says what to do when it has no rows."""
+    """A table with a title. ``empty`` is the text shown if it has no rows."""
 
     title: str
     headers: Sequence[str]
@@ -40,7 +40,7 @@ _SOURCES: dict[type[Model], list[PanelSource]] = defaultdict(list)
 
 
 def panel_of(model: type[Model]) -> Callable[[PanelSource], PanelSource]:
-    """Registers a function of request and object; ``None`` from it means no panel."""
+    """Registers a function of request and object, which returns a panel or ``None``."""
 
     def register(source: PanelSource) -> PanelSource:
         _SOURCES[model].append(source)

@@ -1,4 +1,4 @@
-"""The page for somebody in the admin who has to wait."""
+"""The admin page for a user who has hit a rate limit."""
 
 from http import HTTPStatus
 from math import ceil
@@ -12,7 +12,7 @@ from core.errors import RateLimitedError
 
 
 def too_many_attempts(request: HttpRequest, limited: RateLimitedError, why: str) -> HttpResponse:
-    """429 with ``Retry-After``. ``why`` is a sentence that says what there were too many of."""
+    """Returns 429 with ``Retry-After``. ``why`` is a sentence that names the limit."""
     seconds = limited.retry_after_seconds
     page = render(
         request,

@@ -1,1 +1,1 @@
-"""What every process writes down: one event a line, never a secret."""
+"""Structured logs: one event per line, without secrets."""

@@ -1,4 +1,4 @@
-"""The access log, one line a request by the shortest way, and gunicorn's words as events."""
+"""The access log, one line per request, and gunicorn's log messages as events."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ _timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
 class AccessLog:
-    """Makes the lines that the loggers' own way would make, without its records and locks."""
+    """Writes the lines that the loggers would write, without their records and locks."""
 
     def __init__(self, *, is_json: bool) -> None:
         is_coloured = os.isatty(_STDERR)
@@ -45,7 +45,7 @@ class AccessLog:
             **_timestamp(None, "info", {}),
             "event": "request",
             "method": environ["REQUEST_METHOD"],
-            # The query may hold secrets of others.
+            # Without the query, which may hold secrets of others.
             "path": environ["RAW_URI"].partition("?")[0][:_MAX_PATH_LENGTH],
             "status": int(status[:3]),
             "bytes": sent_bytes,
@@ -56,12 +56,12 @@ class AccessLog:
             "logger": LOGGER,
         }
         line = self._render(None, "info", redact_event(None, "info", event))
-        # At once and as a whole: shorter than a pipe's buffer, no other process's line cuts it.
+        # In one write, and shorter than a pipe's buffer, so lines of processes do not mix.
         os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
 
 
 def _in_columns(logger: object, method: str, event: Event) -> str:
-    """As structlog's renderer does it for people, in a third of the time."""
+    """Renders like structlog's ConsoleRenderer, in a third of the time."""
     start = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"
     name = event.pop("logger")
     return f"{start} [{name}] " + " ".join(f"{key}={_plain(event[key])}" for key in sorted(event))
@@ -73,18 +73,18 @@ def _plain(value: object) -> str:
 
 
 class GunicornLogger(Logger):
-    """What gunicorn says goes to the root logger's handler; each request makes one line."""
+    """Sends gunicorn's messages to the root logger, and writes one line per request."""
 
     def setup(self, cfg: Any) -> None:
         self.cfg = cfg
-        # The parent of the web workers loads no application that would have done it.
+        # The arbiter does not load the application, which would configure logging.
         configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
         self.error_log.propagate = True
         self._access_log = AccessLog(is_json=settings.IS_LOG_JSON)
         self._access_log_enabled = settings.IS_ACCESS_LOGGED and AccessLog.is_wanted()
 
     def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: timedelta) -> None:
-        """Called when the reply has been sent, in the thread that answered."""
+        """Called after the reply was sent, in the thread that served the request."""
         if self._access_log_enabled:
             self._access_log.write(environ, str(resp.status), resp.sent, request_time)
         clear_contextvars()

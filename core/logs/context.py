@@ -1,56 +1,61 @@
-"""Which request or background task an event belongs to."""
+"""Binds the request or background task that an event belongs to."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
+from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
-from django_structlog.middlewares import RequestMiddleware
 from django_tasks import TaskResult, TaskResultStatus
 from django_tasks.signals import log_task_finished, log_task_started, task_finished, task_started
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from core.http.request_id import request_id_of
 
+REQUEST_ID = "request_id"
+
 logger = structlog.get_logger(__name__)
 
 
-class RequestContext(RequestMiddleware):
-    """django-structlog's middleware without what every webhook call would have to pay for.
+class RequestContext:
+    """Middleware that binds the request's id and, once known, its user.
 
-    There is no line when a request begins, and when it ends the access log has the one. An
-    exception that no view caught is written down as the library does it.
+    It logs only uncaught exceptions: the access log has a line for every request.
     """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+        got_request_exception.connect(_log_request_failure)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # Cleared here and not at the end: the access line is written after the reply is sent.
         clear_contextvars()
         bind_contextvars(request_id=request_id_of(request))
-        response: HttpResponse = self.get_response(request)  # type: ignore[assignment]
-        self.bind_user_id(request)
+        response = self._get_response(request)
+        _bind_user(request)
         return response
 
-    @staticmethod
-    def bind_user_id(request: HttpRequest) -> None:
-        """Who is logged in, if the view wanted to know: nobody is looked up for the log.
 
-        A look-up could fail too, in the middle of an answer to just such a failure.
-        """
-        user = getattr(request, "_cached_user", None)
-        if user is not None and user.pk:
-            bind_contextvars(user_id=user.pk)
+def _bind_user(request: HttpRequest) -> None:
+    """Binds the user's id if the view has looked the user up.
 
-    @staticmethod
-    def format_request(request: HttpRequest) -> str:
-        """Without the query, which may hold secrets of others."""
-        return f"{request.method} {request.path}"
+    A query made for the log alone could fail while a database failure is being answered.
+    """
+    user = getattr(request, "_cached_user", None)
+    if user is not None and user.pk:
+        bind_contextvars(user_id=user.pk)
 
 
-REQUEST_ID = "request_id"
+def _log_request_failure(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
+    _bind_user(request)
+    # Without the query, which may hold secrets of others.
+    described = f"{request.method} {request.path}"
+    logger.error("request_failed", code=500, request=described, exc_info=sys.exc_info())
 
 
 def follow_tasks() -> None:
-    """Binds each task's context while it runs, and writes down its end in place of the queue."""
+    """Binds each task's context while it runs, and logs its end instead of the task library."""
     task_started.disconnect(log_task_started)
     task_finished.disconnect(log_task_finished)
     task_started.connect(_bind)
@@ -60,7 +65,7 @@ def follow_tasks() -> None:
 def _bind(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
     clear_contextvars()
     bind_contextvars(task=task_result.id, task_name=task_result.task.name)
-    # A task that takes the id of the request that enqueued it has it in its events too.
+    # Passed by the request that enqueued the task, so that both share one id in the log.
     if request_id := task_result.kwargs.get(REQUEST_ID):
         bind_contextvars(request_id=request_id)
     logger.debug("Task started")
@@ -68,7 +73,7 @@ def _bind(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
 
 def _finish(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
     if task_result.status == TaskResultStatus.FAILED:
-        # Sent where the exception is handled: its traceback is at hand.
+        # The signal is sent from the except block, so the traceback is available here.
         logger.error("Task failed", exc_info=sys.exc_info())
     else:
         logger.info("Task succeeded", duration_ms=_duration_ms(task_result))

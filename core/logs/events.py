@@ -1,4 +1,4 @@
-"""An event on its way to a line: whose it is, when, and without its secrets."""
+"""Renders log events: adds context and time, and redacts secrets."""
 
 import json
 from collections.abc import Callable, MutableMapping
@@ -12,7 +12,7 @@ from core.http.redaction import redact
 Event = MutableMapping[str, Any]
 Renderer = Callable[[WrappedLogger, str, Event], str]
 
-# What an event is given where it happens. Loggers of the standard library go the same way.
+# Run where the event happens, for loggers of the standard library too.
 COLLECT: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -24,7 +24,7 @@ _to_json = json.JSONEncoder().encode
 
 
 def redact_event(logger: WrappedLogger, method: str, event: Event) -> Event:
-    """Takes the secrets out of every value, whatever its type and however deep."""
+    """Redacts secrets in every value, of any type and at any depth."""
     for key, value in event.items():
         event[key] = redact(value) if type(value) is str else _redacted(value)
     return event
@@ -41,7 +41,7 @@ def _redacted(value: Any) -> Any:
 
 
 def renderer(*, is_json: bool, is_coloured: bool = False) -> Renderer:
-    """One JSON object a line for programs, or columns for people."""
+    """Returns a renderer of JSON objects for programs, or of columns for people."""
     if is_json:
         return lambda logger, method, event: _to_json(event)
     return structlog.dev.ConsoleRenderer(colors=is_coloured, pad_event_to=0)

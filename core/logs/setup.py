@@ -1,4 +1,4 @@
-"""Logging as every process has it: named by ``LOGGING_CONFIG``, called by Django's setup."""
+"""Configures logging in every process; ``LOGGING_CONFIG`` names it and Django calls it."""
 
 import logging
 import logging.config
@@ -16,7 +16,7 @@ logger = structlog.get_logger(__name__)
 
 
 def configure_logs(config: dict[str, Any]) -> None:
-    """Sets up both, the standard library's loggers by ``config`` and structlog's."""
+    """Configures the standard library's loggers from ``config``, and structlog's."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -36,7 +36,7 @@ def configure_logs(config: dict[str, Any]) -> None:
 
 
 class RefusalsWithoutTraceback(logging.Filter):
-    """Leaves a line of a request that Django refuses as suspicious: a client causes it at will."""
+    """Drops the traceback of suspicious requests, which clients can cause at will."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.startswith("django.security."):
@@ -60,7 +60,6 @@ def event_formatter(*, is_json: bool) -> logging.Formatter:
 def _log_uncaught(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """The last words of a process are an event too."""
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
         return

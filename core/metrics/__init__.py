@@ -1,7 +1,7 @@
-"""What is counted, for Prometheus. Nothing of the project is imported here but settings."""
+"""Metrics for Prometheus, in prometheus_client's multi-process mode."""
 
 from django.conf import settings
 
-# Asked for first of all: the settings name the directory that prometheus_client looks for as soon
-# as it is imported.
+# Read before prometheus_client is imported: on import it looks for the directory that the settings
+# put into the environment.
 ARE_METRICS_ON: bool = settings.ARE_METRICS_ON

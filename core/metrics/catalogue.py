@@ -1,14 +1,32 @@
-"""Every number of Moonhook's own. Labels are few and fixed: never an organisation, never an id.
+"""Every metric that a process counts. Labels are few and fixed: never an organisation or an id.
 
-Those of requests are django-prometheus's; those made when somebody asks are in ``core.metrics``.
+The metrics that are computed when /metrics is read are in the collectors beside this module.
 """
 
 from itertools import product
 
-from core.metrics.instruments import Counter, Gauge, GaugeOfEach, Histogram
+from core.metrics.instruments import Counter, Gauge, GaugePerProcess, Histogram
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25)
 QUEUE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+
+# Named as django-prometheus names them, so that existing dashboards fit.
+RESPONSES = Counter(
+    "django_http_responses_total_by_status_view_method",
+    "Count of responses by status, view, method.",
+    ["status", "view", "method"],
+)
+REQUEST_DURATION = Histogram(
+    "django_http_requests_latency_seconds_by_view_method",
+    "Histogram of request processing time labelled by view.",
+    ["view", "method"],
+    buckets=SECONDS,
+)
+REQUEST_EXCEPTIONS = Counter(
+    "django_http_exceptions_total_by_type",
+    "Count of exceptions by object type.",
+    ["type"],
+)
 
 _STATUSES = ("succeeded", "failed", "timed-out", "out-of-memory")
 _TRIGGERS = ("hook", "admin-graphql", "admin")
@@ -20,14 +38,14 @@ RUNS = Counter(
 )
 RUN_DURATION = Histogram(
     "moonhook_run_duration_seconds",
-    "How long scripts ran.",
+    "Duration of runs.",
     ["trigger"],
     buckets=SECONDS,
     known=[(trigger,) for trigger in _TRIGGERS],
 )
 RUN_QUEUE = Histogram(
     "moonhook_run_queue_seconds",
-    "How long runs waited for a slot and a process.",
+    "Time that runs waited for a slot and a process.",
     buckets=QUEUE_SECONDS,
 )
 RUN_PAYLOADS_REMOVED = Counter(
@@ -35,9 +53,9 @@ RUN_PAYLOADS_REMOVED = Counter(
     "Runs whose payload was removed because their organisation's quota was used up.",
 )
 
-SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that may run at once.")
-SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that run now.")
-SANDBOX_WAITING = Gauge("moonhook_sandbox_waiting", "Runs that wait for a slot now.")
+SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that can run at the same time.")
+SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that are running.")
+SANDBOX_WAITING = Gauge("moonhook_sandbox_waiting", "Runs that are waiting for a slot.")
 SANDBOX_SPAWNS = Counter("moonhook_sandbox_spawns_total", "Sandbox processes started.")
 _KILLS = (
     "wall-time",
@@ -59,44 +77,45 @@ SANDBOX_RECYCLED = Counter(
     "moonhook_sandbox_recycled_total", "Sandbox processes replaced after their last run."
 )
 SANDBOX_EVICTED = Counter(
-    "moonhook_sandbox_evicted_total", "Sandbox processes given up for another organisation."
+    "moonhook_sandbox_evicted_total",
+    "Sandbox processes replaced to make room for another organisation.",
 )
 SANDBOX_REFUSALS = Counter(
     "moonhook_sandbox_refusals_total",
     "Runs refused because all slots and places in the queue, or the organisation's share of them, "
-    "were taken.",
+    "were in use.",
     ["reason"],
     known=[("all-slots",), ("tenant-share",)],
 )
 
 HTTP_LOOK_UPS_IN_USE = Gauge(
     "moonhook_http_look_ups_in_use",
-    "Look-ups of host names for scripts under way, those that no run waits for any more included.",
+    "Host name look-ups of scripts in progress, including those whose run has ended.",
 )
 
 HOOK_REFUSALS = Counter(
-    "moonhook_hook_refusals_total", "Hook calls answered with a problem before a run.", ["code"]
+    "moonhook_hook_refusals_total", "Hook calls refused before a run.", ["code"]
 )
 
 RATE_LIMITED = Counter(
-    "moonhook_rate_limited_total", "Attempts refused because a window was full.", ["action"]
+    "moonhook_rate_limited_total", "Attempts refused by a rate limit.", ["action"]
 )
-# The limits of concurrency (core.http.bulkhead).
+# The concurrency limits of core.http.bulkhead.
 BULKHEADS = ("graphql", "admin", "admin-logins", "passwords")
 BULKHEAD_REFUSALS = Counter(
     "moonhook_bulkhead_refusals_total",
-    "Requests refused because too many of their kind, or of their organisation, were being served.",
+    "Requests refused because too many of their kind or organisation were being served.",
     ["bulkhead"],
     known=[(name,) for name in BULKHEADS],
 )
 CLIENTS_GIVEN_UP = Counter(
     "moonhook_clients_given_up_total",
-    "Clients given up because they sent or read too slowly, or had to make room for others.",
+    "Clients disconnected because they were too slow, or to make room for others.",
     ["reason"],
     known=[("slow-request",), ("slow-reader",), ("no-room",)],
 )
 ADMIN_DEADLINES = Counter(
-    "moonhook_admin_deadlines_total", "Pages of the admin that ended at ADMIN_DEADLINE."
+    "moonhook_admin_deadlines_total", "Admin pages stopped at ADMIN_DEADLINE."
 )
 SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",
@@ -116,7 +135,7 @@ PIN_CHECKS = Counter(
 
 DELIVERIES = Counter(
     "moonhook_deliveries_total",
-    "Messages handed to a channel, each attempt.",
+    "Attempts to send a message through a channel.",
     ["channel", "result"],
     known=list(product(("email", "sms"), ("sent", "failed"))),
 )
@@ -125,13 +144,13 @@ TASKS_FINISHED = Counter(
 )
 
 DATABASE_POOL_SIZE = Gauge(
-    "moonhook_database_pool_connections", "Connections that the pools hold (PostgreSQL)."
+    "moonhook_database_pool_connections", "Connections in the pools (PostgreSQL)."
 )
 DATABASE_POOL_WAITS = Gauge(
-    "moonhook_database_pool_waits", "Requests for a connection that had to wait, since the start."
+    "moonhook_database_pool_waits", "Requests for a connection that had to wait, since start."
 )
 DATABASE_POOL_ERRORS = Gauge(
-    "moonhook_database_pool_errors", "Requests for a connection that failed, since the start."
+    "moonhook_database_pool_errors", "Requests for a connection that failed, since start."
 )
 
-PROCESSES = GaugeOfEach("moonhook_processes", "Processes that count.", ["process"])
+PROCESSES = GaugePerProcess("moonhook_processes", "Running processes.", ["process"])

@@ -29,9 +29,9 @@ REALM = 'Bearer realm="metrics"'
 @safe_methods_only
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The numbers of all processes of this node, for whoever may have them.
+    """Returns the metrics of all processes of this node.
 
-    Where metrics are off, and for addresses that may not ask, there is nothing here.
+    Answers 404 if metrics are off or the client's address is not allowed.
     """
     if not settings.ARE_METRICS_ON or not _is_from_allowed_network(request):
         return problem_response(request, Problem(ProblemCode.NOT_FOUND))
@@ -75,7 +75,9 @@ def _registry() -> CollectorRegistry:
 class _BuildCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         info = GaugeMetricFamily(
-            "moonhook_build_info", "What runs here.", labels=["version", "python", "django"]
+            "moonhook_build_info",
+            "Versions of Moonhook, Python and Django.",
+            labels=["version", "python", "django"],
         )
         info.add_metric([_version(), platform.python_version(), django.__version__], 1)
         yield info

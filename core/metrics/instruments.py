@@ -1,8 +1,8 @@
-"""Counters, gauges and histograms that cost nothing while metrics are off.
+"""Counters, gauges and histograms that cost almost nothing while metrics are off.
 
-They are prometheus_client's, in its multi-process mode: each process keeps its numbers in files
-of its own, and whoever is asked adds up those of all. They are made on first use, so that a
-command that counts nothing leaves no file.
+They wrap those of prometheus_client in multi-process mode: each process writes to files of its
+own, and the process that serves /metrics adds them up. The wrapped metric is created on first
+use, so that a command that counts nothing leaves no file.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ INSTRUMENTS: list["Instrument"] = []
 
 number_files.install()
 
-_making = Lock()
+_creating = Lock()
 
 
 class Instrument:
-    """``known`` lists the values of the labels that are shown as 0 from the start."""
+    """``known`` lists the label values that are exported as 0 from the start."""
 
     def __init__(
         self,
@@ -42,27 +42,27 @@ class Instrument:
         self._metric: Any = None
         INSTRUMENTS.append(self)
 
-    def show(self) -> None:
-        """Makes the known ones, at 0."""
+    def export_zeros(self) -> None:
+        """Exports the known label values as 0."""
         for values in self._known if self._is_on else ():
             self._child(values)
 
     def _child(self, values: tuple[str, ...]) -> Any:
         child = self._children.get(values)
-        return self._make_child(values) if child is None else child
+        return self._create_child(values) if child is None else child
 
-    def _make_child(self, values: tuple[str, ...]) -> Any:
-        with _making:
+    def _create_child(self, values: tuple[str, ...]) -> Any:
+        with _creating:
             if self._metric is None:
-                # Where that fails, the numbers stay in memory.
+                # If this fails, the numbers stay in memory.
                 with suppress(OSError):
                     settings.METRICS_DIR.mkdir(parents=True, exist_ok=True)
-                self._metric = self._make()
+                self._metric = self._create()
             child = self._metric.labels(*values) if self.labels else self._metric
             self._children[values] = child
         return child
 
-    def _make(self) -> Any:
+    def _create(self) -> Any:
         raise NotImplementedError
 
 
@@ -71,27 +71,27 @@ class Counter(Instrument):
         if self._is_on:
             self._child(labels).inc(amount)
 
-    def _make(self) -> Any:
+    def _create(self) -> Any:
         return prometheus_client.Counter(self.name, self.help_text, self.labels)
 
 
 class Gauge(Instrument):
-    """Of all living processes the sum."""
+    """A gauge that is summed over all live processes."""
+
+    _mode: Any = "livesum"
 
     def set(self, value: float, *labels: str) -> None:
         if self._is_on:
             self._child(labels).set(value)
 
-    def _make(self) -> Any:
+    def _create(self) -> Any:
         return prometheus_client.Gauge(
             self.name, self.help_text, self.labels, multiprocess_mode=self._mode
         )
 
-    _mode: Any = "livesum"
 
-
-class GaugeOfEach(Gauge):
-    """One value for each living process, with its ``pid``."""
+class GaugePerProcess(Gauge):
+    """A gauge with one value for each live process, labelled with its ``pid``."""
 
     _mode = "liveall"
 
@@ -113,7 +113,7 @@ class Histogram(Instrument):
         if self._is_on:
             self._child(labels).observe(value)
 
-    def _make(self) -> Any:
+    def _create(self) -> Any:
         return prometheus_client.Histogram(
             self.name, self.help_text, self.labels, buckets=self._buckets
         )

@@ -1,8 +1,8 @@
-"""The files in which prometheus_client keeps a process's numbers, safe on a full disk.
+"""The files in which prometheus_client keeps a process's numbers, made safe on a full disk.
 
-It maps sparse files into memory, and a page that the disk has no room for ends the process with
-SIGBUS at the first number written there: every web worker, and each of its successors. Here the
-room is reserved first. Where there is none, the process keeps its numbers to itself.
+prometheus_client maps sparse files into memory. On a full disk, writing to a page without disk
+space kills the process with SIGBUS, which would end every web worker and each of its successors.
+These files reserve their space first; without space, the numbers stay in the process's memory.
 """
 
 import mmap
@@ -17,7 +17,7 @@ from prometheus_client import mmap_dict, values
 logger = structlog.get_logger(__name__)
 
 _INITIAL_BYTES = 64 * 1024
-# What an entry has beside its key: a length, padding, two numbers.
+# An entry without its key: a length, padding and two numbers.
 _ENTRY_BYTES = 4 + 8 + 16
 
 
@@ -38,7 +38,7 @@ class NumberFile(mmap_dict.MmapedDict):
         super().__init__(filename, read_mode)
 
     def _init_value(self, key: str) -> None:
-        """Makes an entry; the file has doubled by then where it has to."""
+        """Adds an entry, after doubling the file as often as needed."""
         needed = self._used + len(key.encode()) + _ENTRY_BYTES
         capacity = self._capacity
         while capacity < needed:
@@ -61,13 +61,13 @@ class NumberFile(mmap_dict.MmapedDict):
 
 
 def _is_reserved(filename: str) -> bool:
-    """Whether the file is there, and all of it on the disk."""
+    """Whether the file exists and all of its space is reserved."""
     try:
         with open(filename, "a+b") as file:
             size = max(os.fstat(file.fileno()).st_size, _INITIAL_BYTES)
             os.posix_fallocate(file.fileno(), 0, size)
     except OSError:
-        # The process that adds up the numbers of all could not read an empty one.
+        # An empty file would make the process that adds up the files fail.
         with suppress(OSError):
             if not Path(filename).stat().st_size:
                 Path(filename).unlink()
@@ -82,9 +82,11 @@ def _memory(size: int) -> int:
 
 
 def _warn(filename: str) -> None:
-    logger.warning("No room for the numbers of this process: /metrics lacks them", file=filename)
+    logger.warning(
+        "No disk space for the metrics of this process; /metrics lacks them", file=filename
+    )
 
 
 def install() -> None:
-    """Makes prometheus_client use these files."""
+    """Makes prometheus_client use ``NumberFile``."""
     values.MmapedDict = NumberFile  # type: ignore[attr-defined]

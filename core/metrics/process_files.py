@@ -1,4 +1,4 @@
-"""The files in which each process keeps its numbers, named after its process id."""
+"""The metrics files of this node's processes, named after their process ids."""
 
 import os
 import re
@@ -13,40 +13,40 @@ from core.metrics.instruments import INSTRUMENTS
 _PROCESS_ID = re.compile(r"_(\d+)\.db")
 
 
-def start_empty() -> None:
-    """For who starts every process of the node: nothing is left of the last time."""
+def delete_all() -> None:
+    """Deletes every file. Called by the supervisor, before it starts the node's processes."""
     if ARE_METRICS_ON:
         for path in settings.METRICS_DIR.glob("*.db"):
             path.unlink()
 
 
-def forget_the_dead() -> None:
-    """For a server that was started by itself, next to others that may be counting already."""
+def delete_those_of_dead_processes() -> None:
+    """Keeps the files of live processes. Called by a web server without a supervisor."""
     if ARE_METRICS_ON:
         for path in settings.METRICS_DIR.glob("*.db"):
-            if not is_alive(path):
+            if not _is_of_live_process(path):
                 path.unlink(missing_ok=True)
 
 
 def announce(process: str) -> None:
-    """For each process when it begins: from now on it is one of those that count."""
+    """Registers this process under a name. Called by each process when it starts."""
     PROCESSES.set(1, process)
 
 
-def show_all() -> None:
-    """Lets every number be seen, at 0."""
+def export_zeros() -> None:
+    """Exports every known number as 0."""
     for instrument in INSTRUMENTS:
-        instrument.show()
+        instrument.export_zeros()
 
 
-def forget(process_id: int) -> None:
-    """For whoever sees a process end: its counts stay, what it held is gone."""
+def delete_gauges(process_id: int) -> None:
+    """Deletes the gauges of a process that has ended; its counters stay."""
     if ARE_METRICS_ON:
         for path in settings.METRICS_DIR.glob(f"gauge_live*_{process_id}.db"):
             path.unlink(missing_ok=True)
 
 
-def is_alive(path: Path) -> bool:
+def _is_of_live_process(path: Path) -> bool:
     match = _PROCESS_ID.search(path.name)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""How much memory and CPU time the processes of this node take, by what they are."""
+"""Memory and CPU time of this node's processes, by kind of process."""
 
 import os
 from collections import Counter
@@ -17,7 +17,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessCollector(Collector):
-    """The counted numbers, where the list of processes is replaced by what /proc says of them."""
+    """Yields the counted metrics, and memory and CPU time from /proc for each kind of process."""
 
     def __init__(self, directory: Path) -> None:
         self._counted = MultiProcessCollector(None, str(directory))
@@ -45,7 +45,7 @@ def _described(listed: Metric) -> Iterable[Metric]:
         "moonhook_process_resident_memory_bytes", "Memory in use.", labels=["process"]
     )
     cpu = CounterMetricFamily(
-        "moonhook_process_cpu_seconds", "CPU time of the living processes.", labels=["process"]
+        "moonhook_process_cpu_seconds", "CPU time of the live processes.", labels=["process"]
     )
     for process in alive:
         count.add_metric([process], alive[process])
@@ -55,7 +55,7 @@ def _described(listed: Metric) -> Iterable[Metric]:
 
 
 def _usage_of(process_id: str) -> tuple[int, float] | None:
-    """Resident bytes and CPU seconds; ``None`` for a process that has ended (see proc(5))."""
+    """Returns resident bytes and CPU seconds, or ``None`` if the process has ended. See proc(5)."""
     try:
         fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,90 +1,55 @@
-"""Requests by address, method and status, and the pool of connections that they use."""
+"""Middleware that counts requests by view, method and status, and samples the database pool."""
 
 import time
-from typing import Any
+from collections.abc import Callable
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
-from django_prometheus.middleware import Metrics, PrometheusAfterMiddleware
-from django_prometheus.utils import Time, TimeSince
-from prometheus_client import Counter, Histogram
 
 from core.metrics.catalogue import (
     DATABASE_POOL_ERRORS,
     DATABASE_POOL_SIZE,
     DATABASE_POOL_WAITS,
-    SECONDS,
+    REQUEST_DURATION,
+    REQUEST_EXCEPTIONS,
+    RESPONSES,
 )
 
-
-class RequestCounts(Metrics):
-    """The three of the library's twenty that answer a question each."""
-
-    def register(self) -> None:
-        self.responses_by_status_view_method = self.register_metric(
-            Counter,
-            "django_http_responses_total_by_status_view_method",
-            "Count of responses by status, view, method.",
-            ["status", "view", "method"],
-        )
-        self.requests_latency_by_view_method = self.register_metric(
-            Histogram,
-            "django_http_requests_latency_seconds_by_view_method",
-            "Histogram of request processing time labelled by view.",
-            ["view", "method"],
-            buckets=SECONDS,
-        )
-        self.exceptions_by_type = self.register_metric(
-            Counter,
-            "django_http_exceptions_total_by_type",
-            "Count of exceptions by object type.",
-            ["type"],
-        )
+# A client may send any word as a method; as labels they would grow without bound.
+_METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH"}
+_POOL_SAMPLE_INTERVAL_SECONDS = 1.0
 
 
-class RequestMetrics(PrometheusAfterMiddleware):
-    """First in the chain, so that its times are those of the whole request."""
+class RequestMetrics:
+    """First in the chain, so that its times cover the whole request."""
 
-    metrics_cls = RequestCounts
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+        self._next_pool_sample_at = 0.0
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        started = Time()
-        response: HttpResponse = self.get_response(request)
-        view, method = self._get_view_name(request), self._method(request)
-        self.metrics.responses_by_status_view_method.labels(
-            str(response.status_code), view, method
-        ).inc()
-        self.metrics.requests_latency_by_view_method.labels(view, method).observe(
-            TimeSince(started)
-        )
-        note_pool_usage()
-        return response
-
-    def process_view(self, *arguments: Any) -> None:
-        """Counted with the response."""
-
-    def process_template_response(self, request: HttpRequest, response: Any) -> Any:
+        started = time.perf_counter()
+        response = self._get_response(request)
+        match = request.resolver_match
+        view = match.view_name if match is not None else "<unnamed view>"
+        method = request.method if request.method in _METHODS else "<invalid method>"
+        RESPONSES.inc(str(response.status_code), view, method)
+        REQUEST_DURATION.observe(time.perf_counter() - started, view, method)
+        self._sample_pool()
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        self.metrics.exceptions_by_type.labels(type(exception).__name__).inc()
+        REQUEST_EXCEPTIONS.inc(type(exception).__name__)
 
-
-_EVERY_SECONDS = 1.0
-_next_at = 0.0
-
-
-def note_pool_usage() -> None:
-    """Looks at most once a second: it is called with every request."""
-    global _next_at  # noqa: PLW0603
-    now = time.monotonic()
-    if now < _next_at:
-        return
-    _next_at = now + _EVERY_SECONDS
-    pool = getattr(connection, "pool", None)
-    if pool is None:
-        return
-    figures = pool.get_stats()
-    DATABASE_POOL_SIZE.set(figures.get("pool_size", 0))
-    DATABASE_POOL_WAITS.set(figures.get("requests_queued", 0))
-    DATABASE_POOL_ERRORS.set(figures.get("requests_errors", 0))
+    def _sample_pool(self) -> None:
+        now = time.monotonic()
+        if now < self._next_pool_sample_at:
+            return
+        self._next_pool_sample_at = now + _POOL_SAMPLE_INTERVAL_SECONDS
+        pool = getattr(connection, "pool", None)
+        if pool is None:
+            return
+        figures = pool.get_stats()
+        DATABASE_POOL_SIZE.set(figures.get("pool_size", 0))
+        DATABASE_POOL_WAITS.set(figures.get("requests_queued", 0))
+        DATABASE_POOL_ERRORS.set(figures.get("requests_errors", 0))

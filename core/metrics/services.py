@@ -1,4 +1,4 @@
-"""The services of this node, as their parent knows them."""
+"""Metrics of this node's services, from the table that the supervisor keeps."""
 
 from collections.abc import Iterable
 
@@ -10,16 +10,18 @@ from core.server.services import services_of_this_node
 
 
 class ServiceCollector(Collector):
-    """Tells nothing where the web server was started by itself."""
+    """Yields nothing if the web server runs without a supervisor."""
 
     def collect(self) -> Iterable[Metric]:
         table = services_of_this_node()
         if table is None:
             return
-        up = GaugeMetricFamily("moonhook_service_up", "Whether it runs.", labels=["service"])
+        up = GaugeMetricFamily(
+            "moonhook_service_up", "Whether the service runs.", labels=["service"]
+        )
         restarts = CounterMetricFamily(
             "moonhook_service_restarts",
-            "Starts of the service after its death, since the node started.",
+            "Restarts of the service after a death, since the node started.",
             labels=["service"],
         )
         for name, state in table:

@@ -1,4 +1,4 @@
-"""Background tasks: how many wait, and how those that ended did."""
+"""Metrics of background tasks: the queue in the database, and the tasks that have finished."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,10 +18,12 @@ from core.metrics.catalogue import TASKS_FINISHED
 from core.metrics.process_files import announce
 
 _SECONDS = 2.0
+_UP = "moonhook_database_up"
+_UP_HELP = "Whether the database answered within 2 seconds."
 
 
 class TaskCollector(Collector):
-    """Asks the database, which may hang: what was counted in this node is told all the same."""
+    """Queries the database with a time limit, so that a hanging one does not delay /metrics."""
 
     def __init__(self) -> None:
         self._ask = Bounded(_figures, seconds=_SECONDS)
@@ -41,17 +43,13 @@ class TaskCollector(Collector):
         yield tasks
         yield GaugeMetricFamily(
             "moonhook_tasks_oldest_waiting_seconds",
-            "For how long the task that waits longest has been due.",
+            "Time since the oldest due task was enqueued.",
             oldest_seconds,
         )
 
 
-_UP = "moonhook_database_up"
-_UP_HELP = "Whether the database answered within 2 seconds."
-
-
 def _figures() -> tuple[dict[str, int], float]:
-    """Tasks by status, and how many seconds the oldest due one has waited."""
+    """Returns the number of tasks by status, and the seconds that the oldest due one has waited."""
     now = timezone.now()
     try:
         waiting = DBTaskResult.objects.ready().aggregate(

@@ -1,5 +1,5 @@
-"""gunicorn with what it lacks: no connection is lost when workers come and go, none takes long.
+"""gunicorn extended: restarts lose no connection, and slow clients hold no thread.
 
-Each worker listens at a socket of its own, so that the kernel spreads connections evenly; but all
-of these sockets belong to the parent, and outlive the workers. See docs/operate.md.
+Each worker listens on a socket of its own, so that the kernel spreads connections evenly. The
+parent owns all of these sockets, so they outlive the workers. See docs/operate.md.
 """

@@ -1,4 +1,4 @@
-"""``python -m core.server -c config/gunicorn.conf.py``: gunicorn's own command with our parent."""
+"""``python -m core.server -c config/gunicorn.conf.py``: gunicorn's command with our arbiter."""
 
 from gunicorn.app.wsgiapp import WSGIApplication
 

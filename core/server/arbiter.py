@@ -1,4 +1,4 @@
-"""The parent of the web workers."""
+"""The parent process of the web workers."""
 
 import os
 import signal
@@ -10,35 +10,35 @@ from django.conf import settings
 from gunicorn.arbiter import Arbiter
 
 from core.server.lifecycle import start_draining
-from core.server.listeners import ignore_newcomers, listen
+from core.server.listeners import listen, reject_new_connections
 from core.server.services import services_of_this_node
 from core.server.worker import MoonhookWorker
 
 
 class MoonhookArbiter(Arbiter):
-    """gunicorn's parent, who also holds the sockets, replaces before it stops, and drains.
+    """gunicorn's arbiter, which also owns the sockets, replaces workers in advance, and drains.
 
-    - A worker that dies leaves its socket and whoever waits there to its successor.
-    - A worker that has done its share (``max_requests``), or all of them at SIGHUP, are stopped
-      when their successors are ready, not before.
-    - At SIGTERM the node says that it stops, and serves on for ``DRAIN_SECONDS``; at once where
-      SIGTERM means that its own parent has been killed, whose successor needs the port.
+    - The successor of a dead worker takes over its socket and the clients that wait there.
+    - A worker that has reached ``max_requests``, or any worker after SIGHUP, is stopped only when
+      its successor is ready.
+    - After SIGTERM, /readyz reports the shutdown and the workers serve on for ``DRAIN_SECONDS``.
+      They stop at once if the supervisor was killed, because its successor needs the port.
     """
 
     _stop_at: float | None = None
 
     def start(self) -> None:
-        # A parent that has taken over from another one (SIGUSR2) finds its sockets open.
+        # After SIGUSR2 the new arbiter inherits the sockets of the old one.
         if "GUNICORN_PID" not in os.environ:
             self.LISTENERS = listen(
                 settings.BIND, settings.PORT, count=self.cfg.workers, cfg=self.cfg, log=self.log
             )
         super().start()
 
-    def place_worker(self, worker: MoonhookWorker) -> None:
-        """Gives the worker, before it is forked, the socket that the fewest listen at."""
-        taken = Counter(each.place for each in self._staying())
-        worker.place = min(range(len(self.LISTENERS)), key=lambda place: taken[place])
+    def assign_listener(self, worker: MoonhookWorker) -> None:
+        """Gives the worker, before the fork, the socket on which the fewest workers listen."""
+        taken = Counter(each.listener_index for each in self._staying())
+        worker.listener_index = min(range(len(self.LISTENERS)), key=lambda index: taken[index])
 
     def manage_workers(self) -> None:
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
@@ -49,14 +49,14 @@ class MoonhookArbiter(Arbiter):
             worker.lifecycle.retire()
         if sum(worker.lifecycle.is_ready for worker in self._staying()) >= self.num_workers:
             for worker in self._workers():
-                if worker.lifecycle.is_retiring and not worker.is_told_to_stop:
-                    worker.is_told_to_stop = True
+                if worker.lifecycle.is_retiring and not worker.has_stop_signal:
+                    worker.has_stop_signal = True
                     self.kill_worker(worker.pid, signal.SIGTERM)
 
     def handle_hup(self) -> None:
-        """New workers for old ones. Their settings are those that the parent started with.
+        """Replaces the workers; the new ones have the settings that the arbiter started with.
 
-        One that is still starting is new: many signals in a row make no crowd of workers.
+        Workers that are still starting stay, so that repeated signals do not add workers.
         """
         self.log.info("Replacing the workers")
         for worker in self._workers():
@@ -72,7 +72,7 @@ class MoonhookArbiter(Arbiter):
 
     def stop(self, graceful: bool = True) -> None:
         for listener in self.LISTENERS:
-            ignore_newcomers(listener)
+            reject_new_connections(listener)
         super().stop(graceful)
 
     def _is_orphan(self) -> bool:
@@ -80,14 +80,14 @@ class MoonhookArbiter(Arbiter):
         return services is not None and not services.is_child_of_parent()
 
     def _workers(self) -> list[MoonhookWorker]:
-        """From the oldest to the youngest."""
+        """Returns the workers, oldest first."""
         return sorted(self.WORKERS.values(), key=lambda worker: worker.age)
 
     def _staying(self) -> list[MoonhookWorker]:
         return [each for each in self._workers() if not each.lifecycle.is_retiring]
 
     def wait_for_signals(self, timeout: float = 1.0) -> Any:
-        """Wakes in time for the end, and soon while somebody is to be replaced."""
+        """Wakes up in time for the end of the drain, and often while workers are replaced."""
         if any(worker.lifecycle.is_retiring for worker in self._workers()):
             timeout = min(timeout, 0.2)
         if self._stop_at is not None:

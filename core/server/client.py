@@ -1,4 +1,4 @@
-"""A client's connection. No thread waits for its client: neither for a request nor for a reader."""
+"""A client's connection, on which no thread ever waits to receive or to send."""
 
 import select
 import socket
@@ -17,37 +17,37 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class RequestCutOff(BaseException):
-    """A thread asked for bytes of a request that have not come.
+    """A thread asked for bytes of a request that have not arrived.
 
-    No ``Exception``: whoever reads a body on the way down takes those for a client that has left,
-    and this one is still there to be told.
+    Not an ``Exception``: code that reads a body would take it for a disconnected client, and this
+    client is still connected and gets an error reply.
     """
 
 
 class Arrival(Enum):
-    """How much of a request has come."""
+    """How much of a request has arrived."""
 
     READY = auto()
-    """All of it, or enough to refuse it."""
+    """The whole request, or enough to refuse it."""
     PART = auto()
     LEFT = auto()
-    """Nothing, and nothing will come."""
+    """Nothing, and the client has disconnected."""
 
 
 class ClientSocket(socket.socket):
-    """A client's socket, which reads and sends at once where it can, and never waits.
+    """A client's socket, always non-blocking, with a buffer in each direction.
 
-    gunicorn's parser reads from what ``receive`` has gathered; what the client does not take yet
-    is kept for ``send_rest``. gunicorn switches its sockets between waiting and not waiting five
-    times a request, and at each of these system calls a thread may lose the interpreter; here that
-    has no effect.
+    gunicorn's parser reads the bytes that ``receive`` has gathered; bytes that the client does not
+    take yet are kept for ``send_rest``. gunicorn switches its sockets between blocking and
+    non-blocking mode five times a request, and each of these system calls may cost the thread the
+    GIL, so here the switches have no effect.
     """
 
     def __init__(self, accepted: socket.socket) -> None:
         super().__init__(fileno=accepted.detach())
         super().setblocking(False)
         self._received = bytearray()
-        # How much of it the parser has taken.
+        # How many received bytes the parser has taken.
         self._taken = 0
         self._has_ended = False
         self._frame = Frame(settings.MAX_BODY_BYTES)
@@ -59,10 +59,10 @@ class ClientSocket(socket.socket):
         self._readable.register(self, select.POLLIN)
 
     def setblocking(self, flag: bool) -> None:
-        """It stays as it is."""
+        """Has no effect: the socket stays non-blocking."""
 
     def settimeout(self, value: float | None) -> None:
-        """Nothing waits."""
+        """Has no effect: no call waits."""
 
     def gettimeout(self) -> float | None:
         return None
@@ -75,7 +75,7 @@ class ClientSocket(socket.socket):
 
     @property
     def has_received(self) -> bool:
-        """Whether a part of a request has been read already."""
+        """Whether a part of a request is in the buffer."""
         return bool(self._received)
 
     @property
@@ -84,7 +84,7 @@ class ClientSocket(socket.socket):
 
     @property
     def is_request_read(self) -> bool:
-        """Whether the parser has taken all of a whole one: what follows is the next."""
+        """Whether the parser has taken the whole request, so that the next one follows."""
         return self._frame.is_whole and self._taken == self._frame.end
 
     @property
@@ -93,16 +93,18 @@ class ClientSocket(socket.socket):
 
     @property
     def is_told_to_continue(self) -> bool:
-        """Whether the request's client has been asked for its body."""
+        """Whether the client was sent ``100 Continue`` for this request."""
         return self._is_told_to_continue
 
     def is_readable_within(self, seconds: float) -> bool:
-        """Whether the client sends something, or leaves, in that time."""
+        """Whether the client sends or disconnects within the time."""
         return bool(self._readable.poll(seconds * 1000))
 
     def receive(self, *, once: bool = False) -> Arrival:
-        """Reads until the request is ready or nothing more has come yet; with ``once`` no more
-        than a piece, so that others get their turn."""
+        """Reads until the request is ready or no more bytes are there.
+
+        ``once`` reads one piece at most, so that other clients get their turn.
+        """
         is_over = False
         while not self._frame.look(self._received):
             if is_over:
@@ -130,29 +132,28 @@ class ClientSocket(socket.socket):
         return Arrival.PART
 
     def end_request(self) -> None:
-        """The request has been answered: what follows it is the next one."""
+        """Drops the answered request; the bytes after it begin the next one."""
         del self._received[: self._frame.end]
         self._taken = 0
         self._frame = Frame(settings.MAX_BODY_BYTES)
         self._is_told_to_continue = False
 
     def drop_received(self) -> None:
-        """Nobody will read it."""
         self._received.clear()
         self._taken = 0
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
-        """What has come of the request. Raises RequestCutOff where there is no more."""
+        """Returns received bytes of the request. Raises RequestCutOff if there are no more."""
         end = len(self._received) if self._frame.end is None else self._frame.end
         data = bytes(self._received[self._taken : min(self._taken + bufsize, end)])
         self._taken += len(data)
         if not data and not self._has_ended:
-            # A client that goes on sending would keep the thread for as long as it likes.
+            # Waiting would let a slow client hold the thread for as long as it likes.
             raise RequestCutOff
         return data
 
     def recv_now(self, size: int) -> bytes:
-        """Raises BlockingIOError where there is nothing yet."""
+        """Reads from the socket itself. Raises BlockingIOError if nothing has arrived."""
         return super().recv(size)
 
     # --- Replies -------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ class ClientSocket(socket.socket):
         self.send(data, flags)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """All of it, past what is held: now, or by ``send_rest``."""
+        """Sends all of it, now or through ``send_rest``, ahead of bytes that are held."""
         rest = memoryview(data)
         while rest and not self._unsent:
             try:
@@ -181,7 +182,7 @@ class ClientSocket(socket.socket):
         return len(data)
 
     def send_rest(self) -> bool:
-        """Sends what the client takes now; whether that was all."""
+        """Sends as much as the client takes now; returns whether that was all."""
         try:
             while self._unsent:
                 del self._unsent[: super().send(self._unsent)]
@@ -190,30 +191,27 @@ class ClientSocket(socket.socket):
         return True
 
     def drop_unsent(self) -> None:
-        """Nobody will take it."""
         self._unsent.clear()
 
     def hold_headers(self) -> None:
-        """What is sent next leaves together with what is sent after it."""
+        """Holds the next bytes sent, to send them together with those after them."""
         self._holds_next = True
 
     def send_held(self) -> None:
-        """Nothing comes after it."""
+        """Sends held bytes, because nothing follows them."""
         self._holds_next = False
         if self._held is not None and self.fileno() != -1:
             self.sendall(b"")
 
 
 class Connection(TConn):
-    """A client's connection."""
-
     parser: Any
     sock: ClientSocket
 
     def __init__(
         self, cfg: Any, accepted: Any, *addresses: Any, linger: Callable[["Connection"], None]
     ) -> None:
-        """``linger`` ends it as soon as its client has, without waiting."""
+        """``linger`` closes the connection after its client has, without blocking."""
         super().__init__(cfg, ClientSocket(accepted), *addresses)
         self._linger = linger
 

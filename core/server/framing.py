@@ -1,30 +1,30 @@
-"""Where a request ends, told from its bytes alone, so that no thread waits for the rest of it.
+"""Finds the end of a request in its bytes, so that no thread waits for the rest of it.
 
-gunicorn's parser judges every request; this only says whether it can do so without more bytes. What
-makes no sense is ready at once: the parser refuses it.
+gunicorn's parser validates every request; this module only tells whether the parser can do so
+without more bytes. A malformed request is ready at once, because the parser refuses it.
 """
 
 import re
 
-# gunicorn's own limits: a request line, and a hundred fields.
+# gunicorn's own limits: a request line and a hundred fields.
 _MAX_LINE_BYTES = 8190
 _MAX_HEAD_BYTES = 101 * (_MAX_LINE_BYTES + 2)
-# A reader asks for a little more than it takes, to tell that there is more.
+# A reader of the body asks for slightly more than the limit, to notice that it is exceeded.
 _SLACK_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
-# Blanks are stripped afterwards: a pattern that looked for them would try each way to share them.
+# Blanks are stripped afterwards: matched by the pattern, they would cause backtracking.
 _FRAMING_FIELDS = re.compile(
     rb"\r\n(?:(content-length)|(transfer-encoding)|(expect)):([^\r\n]*)(?=\r\n)", re.IGNORECASE
 )
 _CHUNK_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
-# Each chunk costs as much as many bytes: this much may go into their lines, and an eighth of the
-# body. No client that streams in pieces of a line or so comes near it.
+# Tiny chunks cost far more than their bytes, so the lines of chunks may take this much plus an
+# eighth of the body. Clients that send a line of text per chunk stay well below it.
 _CHUNK_LINES_BYTES = 16 * 1024
 
 
 class Frame:
-    """One request's place in a buffer that begins with it. Call ``look`` when bytes were added."""
+    """The extent of the request at the start of a buffer. Call ``look`` after adding bytes."""
 
     def __init__(self, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
@@ -32,25 +32,25 @@ class Frame:
         # Where the next chunk, or the trailer section, begins.
         self._chunk_at = 0
         self._chunked_bytes = 0
-        # What their lines have taken.
+        # The bytes in the lines of chunks.
         self._line_bytes = 0
         self._is_chunked = False
         self._is_in_trailers = False
         self._is_head_read = False
         self.is_ready = False
-        """Whether a thread may take it: it is whole, too large, or makes no sense."""
+        """Whether a thread may take the request: it is whole, too large or malformed."""
         self.is_too_large = False
         self.end: int | None = None
-        """How many bytes it has, where that is known."""
+        """The number of its bytes, once known."""
         self.wants_continue = False
-        """Whether the client waits for a word before it sends the body."""
+        """Whether the client waits for ``100 Continue`` before it sends the body."""
 
     @property
     def is_whole(self) -> bool:
         return self.is_ready and self.end is not None
 
     def look(self, buffer: bytearray) -> bool:
-        """Whether it is ready now."""
+        """Returns whether the request is ready now."""
         if not self.is_ready and not self._is_head_read:
             self._look_for_head(buffer)
         if not self.is_ready and self._is_chunked:
@@ -85,10 +85,10 @@ class Frame:
             elif expect:
                 expectations.add(value.lower())
         if expectations - {b"100-continue"}:
-            # Its client may wait for an answer before it sends the body.
+            # The client may wait for a reply before it sends the body.
             self.is_ready = True
             return
-        # A client of HTTP/1.0 would take the word for its answer.
+        # An HTTP/1.0 client would take ``100 Continue`` for the reply.
         is_old = buffer.find(b" HTTP/1.0\r\n", 0, buffer.find(b"\r\n", start) + 2) >= 0
         self.wants_continue = bool(expectations) and not is_old
         if not lengths and not encodings:
@@ -117,13 +117,13 @@ class Frame:
             size_bytes = int(line[1], 16)
             if size_bytes == 0:
                 self._is_in_trailers = True
-                # Past the line, but not past its end: it may be the end of an empty section too.
+                # Before the line end, which may also end an empty trailer section.
                 self._chunk_at = line.end() - 2
                 break
             body_bytes = self._chunked_bytes + size_bytes
             rest = body_bytes - self._max_body_bytes - _SLACK_BYTES
             next_at = line.end() + size_bytes + 2
-            # Ready as soon as enough has come for the reader to see that it is too much.
+            # Ready as soon as the reader of the body can see that the limit is exceeded.
             if rest > 0 and len(buffer) >= next_at - rest:
                 self.is_ready = self.is_too_large = True
                 return

@@ -1,7 +1,6 @@
-"""What a worker and its parent tell each other, and whether this node is about to stop.
+"""Flags in shared memory: is a worker ready, should it be replaced, is this node draining.
 
-One byte that processes share with those that they fork: the server's parent says it, every worker
-knows it.
+Processes share them with the processes that they fork, so they are created before the fork.
 """
 
 import mmap
@@ -10,7 +9,7 @@ _READY, _RETIRING = 0, 1
 
 
 class Lifecycle:
-    """Two flags in memory that both see: made before the fork."""
+    """The flags of one worker, which its parent reads too."""
 
     def __init__(self) -> None:
         self._flags = mmap.mmap(-1, 2)
@@ -19,7 +18,7 @@ class Lifecycle:
         self._flags[_READY] = 1
 
     def retire(self) -> None:
-        """Asks to be replaced. Until its successor is ready, the worker goes on."""
+        """Requests a replacement. The worker serves on until its successor is ready."""
         self._flags[_RETIRING] = 1
 
     @property
@@ -31,13 +30,13 @@ class Lifecycle:
         return self._flags[_RETIRING] == 1
 
 
-_flag = mmap.mmap(-1, 1)
+_draining = mmap.mmap(-1, 1)
 
 
 def start_draining() -> None:
-    """From now on /readyz says 503."""
-    _flag[0] = 1
+    """Makes /readyz answer 503 from now on. Called by the arbiter."""
+    _draining[0] = 1
 
 
 def is_draining() -> bool:
-    return _flag[0] == 1
+    return _draining[0] == 1

@@ -1,4 +1,4 @@
-"""Sockets that listen at the same address, among which the kernel spreads new connections."""
+"""Listening sockets on one address, across which the kernel spreads new connections."""
 
 import contextlib
 import ctypes
@@ -8,22 +8,22 @@ from typing import Any
 
 from gunicorn.sock import create_sockets
 
-# Not in the socket module: asm-generic/socket.h, linux/filter.h.
+# Missing from the socket module: see asm-generic/socket.h and linux/filter.h.
 _SO_ATTACH_FILTER = 26
 _RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A socket that is bound there and hears nothing: the web workers may join it, nobody else.
+    """Binds a socket that does not listen: the web workers may share its port, others may not.
 
-    Raises OSError where another server is there, or has reserved it.
+    Raises OSError if another server listens there or has reserved the port.
     """
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    # Says why where somebody listens.
+    # Raises the clearer error if another server listens.
     socket.create_server(address[:2], family=family).close()
     reserved = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Connections of an earlier server that are still closing do not count.
+        # Ignores connections of an earlier server that are still closing.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(address)
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
@@ -35,7 +35,7 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def listen(host: str, port: int, *, count: int, cfg: Any, log: Any) -> list[Any]:
-    """So many of gunicorn's sockets. Raises OSError."""
+    """Opens ``count`` of gunicorn's sockets on the address. Raises OSError."""
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     descriptors = []
     for _ in range(count):
@@ -49,12 +49,11 @@ def listen(host: str, port: int, *, count: int, cfg: Any, log: Any) -> list[Any]
     return listeners
 
 
-def ignore_newcomers(listener: Any) -> None:
-    """Who connects from now on finds nobody; who stands in the queue may still be accepted.
+def reject_new_connections(listener: Any) -> None:
+    """Drops new connections; those in the queue can still be accepted.
 
-    Without it, connections may still come in between the last look into the queue and the end
-    of the socket, and are reset. Some kernels let only root do this; then a balancer that heeds
-    /readyz has to be enough.
+    Connections that arrive between the last ``accept`` and the close would otherwise be reset.
+    Some kernels allow this only to root; then a balancer that watches /readyz has to suffice.
     """
     program = ctypes.create_string_buffer(_RETURN_NOTHING)
     filter_program = struct.pack("HL", 1, ctypes.addressof(program))

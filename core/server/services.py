@@ -1,10 +1,10 @@
-"""The state of this node's services, in memory that their parent shares with all of them.
+"""The state of this node's services, in memory shared by the supervisor and all of them.
 
-Memory and not a file: a full disk must not stop the one process that keeps the others running.
-The parent writes; the web workers read it for /readyz and /metrics, and note that they serve.
+In memory and not in a file, because a full disk must not stop the supervisor. The supervisor
+writes it; web workers read it for /readyz and /metrics, and note that they serve.
 
-None of them is needed to answer a request, so none of them makes a web server unready: it would
-take every node out of a balancer when a background worker has died everywhere.
+No service but the web server is needed to answer a request, so none makes a node unready: a
+background worker that dies on every node would otherwise empty the balancer.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 _TABLE, _NAME = "MOONHOOK_SERVICES", "MOONHOOK_SERVICE"
-# A service that has died so often without having run well in between is not stable.
+# Deaths without a stable run in between after which a service counts as unstable.
 UNSTABLE_AFTER_DEATHS = 3
 # In place of an exit status.
 COULD_NOT_START = 256
@@ -24,7 +24,7 @@ RUNNING, UNSTABLE, DOWN = "running", "unstable", "down"
 
 
 class ServiceState(ctypes.Structure):
-    """One service. Each field is an aligned word, so a reader never sees half of a change."""
+    """The state of one service. Fields are aligned words, so reads never see half a write."""
 
     _fields_ = [
         ("is_up", ctypes.c_int64),
@@ -35,12 +35,12 @@ class ServiceState(ctypes.Structure):
     ]
     is_up: int
     served_by: int
-    """The id of the last process of the service that was ready to serve; 0 before the first one."""
+    """The id of the service's last process that was ready to serve; 0 before the first."""
     deaths_in_a_row: int
-    """Deaths since it last ran well."""
+    """Deaths since the last stable run."""
     restarts: int
     last_exit: int
-    """The exit status of its last process, or the negative number of the signal that killed it."""
+    """The exit status of the last process, or the negative number of its killing signal."""
 
     @property
     def condition(self) -> str:
@@ -62,7 +62,7 @@ class ServiceState(ctypes.Structure):
 
 
 class ServiceTable:
-    """The states of all services that one parent runs, by name."""
+    """The states of all services of one supervisor, by name."""
 
     def __init__(self, names: Sequence[str], descriptor: int, parent_id: int) -> None:
         self.descriptor = descriptor
@@ -82,19 +82,19 @@ class ServiceTable:
 
     @classmethod
     def from_environment(cls) -> "ServiceTable | None":
-        """That of this process's parent, where the parent has one."""
+        """Opens the table of the supervisor that started this process, if there is one."""
         if _TABLE not in os.environ:
             return None
         descriptor, parent_id, *names = os.environ[_TABLE].split(",")
         return cls(names, int(descriptor), int(parent_id))
 
     def environment(self, name: str) -> dict[str, str]:
-        """The variables by which the process of a service finds the table that it inherits."""
+        """Returns the variables with which a service's process finds its inherited table."""
         table = ",".join([str(self.descriptor), str(self._parent_id), *self._states])
         return {_TABLE: table, _NAME: name}
 
     def is_child_of_parent(self) -> bool:
-        """Whether this process is one of the services, or was left behind by one and adopted."""
+        """Whether this process is a service, or was adopted after its service died."""
         return os.getppid() == self._parent_id
 
     def __getitem__(self, name: str) -> ServiceState:
@@ -106,24 +106,24 @@ class ServiceTable:
 
 @cache
 def services_of_this_node() -> ServiceTable | None:
-    """``None`` in a process that was started by itself."""
+    """Returns ``None`` in a process that no supervisor has started."""
     return ServiceTable.from_environment()
 
 
 def note_that_this_service_serves(process_id: int) -> None:
-    """`process_id` is that of the service, of which the caller may be a child."""
+    """``process_id`` is the service's, of which the caller may be a child."""
     table = services_of_this_node()
     if table is not None:
         table[os.environ[_NAME]].served_by = process_id
 
 
 def conditions() -> dict[str, str]:
-    """By service: running, down, or unstable. Empty in a server that was started by itself."""
+    """Returns the condition of each service; empty without a supervisor."""
     return {name: state.condition for name, state in services_of_this_node() or ()}
 
 
 def reasons() -> dict[str, str]:
-    """By service that does not run as it should: how it ended last."""
+    """Returns how each service that is down or unstable last ended."""
     return {
         name: state.last_end
         for name, state in services_of_this_node() or ()

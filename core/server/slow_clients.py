@@ -1,4 +1,4 @@
-"""Clients that a thread would have to wait for."""
+"""Clients that send or read too slowly for a thread to wait for them."""
 
 import selectors
 from collections.abc import Callable
@@ -18,11 +18,11 @@ _BUSY = (
 
 
 class SlowClients:
-    """Reads the rest of requests and sends the rest of replies, in the poller's thread.
+    """Reads the rest of requests and sends the rest of replies, in the main thread.
 
-    Each has ``CLIENT_TIMEOUT`` seconds. All together, and the whole requests that wait for a thread
-    or are with one, hold at most ``max_bytes`` in memory: where that is too little, the client that
-    has been waited for longest is given up.
+    Each client has ``CLIENT_TIMEOUT`` seconds. All buffers hold at most ``max_bytes`` in total, and
+    a request that was gathered here counts until it is answered. Beyond that, the client that has
+    been waiting longest is given up.
     """
 
     def __init__(
@@ -33,22 +33,23 @@ class SlowClients:
         on_ready: Callable[[Connection], None],
         on_end: Callable[[Connection, bool], None],
     ) -> None:
-        """``on_ready`` gets a connection whose request may be served, ``on_end`` one whose client
-        has its reply or was given up, and whether it may be kept alive."""
+        """``on_ready`` gets a connection whose request can be served. ``on_end`` gets one whose
+        client has its reply or was given up, and whether the connection may be kept alive.
+        """
         self._poller = poller
         self._max_bytes = max_bytes
         self._on_ready = on_ready
         self._on_end = on_end
-        # Both in the order in which they are given up, with the bytes that each holds.
+        # Both map connections to the bytes they hold, in the order of their timeouts.
         self._senders: dict[Connection, int] = {}
         self._readers: dict[Connection, int] = {}
         self._keeps_alive: dict[Connection, bool] = {}
-        # Those whose request has come in full, until they are answered.
+        # Connections with a whole request, until it is answered.
         self._ready: dict[Connection, int] = {}
         self._bytes = 0
 
     def wait_for_request(self, connection: Connection) -> None:
-        """A part of one has come."""
+        """Takes a connection on which a part of a request has arrived."""
         connection.set_client_timeout()
         self._senders[connection] = 0
         self._poller.register(
@@ -57,7 +58,7 @@ class SlowClients:
         self._count(self._senders, connection)
 
     def wait_for_reader(self, connection: Connection, *, keeps_alive: bool) -> None:
-        """A part of its reply has been sent."""
+        """Takes a connection on which a part of the reply has been sent."""
         connection.set_client_timeout()
         self._readers[connection] = 0
         self._keeps_alive[connection] = keeps_alive
@@ -73,12 +74,12 @@ class SlowClients:
             self._give_up_reader(first, "slow-reader")
 
     def note_answer(self, connection: Connection) -> None:
-        """Its request takes no room any more."""
+        """Frees the room that the connection's request took."""
         self._bytes -= self._ready.pop(connection, 0)
 
     def _read_more(self, connection: Connection, _sock: object) -> None:
         if connection not in self._senders:
-            # Given up for another one that the poller named at the same time.
+            # Given up to make room for another client in the same round of events.
             return
         arrival = connection.sock.receive(once=True)
         if arrival is Arrival.LEFT:
@@ -134,7 +135,7 @@ class SlowClients:
                 status = HTTPStatus.REQUEST_TIMEOUT
                 util.write_error(connection.sock, status, status.phrase, "")
         except OSError:
-            # It has left.
+            # The client has disconnected.
             pass
         self._on_end(connection, False)
 

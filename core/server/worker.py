@@ -1,9 +1,8 @@
-"""A web worker."""
+"""A web worker: gunicorn's threaded worker in which no thread waits for a client."""
 
 import errno
 import os
 import selectors
-import socket
 import sys
 import time
 from concurrent.futures import Future
@@ -16,34 +15,33 @@ from django.db import close_old_connections
 from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
-from core.server.client import Arrival, ClientSocket, Connection, RequestCutOff
+from core.server.client import Arrival, Connection, RequestCutOff
 from core.server.lifecycle import Lifecycle, is_draining
+from core.server.lingering import LingeringConnections
 from core.server.services import note_that_this_service_serves, services_of_this_node
 from core.server.slow_clients import SlowClients
 
-# How long a connection waits at most at the socket of a worker that takes none.
-NEIGHBOURS_EVERY_SECONDS = 0.2
-HEARTBEAT_EVERY_SECONDS = 1.0
-# How long a thread stays with a client that has been answered: proxies and machines that call in
-# a row are there again at once.
-STAY_SECONDS = 0.001
-LINGER_SECONDS = 2.0
-_DISCARDED_BYTES = 64 * 1024
+# The longest time that a connection waits in the queue of a worker that accepts none.
+NEIGHBOUR_CHECK_SECONDS = 0.2
+HEARTBEAT_SECONDS = 1.0
+# How long a thread waits for the next request of its client. Proxies and programs that call in a
+# loop send it at once.
+NEXT_REQUEST_SECONDS = 0.001
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
-_NO_ROOM = (errno.EMFILE, errno.ENFILE)
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class MoonhookWorker(ThreadWorker):
-    """gunicorn's threaded worker at a socket of its own, who helps out at those of the others.
+    """Listens on a socket of its own, and accepts from the others' when they are slow to.
 
-    A connection costs no thread before its first byte is there, and no thread waits for the rest
-    of a request or for a slow reader: the main thread does. While nobody else waits for a thread,
-    it stays with its client for a moment: handing a connection to the main thread and back costs
-    as much as a small request.
+    The main thread waits for the rest of requests and for slow readers, so a connection takes a
+    thread only while a whole request is served. If no other connection waits for a thread, the
+    thread stays with its client for a moment: passing a connection to the main thread and back
+    costs as much as a small request.
     """
 
-    place = 0
-    is_told_to_stop = False
+    listener_index = 0
+    has_stop_signal = False
     alive: bool
     max_requests: int
     ppid: int
@@ -52,20 +50,18 @@ class MoonhookWorker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lifecycle = Lifecycle()
-        # gunicorn would stop at this number at once, and be replaced afterwards.
+        # At max_requests gunicorn would stop at once, and start the successor afterwards.
         self._retires_after, self.max_requests = self.max_requests, sys.maxsize
-        self._looks_next_at = 0.0
-        self._notifies_next_at = 0.0
+        self._next_neighbour_check_at = 0.0
+        self._next_heartbeat_at = 0.0
         # Connections that wait for a thread.
         self._queued: set[Connection] = set()
-        # In the order in which they are given up.
-        self._lingering: dict[Connection, None] = {}
 
     def init_process(self) -> None:
         self._neighbours = selectors.DefaultSelector()
-        for place, listener in enumerate(self.sockets):
+        for index, listener in enumerate(self.sockets):
             listener.setblocking(False)
-            if place != self.place:
+            if index != self.listener_index:
                 self._neighbours.register(listener, selectors.EVENT_READ)
         super().init_process()
 
@@ -74,19 +70,43 @@ class MoonhookWorker(ThreadWorker):
             self.poller,
             max_bytes=settings.CLIENT_BUFFER_BYTES,
             on_ready=self.enqueue_req,
-            on_end=self._go_on,
+            on_end=self._finish_slow_client,
         )
+        self._lingering = LingeringConnections(self.poller, on_end=self._close)
         super().run()
 
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        # Whoever asked, the successor is made at once and not when this one has gone.
-        self.lifecycle.retire()
-        super().handle_exit(sig, frame)
+    # --- The main loop -------------------------------------------------------------------------
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        super().wait_for_and_dispatch_events(min(timeout, NEIGHBOUR_CHECK_SECONDS))
+        if is_draining() or self._is_orphan():
+            # Each reply now announces that the connection will be closed.
+            self.max_keepalived = 0
+        if self.nr >= self._retires_after and not self.lifecycle.is_retiring:
+            self.log.info("Asking to be replaced after %d requests", self.nr)
+            self.lifecycle.retire()
+        if self.alive and self._accepting and time.monotonic() >= self._next_neighbour_check_at:
+            self._accept_from_neighbours()
+
+    def notify(self) -> None:
+        """Sends the parent a heartbeat, at most once a second."""
+        now = time.monotonic()
+        if now >= self._next_heartbeat_at:
+            self._next_heartbeat_at = now + HEARTBEAT_SECONDS
+            super().notify()
+
+    def murder_pending(self) -> None:
+        super().murder_pending()
+        now = time.monotonic()
+        self._slow_clients.give_up_late(now)
+        self._lingering.end_expired(now)
+
+    # --- Connections ---------------------------------------------------------------------------
 
     def set_accept_enabled(self, enabled: bool) -> None:
         if enabled == self._accepting:
             return
-        own = self.sockets[self.place]
+        own = self.sockets[self.listener_index]
         if enabled:
             self.poller.register(own, selectors.EVENT_READ, self.accept)
             self.lifecycle.become_ready()
@@ -95,15 +115,15 @@ class MoonhookWorker(ThreadWorker):
         else:
             self.poller.unregister(own)
             if not self.alive and (is_draining() or self._is_orphan()):
-                self._take_leave()
+                self._accept_the_last()
         self._accepting = enabled
 
     def accept(self, listener: Any) -> None:
-        """Takes one connection; a thread gets it when there is something to read."""
+        """Accepts one connection, which gets a thread when its first bytes arrive."""
         try:
             client_sock, client_address = listener.accept()
         except OSError as error:
-            if error.errno in _LEFT_OR_NOT_YET + _NO_ROOM:
+            if error.errno in _LEFT_OR_NOT_YET + _TOO_MANY_FILES:
                 return
             raise
         self.nr_conns += 1
@@ -118,36 +138,56 @@ class MoonhookWorker(ThreadWorker):
             partial(self.on_pending_socket_readable, connection),
         )
 
-    def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        super().wait_for_and_dispatch_events(min(timeout, NEIGHBOURS_EVERY_SECONDS))
-        if is_draining() or self._is_orphan():
-            # Each reply says that the connection ends with it.
-            self.max_keepalived = 0
-        if self.nr >= self._retires_after and not self.lifecycle.is_retiring:
-            self.log.info("Asking to be replaced after %d requests", self.nr)
-            self.lifecycle.retire()
-        if self.alive and self._accepting and time.monotonic() >= self._looks_next_at:
-            self._help_neighbours()
+    def _accept_from_neighbours(self) -> None:
+        """Accepts connections that another worker should have accepted by now."""
+        self._next_neighbour_check_at = time.monotonic() + NEIGHBOUR_CHECK_SECONDS
+        for key, _ in self._neighbours.select(0):
+            self._accept_all(key.fileobj)
 
-    def notify(self) -> None:
-        """A sign of life for the parent: not at each of many events a second."""
-        now = time.monotonic()
-        if now >= self._notifies_next_at:
-            self._notifies_next_at = now + HEARTBEAT_EVERY_SECONDS
-            super().notify()
+    def _accept_the_last(self) -> None:
+        """Empties all queues when the server stops, so that every queued client is answered."""
+        for listener in self.sockets:
+            self._accept_all(listener)
+            listener.close()
+
+    def _accept_all(self, listener: Any) -> None:
+        before = -1
+        while before < self.nr_conns < self.worker_connections:
+            before = self.nr_conns
+            self.accept(listener)
+
+    def _linger(self, connection: Connection) -> None:
+        if self._lingering.add(connection):
+            self.nr_conns += 1
+
+    def _close(self, connection: Connection) -> None:
+        self.nr_conns -= 1
+        connection.close()
+
+    # --- Requests ------------------------------------------------------------------------------
 
     def enqueue_req(self, conn: Connection) -> None:
         self._queued.add(conn)
         super().enqueue_req(conn)
 
     def handle(self, conn: Connection) -> Any:
+        """Serves requests in a thread, until the client sends no more at once."""
         self._queued.discard(conn)
-        while (outcome := self._answer(conn)) is True and self._comes_again_at_once(conn):
+        while (outcome := self._answer(conn)) is True and self._sends_more_at_once(conn):
             pass
         return outcome
 
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        if conn.sock.is_told_to_continue:
+            req._expected_100_continue = False
+        conn.sock.hold_headers()
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock.send_held()
+
     def finish_request(self, conn: Connection, fs: Any) -> None:
-        """In the main thread, after ``handle``."""
+        """Runs in the main thread after ``handle``."""
         self._slow_clients.note_answer(conn)
         outcome = None if fs.cancelled() or fs.exception() else fs.result()
         if outcome is Arrival.PART:
@@ -161,28 +201,13 @@ class MoonhookWorker(ThreadWorker):
         else:
             super().finish_request(conn, fs)
 
-    def _go_on(self, conn: Connection, keeps_alive: bool) -> None:
-        """After a slow client: as after any other."""
+    def _finish_slow_client(self, conn: Connection, keeps_alive: bool) -> None:
         done: Future[bool] = Future()
         done.set_result(keeps_alive)
         self.finish_request(conn, done)
 
-    def handle_request(self, req: Any, conn: Connection) -> Any:
-        if conn.sock.is_told_to_continue:
-            req._expected_100_continue = False
-        conn.sock.hold_headers()
-        try:
-            return super().handle_request(req, conn)
-        finally:
-            conn.sock.send_held()
-
-    def _comes_again_at_once(self, conn: Connection) -> bool:
-        if self._queued or not self.alive or is_draining() or conn.sock.has_unsent:
-            return False
-        return conn.sock.has_received or conn.sock.is_readable_within(STAY_SECONDS)
-
     def _answer(self, conn: Connection) -> bool | Arrival:
-        """Whether the connection may be kept alive; ``PART`` where the request is not there yet."""
+        """Whether the connection may be kept alive; ``PART`` if the request is incomplete."""
         arrival = conn.sock.receive()
         if arrival is Arrival.PART:
             return arrival
@@ -191,20 +216,25 @@ class MoonhookWorker(ThreadWorker):
         try:
             keeps_alive = super().handle(conn) is True and conn.sock.is_request_read
         except RequestCutOff:
-            self._refuse_what_came(conn)
+            self._refuse_incomplete_request(conn)
             return False
         if keeps_alive:
             conn.sock.end_request()
         return keeps_alive
 
-    def _refuse_what_came(self, conn: Connection) -> None:
+    def _refuse_incomplete_request(self, conn: Connection) -> None:
         close_old_connections()
         is_too_large = conn.sock.is_request_too_large
         status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_too_large else HTTPStatus.BAD_REQUEST
         try:
             util.write_error(conn.sock, status, status.phrase, "")
         except OSError:
-            self.log.debug("It has left")
+            self.log.debug("The client has disconnected")
+
+    def _sends_more_at_once(self, conn: Connection) -> bool:
+        if self._queued or not self.alive or is_draining() or conn.sock.has_unsent:
+            return False
+        return conn.sock.has_received or conn.sock.is_readable_within(NEXT_REQUEST_SECONDS)
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
         if not conn.sock.is_request_whole:
@@ -212,50 +242,15 @@ class MoonhookWorker(ThreadWorker):
         try:
             return bool(super()._keepalive_after(conn, keepalive))
         except RequestCutOff:
-            # It has its answer already, and goes on sending what nobody wants.
+            # The client has its reply, and keeps sending a body that nobody reads.
             return False
 
-    def _linger(self, connection: Connection) -> None:
-        """Closes it when its client has: what is sent to a closed one would take the reply away.
+    # --- The end -------------------------------------------------------------------------------
 
-        gunicorn waits for that itself, and for two seconds serves nobody else.
-        """
-        client = connection.sock
-        # With a body in it, which would outlast the answer.
-        connection.parser = None
-        client.drop_received()
-        try:
-            client.shutdown(socket.SHUT_WR)
-        except OSError:
-            client.close()
-            return
-        self.nr_conns += 1
-        connection.timeout = time.monotonic() + LINGER_SECONDS
-        self._lingering[connection] = None
-        self.poller.register(client, selectors.EVENT_READ, partial(self._hear_out, connection))
-
-    def _hear_out(self, connection: Connection, client: ClientSocket) -> None:
-        try:
-            has_ended = not client.recv_now(_DISCARDED_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            has_ended = True
-        if has_ended:
-            self._let_go(connection)
-
-    def _let_go(self, connection: Connection) -> None:
-        del self._lingering[connection]
-        self.poller.unregister(connection.sock)
-        self.nr_conns -= 1
-        connection.close()
-
-    def murder_pending(self) -> None:
-        super().murder_pending()
-        now = time.monotonic()
-        self._slow_clients.give_up_late(now)
-        while self._lingering and (first := next(iter(self._lingering))).timeout <= now:
-            self._let_go(first)
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        # Whoever sent the signal, the parent should start the successor before this worker ends.
+        self.lifecycle.retire()
+        super().handle_exit(sig, frame)
 
     def _cap_keepalive(self, deadline: float) -> None:
         # An orphan ends as soon as it can.
@@ -268,29 +263,11 @@ class MoonhookWorker(ThreadWorker):
         return self.alive
 
     def _is_orphan(self) -> bool:
-        """Whether the parent has died, and with it everybody who would replace this worker."""
+        """Whether the parent, which would start a successor, has died."""
         return self.ppid != os.getppid()
 
     def _is_adopted(self) -> bool:
-        """Whether an orphan is to serve on: it will be stopped when its successors are ready."""
+        """Whether an orphan should serve on, until the supervisor's new web server is ready."""
         services = services_of_this_node()
         is_adopted = services is not None and services.is_child_of_parent()
         return is_adopted and not is_draining()
-
-    def _help_neighbours(self) -> None:
-        """Takes whoever still waits where another worker should have looked long ago."""
-        self._looks_next_at = time.monotonic() + NEIGHBOURS_EVERY_SECONDS
-        for key, _ in self._neighbours.select(0):
-            self._accept_all(key.fileobj)
-
-    def _take_leave(self) -> None:
-        """The server stops: each client that was let in is answered, by one worker or another."""
-        for listener in self.sockets:
-            self._accept_all(listener)
-            listener.close()
-
-    def _accept_all(self, listener: Any) -> None:
-        before = -1
-        while before < self.nr_conns < self.worker_connections:
-            before = self.nr_conns
-            self.accept(listener)

@@ -1,5 +1,5 @@
-"""Background work: what the task queue's library leaves to its users.
+"""Background tasks: retries, time limits and recovery, which django-tasks-db lacks.
 
-Tasks that failed for a passing reason are tried again; those whose worker is gone are taken up;
-those that failed for good are shown, and queued again by hand.
+Tasks that fail for a temporary reason are retried, and tasks of lost workers are queued again.
+Tasks that fail for good are listed in the admin, where they can be queued again by hand.
 """

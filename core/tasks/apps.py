@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class BackgroundConfig(AppConfig):
-    """Stands before django_tasks_db in the settings, so that ``db_worker`` is ours."""
+    """Listed before django_tasks_db in the settings, so that our ``db_worker`` is used."""
 
     name = "core.tasks"
     label = "background"

@@ -1,9 +1,8 @@
-"""Attempts at a task: when the next one is, how one ends, and those whose worker is gone.
+"""Attempts at a task: how each one ends, when the next one is due, and which ones were lost.
 
-A worker that was slow, so that another has taken its task up, changes nothing any more.
-
-An attempt may run for ``TASK_TIMEOUT`` seconds, and its worker sees to that. What still counts as
-running after ``TASK_LEASE`` has no worker any more.
+An attempt may run for ``TASK_TIMEOUT`` seconds, which its worker enforces. An attempt that is
+still marked as running after ``TASK_LEASE`` was lost with its worker and is queued again; should
+that worker return, it changes nothing.
 """
 
 import logging
@@ -22,16 +21,20 @@ from django_tasks_db.utils import retry
 
 from core.http.redaction import redact
 
+# Spreads the retries of tasks that failed together.
+_JITTER = 0.2
+_NO_ERROR = {"exception_class_path": "", "traceback": ""}
+
 logger = logging.getLogger(__name__)
 
 
-# Spread, so that what failed together does not come back together.
-_JITTER = 0.2
+class WorkerLostError(Exception):
+    """A task's worker ended without recording a result."""
 
 
 def next_try(attempts: int, give_up_at: datetime | None = None) -> datetime | None:
-    """The time of the next attempt after so many; ``None`` when none is left."""
-    if not may_be_tried_again(attempts):
+    """Returns the time of the attempt after this many; ``None`` if none is left."""
+    if not has_attempt_left(attempts):
         return None
     spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (nothing to guess)
     wait = timedelta(seconds=settings.TASK_RETRY_SECONDS[attempts - 1] * spread)
@@ -39,11 +42,8 @@ def next_try(attempts: int, give_up_at: datetime | None = None) -> datetime | No
     return moment if give_up_at is None or moment < give_up_at else None
 
 
-def may_be_tried_again(attempts: int) -> bool:
+def has_attempt_left(attempts: int) -> bool:
     return attempts <= len(settings.TASK_RETRY_SECONDS)
-
-
-_NO_ERROR = {"exception_class_path": "", "traceback": ""}
 
 
 def succeed(row: DBTaskResult, return_value: Any) -> bool:
@@ -57,32 +57,53 @@ def succeed(row: DBTaskResult, return_value: Any) -> bool:
 
 
 def fail(row: DBTaskResult, error: BaseException) -> bool:
-    """For good; an administrator may queue it again."""
+    """Ends the task for good; an administrator may queue it again."""
     return _end(
         row, status=TaskResultStatus.FAILED, finished_at=timezone.now(), **_described(error)
     )
 
 
-def put_off(row: DBTaskResult, error: BaseException, until: datetime) -> bool:
-    """Back into the queue, to be tried again then."""
-    return _end(row, status=TaskResultStatus.READY, run_after=until, **_described(error))
+def retry_at(row: DBTaskResult, error: BaseException, moment: datetime) -> bool:
+    """Returns the task to the queue, due at ``moment``."""
+    return _end(row, status=TaskResultStatus.READY, run_after=moment, **_described(error))
 
 
-def give_back(row: DBTaskResult) -> bool:
-    """Back into the queue at once: its worker was told to stop in the middle."""
+def release(row: DBTaskResult) -> bool:
+    """Returns the task to the queue at once: its worker was stopped during the attempt."""
     return _end(row, status=TaskResultStatus.READY, run_after=timezone.now())
+
+
+def requeue_lost_tasks() -> int:
+    """Queues lost tasks again, or fails those without an attempt left; returns how many.
+
+    Safe to run in any number of workers at once: each attempt is ended by one of them.
+    """
+    now, lease = timezone.now(), timedelta(seconds=settings.TASK_LEASE_SECONDS)
+    # A start in the future means that the clock has been set back since.
+    is_lost = Q(started_at__lte=now - lease) | Q(started_at__gt=now + lease)
+    lost = DBTaskResult.objects.running().filter(is_lost)
+    return sum(_requeue(row) for row in lost.order_by("started_at"))
+
+
+def _requeue(row: DBTaskResult) -> bool:
+    worker, attempts = (row.worker_ids or ["?"])[-1], len(row.worker_ids)
+    error = WorkerLostError(f"worker {worker} was lost during attempt {attempts}")
+    logger.warning("Task id=%s: %s", row.pk, error)
+    if has_attempt_left(attempts):
+        return retry_at(row, error, timezone.now())
+    return fail(row, error)
 
 
 @retry()
 def _end(row: DBTaskResult, **values: Any) -> bool:
-    """Whether it was still this attempt's to end."""
+    """Updates the row unless another worker has taken over the task; returns whether it did."""
     for name, value in values.items():
         setattr(row, name, value)
-    # When an attempt started tells it from every other.
+    # The start time identifies the attempt.
     attempt = DBTaskResult.objects.running().filter(pk=row.pk, started_at=row.started_at)
     is_ours = attempt.update(**values) == 1
     if not is_ours:
-        logger.warning("Task id=%s was taken up by another worker meanwhile", row.pk)
+        logger.warning("Task id=%s was taken over by another worker", row.pk)
     return is_ours
 
 
@@ -92,28 +113,3 @@ def _described(error: BaseException) -> dict[str, str]:
         "exception_class_path": f"{kind.__module__}.{kind.__qualname__}",
         "traceback": redact("".join(format_exception(error))),
     }
-
-
-class WorkerLostError(Exception):
-    """A task's worker did not come back from it."""
-
-
-def take_up_lost_tasks() -> int:
-    """Queues them again, those that have an attempt left; how many were lost.
-
-    Any number of workers may do this at once: each attempt is ended by one of them.
-    """
-    now, lease = timezone.now(), timedelta(seconds=settings.TASK_LEASE_SECONDS)
-    # Tasks that began in the future began before the clock was set back.
-    is_lost = Q(started_at__lte=now - lease) | Q(started_at__gt=now + lease)
-    lost = DBTaskResult.objects.running().filter(is_lost)
-    return sum(_take_up(row) for row in lost.order_by("started_at"))
-
-
-def _take_up(row: DBTaskResult) -> bool:
-    worker, attempts = (row.worker_ids or ["?"])[-1], len(row.worker_ids)
-    error = WorkerLostError(f"worker {worker} did not come back from attempt {attempts}")
-    logger.warning("Task id=%s: %s", row.pk, error)
-    if may_be_tried_again(attempts):
-        return put_off(row, error, until=timezone.now())
-    return fail(row, error)

@@ -1,4 +1,4 @@
-"""The worker: the library's, with a time limit, with ends of its own to a task's attempts."""
+"""django-tasks-db's worker with a time limit, retries, and recovery of lost tasks."""
 
 import logging
 import signal
@@ -21,61 +21,35 @@ from django_tasks_db.models import DBTaskResult
 from core.errors import TryAgainError
 from core.http.unavailable import DATABASE_ERRORS
 from core.tasks import attempts
-from core.tasks.attempts import next_try, take_up_lost_tasks
+from core.tasks.attempts import next_try, requeue_lost_tasks
+
+LOST_TASKS_CHECK_SECONDS = 10
+DATABASE_RETRY_SECONDS = 2
+DATABASE_LOG_SECONDS = 60
+# Repeats the alarm in case the interrupted code swallows the error.
+_REPEAT_SECONDS = 5
 
 logger = logging.getLogger(__name__)
 
 
-# Again and again, should whatever is interrupted swallow the error.
-_REPEAT_SECONDS = 5
-
-
 class OutOfTimeError(TimeoutError):
-    """A task took longer than it may."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raises ``OutOfTimeError`` inside when the time is up.
-
-    By SIGALRM, which reaches the main thread, where workers run their tasks; elsewhere without
-    effect.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        raise OutOfTimeError(f"took longer than {seconds:g} s")
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT_SECONDS)
-    try:
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:
-        # Once more: an alarm may have come just as it was switched off.
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-
-
-LOOKS_FOR_LOST_TASKS_EVERY_SECONDS = 10
+    """A task ran longer than its time limit."""
 
 
 class Worker(db_worker.Worker):
-    """Tries again what may work later, bounds each attempt, and looks for lost tasks."""
+    """Retries tasks, limits the time of each attempt, and queues lost tasks again."""
 
     def run(self) -> None:
         if self.batch:
             self._work()
         else:
-            threading.Thread(target=_keep_looking, daemon=True, name="lost tasks").start()
-            outlast(self._work)
+            threading.Thread(
+                target=_requeue_lost_tasks_forever, daemon=True, name="lost tasks"
+            ).start()
+            run_through_outages(self._work)
 
     def _work(self) -> None:
-        take_up_lost_tasks()
+        requeue_lost_tasks()
         super().run()
 
     def run_task(self, db_task_result: DBTaskResult) -> None:
@@ -85,10 +59,10 @@ class Worker(db_worker.Worker):
             with time_limit(settings.TASK_TIMEOUT_SECONDS):
                 return_value = _perform(row)
         except (KeyboardInterrupt, SystemExit):
-            attempts.give_back(row)
+            attempts.release(row)
             raise
         except (TryAgainError, OutOfTimeError) as error:
-            _put_off(row, error)
+            _retry(row, error)
         except Exception as error:  # noqa: BLE001  (whatever a task raises is its failure)
             _fail(row, error)
         else:
@@ -108,13 +82,13 @@ def _perform(row: DBTaskResult) -> Any:
     return task.call(*task_result.args, **task_result.kwargs)
 
 
-def _put_off(row: DBTaskResult, error: TryAgainError | OutOfTimeError) -> None:
-    until = next_try(len(row.worker_ids), getattr(error, "give_up_at", None))
-    if until is None:
+def _retry(row: DBTaskResult, error: TryAgainError | OutOfTimeError) -> None:
+    moment = next_try(len(row.worker_ids), getattr(error, "give_up_at", None))
+    if moment is None:
         _fail(row, error)
-    elif attempts.put_off(row, error, until):
-        again = until.isoformat(" ", "seconds")
-        logger.warning("Task id=%s path=%s: %s; again at %s", row.pk, row.task_path, error, again)
+    elif attempts.retry_at(row, error, moment):
+        at = moment.isoformat(" ", "seconds")
+        logger.warning("Task id=%s path=%s: %s; retry at %s", row.pk, row.task_path, error, at)
 
 
 def _fail(row: DBTaskResult, error: Exception) -> None:
@@ -123,39 +97,62 @@ def _fail(row: DBTaskResult, error: Exception) -> None:
     try:
         task_result = row.task_result
     except (ImportError, SuspiciousOperation):
-        logger.exception("Task id=%s path=%s: there is no such task", row.pk, row.task_path)
+        logger.exception("Task id=%s path=%s: unknown task", row.pk, row.task_path)
     else:
-        # Whoever hears of it logs it.
+        # Receivers of the signal log the failure.
         task_finished.send(sender=DatabaseBackend, task_result=task_result)
 
 
-def _keep_looking() -> None:
-    while True:
-        time.sleep(LOOKS_FOR_LOST_TASKS_EVERY_SECONDS)
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises ``OutOfTimeError`` in the body when the time is up.
+
+    Uses SIGALRM, which only reaches the main thread, where workers run their tasks. In other
+    threads there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
+        raise OutOfTimeError(f"took longer than {seconds:g} s")
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT_SECONDS)
+    try:
         try:
-            take_up_lost_tasks()
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        # Once more: an alarm may have interrupted the line that switches it off.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _requeue_lost_tasks_forever() -> None:
+    while True:
+        time.sleep(LOST_TASKS_CHECK_SECONDS)
+        try:
+            requeue_lost_tasks()
         except DATABASE_ERRORS:
-            # The worker, which waits for the database too, says so.
+            # The worker itself logs that it waits for the database.
             pass
         except Exception:
-            logger.exception("Looking for lost tasks failed; it will be done again")
+            logger.exception("The check for lost tasks failed and will be repeated")
         close_old_connections()
 
 
-PAUSE_SECONDS = 2
-SAID_AGAIN_EVERY_SECONDS = 60
-
-
-def outlast(work: Callable[[], None]) -> None:
-    """Does the work, anew when the database goes away under it, until it ends by itself."""
-    said_at: float | None = None
+def run_through_outages(work: Callable[[], None]) -> None:
+    """Runs ``work``, and runs it again after each database outage, until it returns."""
+    logged_at: float | None = None
     while True:
         try:
             return work()
         except DATABASE_ERRORS as error:
             now = time.monotonic()
-            if said_at is None or now - said_at > SAID_AGAIN_EVERY_SECONDS:
-                said_at = now
+            if logged_at is None or now - logged_at > DATABASE_LOG_SECONDS:
+                logged_at = now
                 logger.error("Waiting for the database: %s", " ".join(str(error).split()))  # noqa: TRY400
         close_old_connections()
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(DATABASE_RETRY_SECONDS)

@@ -18,9 +18,10 @@ from django.db import connections
 
 from config.operations.demo import PAYLOAD, Demo, create_demo_once
 from core.database.startup import WaitedTooLong, migrate, wait_for_database, wait_for_schema
-from core.metrics.process_files import forget, start_empty
+from core.metrics.process_files import delete_all, delete_gauges
 from core.server.listeners import reserve
-from core.server.supervisor import RestartPolicy, Service, Supervisor
+from core.server.supervised_service import RestartPolicy, Service
+from core.server.supervisor import Supervisor
 from scripts_engine.lockdown_policy import require_lockdown
 from scripts_engine.sandbox.parent.layers import Layer
 from scripts_engine.sandbox_pool import sandbox_pool
@@ -89,7 +90,7 @@ class Command(BaseCommand):
         sandbox_pool().close()
         _close_database_connections()
         if "web" in names:
-            start_empty()
+            delete_all()
         if settings.IS_LOG_JSON:
             self._log_start(names, missing_layers)
         if demo is not None or not settings.IS_LOG_JSON:
@@ -99,7 +100,7 @@ class Command(BaseCommand):
             directory=settings.BASE_DIR,
             grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
             policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
-            on_end=forget,
+            on_end=delete_gauges,
         ).run()
         if port is not None:
             port.close()

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, RadioFilter
 
-from core.admin.filters import MomentFilter
+from core.admin.filters import PeriodFilter
 from scripts_engine.models import RunStatus, Trigger
 
 _PERIODS = {
@@ -48,7 +48,7 @@ class TriggerFilter(ChoicesDropdownFilter):
         return super().queryset(request, queryset)
 
 
-class StartTimeFilter(MomentFilter):
+class StartTimeFilter(PeriodFilter):
     """Filters by a range of start times."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

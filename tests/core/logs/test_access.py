@@ -2,7 +2,7 @@ from core.logs.access import _in_columns
 from core.logs.events import Event, renderer
 
 
-def test_columns_are_those_of_the_other_lines() -> None:
+def test_access_lines_have_the_columns_of_console_lines() -> None:
     event: Event = {
         "timestamp": "2026-01-01T00:00:00.000000Z",
         "event": "request",

@@ -1,4 +1,4 @@
-"""What an event knows of its request."""
+"""The context of a request in its log events."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from core.logs.setup import event_formatter
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> str:
-    """An address whose view raises, and tells a secret with it."""
+    """Returns the path of a view that raises an error with a secret in it."""
 
     def fail() -> bool:
         raise RuntimeError("mhs_abcdef")
@@ -33,9 +33,7 @@ def only_event(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
     return dict(event)
 
 
-def test_an_exception_nobody_caught_is_one_event(
-    failing: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_uncaught_exception_is_one_event(failing: str, caplog: pytest.LogCaptureFixture) -> None:
     response = Client(raise_request_exception=False).get(f"{failing}?token=of-others")
     event = only_event(caplog)
 
@@ -46,7 +44,7 @@ def test_an_exception_nobody_caught_is_one_event(
     assert "of-others" not in json.dumps(event)
 
 
-def test_nobody_is_looked_up_for_the_log(
+def test_no_user_is_queried_for_the_log(
     failing: str,
     bob: User,
     caplog: pytest.LogCaptureFixture,
@@ -60,7 +58,7 @@ def test_nobody_is_looked_up_for_the_log(
     assert "user_id" not in only_event(caplog)
 
 
-def test_who_is_logged_in_is_known_where_the_page_asked(bob: User) -> None:
+def test_the_user_is_bound_if_the_page_looked_them_up(bob: User) -> None:
     client = Client()
     client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
     client.get("/admin/")
@@ -68,7 +66,7 @@ def test_who_is_logged_in_is_known_where_the_page_asked(bob: User) -> None:
     assert get_contextvars()["user_id"] == bob.pk
 
 
-def test_the_next_request_knows_nothing_of_the_last(bob: User) -> None:
+def test_the_context_is_cleared_between_requests(bob: User) -> None:
     client = Client()
     client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
     client.get("/admin/")

@@ -1,4 +1,4 @@
-"""From an event to its line."""
+"""Rendering log events as lines."""
 
 import json
 import logging
@@ -31,14 +31,14 @@ def _of_no_request() -> None:
 
 @pytest.fixture
 def handler() -> logging.StreamHandler[Any]:
-    """The one handler that everything goes through."""
+    """Returns the only handler, through which every event goes."""
     [stderr] = [
         each for each in logging.getLogger().handlers if type(each) is logging.StreamHandler
     ]
     return stderr
 
 
-def test_a_record_of_a_library_becomes_an_event_with_its_context() -> None:
+def test_a_library_record_becomes_an_event_with_context() -> None:
     with bound_contextvars(request_id="abc", run="def"):
         event = line_of(record_of("it took %d s", 5))
 
@@ -53,7 +53,7 @@ def test_a_record_of_a_library_becomes_an_event_with_its_context() -> None:
 
 
 @pytest.mark.parametrize("kind", SecretKind)
-def test_no_part_of_an_event_shows_a_secret(kind: SecretKind) -> None:
+def test_secrets_are_redacted_in_every_part_of_an_event(kind: SecretKind) -> None:
     secret = generate_secret(kind)
     try:
         raise ValueError(f"cannot use {secret}")
@@ -71,7 +71,7 @@ def test_no_part_of_an_event_shows_a_secret(kind: SecretKind) -> None:
     assert event["thing"] == f"{kind}[redacted]"
 
 
-def test_people_read_the_same_without_secrets() -> None:
+def test_console_lines_are_redacted_too() -> None:
     secret = generate_secret(SecretKind.CALL_TOKEN)
     with bound_contextvars(run="def"):
         line = event_formatter(is_json=False).format(record_of("got %s", secret))
@@ -93,7 +93,7 @@ def test_numbers_stay_numbers() -> None:
     ]
 
 
-def test_fields_of_structlog_and_warnings_go_the_same_way(
+def test_structlog_events_and_warnings_use_the_same_handler(
     handler: logging.StreamHandler[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Who is told the numbers."""
+"""Access to /metrics."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ PRINT = (
 
 
 def settings_under(**environment: str) -> tuple[int, str]:
-    """The exit status, and what was said, of a process that reads the settings."""
+    """Returns the exit status and the output of a process that reads the settings."""
     finished = subprocess.run(
         [sys.executable, "-c", PRINT],
         cwd=ROOT,
@@ -36,20 +36,20 @@ def settings_under(**environment: str) -> tuple[int, str]:
     return finished.returncode, finished.stdout + finished.stderr
 
 
-def test_where_metrics_are_off_there_is_nothing(client: Client) -> None:
+def test_metrics_that_are_off_are_not_found(client: Client) -> None:
     response = client.get("/metrics")
 
     assert (response.status_code, response.json()["code"]) == (404, "not-found")
 
 
-def test_an_address_from_elsewhere_finds_nothing(client: Client) -> None:
+def test_another_network_finds_nothing(client: Client) -> None:
     with override_settings(ARE_METRICS_ON=True, METRICS_NETWORKS=[ip_network("10.0.0.0/8")]):
         response = client.get("/metrics")
 
     assert (response.status_code, response.json()["code"]) == (404, "not-found")
 
 
-def test_the_token_does_not_open_it_from_elsewhere(client: Client) -> None:
+def test_another_network_finds_nothing_even_with_the_token(client: Client) -> None:
     with override_settings(
         ARE_METRICS_ON=True, METRICS_NETWORKS=[ip_network("10.0.0.0/8")], METRICS_TOKEN="x" * 20
     ):
@@ -58,7 +58,7 @@ def test_the_token_does_not_open_it_from_elsewhere(client: Client) -> None:
     assert response.status_code == 404
 
 
-def test_from_an_allowed_address_the_token_is_asked_for(client: Client) -> None:
+def test_an_allowed_network_still_needs_the_token(client: Client) -> None:
     with override_settings(
         ARE_METRICS_ON=True, METRICS_NETWORKS=[ip_network("127.0.0.0/8")], METRICS_TOKEN="x" * 20
     ):
@@ -67,7 +67,7 @@ def test_from_an_allowed_address_the_token_is_asked_for(client: Client) -> None:
     assert (response.status_code, response["WWW-Authenticate"]) == (401, 'Bearer realm="metrics"')
 
 
-def test_production_does_not_show_its_numbers_to_everybody() -> None:
+def test_production_does_not_start_with_public_metrics() -> None:
     status, said = settings_under(**PRODUCTION, METRICS="on")
 
     assert status == 1
@@ -81,7 +81,7 @@ def test_production_does_not_show_its_numbers_to_everybody() -> None:
         ({"METRICS_NETWORKS": "10.0.0.0/8"}, "True 10.0.0.0/8 True"),
     ],
 )
-def test_either_protection_will_do(protection: dict[str, str], printed: str) -> None:
+def test_either_protection_is_enough(protection: dict[str, str], printed: str) -> None:
     assert settings_under(**PRODUCTION, METRICS="on", **protection) == (0, f"{printed}\n")
 
 
@@ -92,12 +92,12 @@ def test_a_short_token_is_refused() -> None:
     assert "METRICS_TOKEN must have at least 16 characters" in said
 
 
-def test_in_development_this_machine_may_ask() -> None:
+def test_development_allows_the_local_machine() -> None:
     assert settings_under(METRICS="on", MOONHOOK_DATA_DIR=os.environ.get("TMPDIR", "/tmp")) == (
         0,
         "True 127.0.0.0/8 ::1/128 True\n",
     )
 
 
-def test_off_costs_no_middleware() -> None:
+def test_metrics_that_are_off_add_no_middleware() -> None:
     assert settings_under(**PRODUCTION) == (0, "False False\n")

@@ -1,4 +1,4 @@
-"""A process's numbers in files whose room on the disk is reserved."""
+"""Metrics files that reserve their disk space."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,7 +23,7 @@ def test_prometheus_client_uses_these_files() -> None:
     assert values.MmapedDict is NumberFile  # type: ignore[attr-defined]
 
 
-def test_all_of_a_file_is_on_the_disk(tmp_path: Path) -> None:
+def test_the_space_of_a_file_is_reserved(tmp_path: Path) -> None:
     path = tmp_path / "counter_1.db"
     with written(path):
         state = path.stat()
@@ -32,7 +32,7 @@ def test_all_of_a_file_is_on_the_disk(tmp_path: Path) -> None:
     assert state.st_blocks * 512 >= state.st_size
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_values_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "counter_1.db"
     with written(path):
         rows = list(NumberFile.read_all_values_from_file(str(path)))
@@ -41,6 +41,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read == {key: float(number) for number, key in enumerate(KEYS)}
 
 
-def test_a_file_that_cannot_be_made_is_kept_in_memory(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_kept_in_memory(tmp_path: Path) -> None:
     with written(tmp_path / "missing" / "counter_1.db") as file:
         assert file.read_value(KEYS[-1]) == (float(len(KEYS) - 1), 0.0)

@@ -1,4 +1,4 @@
-"""A client's socket waits for nobody, and sends in as few pieces as it can."""
+"""A client's socket, which never waits and sends in as few pieces as possible."""
 
 import socket
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LARGE = b"x" * 4_000_000
 
 @pytest.fixture
 def client() -> Iterator[socket.socket]:
-    """The other end, which the fixture ``served`` talks to."""
+    """Yields the client's end of the connection to ``served``."""
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_connection(listener.getsockname(), timeout=30) as client,
@@ -66,18 +66,14 @@ def test_the_next_request_is_not_read_with_the_first(
     assert served.recv(1000) == b"GET /next HTTP/1.1\r\n\r\n"
 
 
-def test_a_client_that_has_left_has_nothing_more(
-    client: socket.socket, served: ClientSocket
-) -> None:
+def test_a_disconnected_client_has_left(client: socket.socket, served: ClientSocket) -> None:
     client.close()
 
     assert served.is_readable_within(30)
     assert served.receive() is Arrival.LEFT
 
 
-def test_a_request_that_its_client_has_cut_off_can_be_refused(
-    client: socket.socket, served: ClientSocket
-) -> None:
+def test_a_truncated_request_can_be_refused(client: socket.socket, served: ClientSocket) -> None:
     client.sendall(REQUEST[:-1])
     client.shutdown(socket.SHUT_WR)
     served.is_readable_within(30)
@@ -89,7 +85,7 @@ def test_a_request_that_its_client_has_cut_off_can_be_refused(
     assert served.recv(1000) == b""
 
 
-def test_a_thread_that_wants_more_than_has_come_does_not_wait(
+def test_reading_past_the_received_bytes_raises(
     client: socket.socket, served: ClientSocket
 ) -> None:
     client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
@@ -102,7 +98,7 @@ def test_a_thread_that_wants_more_than_has_come_does_not_wait(
         served.recv(1000)
 
 
-def test_a_thread_takes_nothing_that_comes_later(
+def test_a_thread_reads_no_bytes_that_arrive_later(
     client: socket.socket, served: ClientSocket
 ) -> None:
     client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
@@ -116,9 +112,7 @@ def test_a_thread_takes_nothing_that_comes_later(
         served.recv(1000)
 
 
-def test_a_client_that_waits_before_its_body_is_asked_for_it_once(
-    client: socket.socket, served: ClientSocket
-) -> None:
+def test_100_continue_is_sent_once(client: socket.socket, served: ClientSocket) -> None:
     client.sendall(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
     served.is_readable_within(30)
     assert served.receive() is Arrival.PART
@@ -136,13 +130,15 @@ def test_reading_now_does_not_wait(client: socket.socket, served: ClientSocket) 
         served.recv_now(100)
 
 
-def test_switching_to_waiting_has_no_effect(client: socket.socket, served: ClientSocket) -> None:
+def test_switching_to_blocking_mode_has_no_effect(
+    client: socket.socket, served: ClientSocket
+) -> None:
     served.setblocking(True)
 
     assert not socket.socket.getblocking(served)
 
 
-def test_headers_leave_with_the_body(client: socket.socket, served: ClientSocket) -> None:
+def test_headers_are_sent_with_the_body(client: socket.socket, served: ClientSocket) -> None:
     served.hold_headers()
     served.sendall(b"headers\r\n\r\n")
     client.settimeout(0.1)
@@ -166,7 +162,7 @@ def test_an_interim_reply_is_not_held(client: socket.socket, served: ClientSocke
     assert client.recv(100) == b"headers body"
 
 
-def test_headers_without_a_body_leave_too(client: socket.socket, served: ClientSocket) -> None:
+def test_headers_without_a_body_are_sent(client: socket.socket, served: ClientSocket) -> None:
     served.hold_headers()
     served.sendall(b"headers\r\n\r\n")
     served.send_held()
@@ -182,7 +178,7 @@ def test_nothing_is_held_for_the_next_reply(client: socket.socket, served: Clien
     assert client.recv(100) == b"at once"
 
 
-def test_a_closed_socket_holds_nothing_back(served: ClientSocket) -> None:
+def test_a_closed_socket_sends_nothing_held(served: ClientSocket) -> None:
     served.hold_headers()
     served.sendall(b"headers")
     served.close()

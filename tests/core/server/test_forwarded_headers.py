@@ -1,4 +1,4 @@
-"""What the web server believes of a header that a client or a proxy wrote."""
+"""Headers from clients and proxies that the web server trusts or ignores."""
 
 import http.client
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ HTTPS = {"PUBLIC_URL": "https://hooks.example.com", "ALLOWED_HOSTS": "127.0.0.1"
 
 
 def get(port: int, path: str, **headers: str) -> http.client.HTTPResponse:
-    """Header names with their underscores as they are."""
+    """Sends header names with their underscores unchanged."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
@@ -33,7 +33,7 @@ def server_behind_a_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield web
 
 
-def test_the_path_is_the_one_that_was_asked_for(server: WebServer) -> None:
+def test_the_path_is_the_requested_one(server: WebServer) -> None:
     assert get(server.port, "/healthz").status == 200
     assert get(server.port, "/x/healthz").status == 404
 
@@ -45,7 +45,7 @@ def test_no_header_moves_the_path(server: WebServer, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["PATH_INFO", "Path-Info", "REMOTE_USER", "RAW_URI"])
-def test_no_header_takes_the_place_of_what_the_server_knows(server: WebServer, name: str) -> None:
+def test_no_header_overrides_a_server_variable(server: WebServer, name: str) -> None:
     assert get(server.port, "/healthz", **{name: "/nowhere"}).status == 200
     assert get(server.port, "/nowhere", **{name: "/healthz"}).status == 404
 
@@ -61,13 +61,13 @@ def test_without_a_trusted_proxy_no_header_makes_a_request_secure(
     assert response.headers["Strict-Transport-Security"] is None
 
 
-def test_a_trusted_proxy_says_which_scheme_its_client_used(
+def test_a_trusted_proxy_sets_the_scheme(
     server_behind_a_proxy: WebServer,
 ) -> None:
     port = server_behind_a_proxy.port
     secure = get(port, "/healthz", **{"X-Forwarded-Proto": "https"})
     plain = get(port, "/healthz", **{"X-Forwarded-Proto": "http"})
-    # The one header that the proxy sets counts; what a client adds besides does not.
+    # Only the header that the proxy sets counts, not those that a client adds.
     both = get(port, "/healthz", **{"X-Forwarded-Proto": "https", "X-Forwarded-Ssl": "off"})
 
     assert secure.headers["Strict-Transport-Security"]
@@ -78,7 +78,7 @@ def test_a_trusted_proxy_says_which_scheme_its_client_used(
     )
 
 
-def test_an_underscore_does_not_spell_a_proxys_header(server_behind_a_proxy: WebServer) -> None:
+def test_an_underscore_does_not_fake_a_proxys_header(server_behind_a_proxy: WebServer) -> None:
     response = get(server_behind_a_proxy.port, "/healthz", X_Forwarded_Proto="https")
 
     assert response.status == 200

@@ -1,4 +1,4 @@
-"""Where a request ends, whatever the pieces in which it comes."""
+"""Finding the end of a request that arrives in pieces."""
 
 import pytest
 
@@ -45,7 +45,7 @@ TOO_LARGE = [
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
         + (b"1;" + b"a" * 8_000 + b"\r\nx\r\n") * 3
     ),
-    # A million of them would keep the thread that everybody shares for ten seconds.
+    # A million of them would block the main thread for ten seconds.
     b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 4_000,
 ]
 
@@ -64,7 +64,7 @@ def test_a_request_is_ready_with_its_last_byte(request_bytes: bytes) -> None:
 
 
 @pytest.mark.parametrize("request_bytes", WHOLE)
-def test_what_follows_a_request_is_not_of_it(request_bytes: bytes) -> None:
+def test_following_bytes_do_not_belong_to_the_request(request_bytes: bytes) -> None:
     frame = Frame(MAX_BODY_BYTES)
 
     assert frame.look(bytearray(request_bytes + b"GET /next HTTP/1.1\r\n\r\n"))
@@ -72,7 +72,7 @@ def test_what_follows_a_request_is_not_of_it(request_bytes: bytes) -> None:
 
 
 @pytest.mark.parametrize("request_bytes", NONSENSE)
-def test_what_makes_no_sense_is_ready_and_has_no_end(request_bytes: bytes) -> None:
+def test_a_malformed_request_is_ready_and_has_no_end(request_bytes: bytes) -> None:
     frame = Frame(MAX_BODY_BYTES)
 
     assert frame.look(bytearray(request_bytes))
@@ -89,7 +89,7 @@ def test_a_body_that_is_too_large_is_not_waited_for(request_bytes: bytes) -> Non
     assert frame.is_too_large
 
 
-def test_a_client_that_waits_before_its_body_is_known() -> None:
+def test_a_client_that_waits_for_100_continue_is_recognised() -> None:
     frame = Frame(MAX_BODY_BYTES)
     head = b"POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 4\r\n\r\n"
 
@@ -97,7 +97,7 @@ def test_a_client_that_waits_before_its_body_is_known() -> None:
     assert frame.wants_continue
 
 
-def test_a_client_of_http_1_0_is_told_nothing_before_its_answer() -> None:
+def test_an_http_1_0_client_gets_no_100_continue() -> None:
     frame = Frame(MAX_BODY_BYTES)
     head = b"POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
 

@@ -1,7 +1,4 @@
-"""Two read each connection: the one that tells where a request ends, and gunicorn's parser.
-
-Whatever a client sends, and in whatever pieces, both see the same requests.
-"""
+"""Our framing and gunicorn's parser find the same requests in any stream, in any pieces."""
 
 from dataclasses import dataclass, field
 
@@ -123,7 +120,7 @@ _streams = st.lists(
 
 @dataclass
 class Seen:
-    """What was served of a stream."""
+    """The requests served from a stream."""
 
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -185,7 +182,7 @@ def split(stream: bytes, places: list[int]) -> list[bytes]:
 def test_both_read_the_same_requests(stream: bytes, places: list[int]) -> None:
     whole, pieces = by_parser(stream), by_both(split(stream, places))
 
-    # The frames may refuse what the parser would take, but never read it otherwise.
+    # Framing may refuse a request that the parser accepts, but never reads it differently.
     served = len(pieces.requests)
     assert pieces.requests == whole.requests[:served]
     assert pieces.starts == whole.starts[:served]
@@ -193,7 +190,7 @@ def test_both_read_the_same_requests(stream: bytes, places: list[int]) -> None:
 
 @settings(deadline=None)
 @given(_streams, st.lists(st.integers(min_value=0), max_size=6))
-def test_pieces_make_no_difference(stream: bytes, places: list[int]) -> None:
+def test_the_pieces_do_not_matter(stream: bytes, places: list[int]) -> None:
     assert by_both(split(stream, places)) == by_both([stream])
 
 

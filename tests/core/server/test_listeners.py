@@ -1,4 +1,4 @@
-"""A node's port: several sockets of its own web server, and nobody else's."""
+"""A node's port, shared by the sockets of its own web server only."""
 
 import socket
 from contextlib import closing
@@ -19,7 +19,7 @@ def test_a_port_that_is_reserved_cannot_be_reserved_again() -> None:
         reserve(HOST, port)
 
 
-def test_a_port_where_somebody_listens_cannot_be_reserved() -> None:
+def test_a_port_with_a_listener_cannot_be_reserved() -> None:
     with socket.create_server((HOST, 0), reuse_port=True) as server:
         port = server.getsockname()[1]
         with pytest.raises(OSError, match="in use"):
@@ -33,9 +33,9 @@ def test_a_reservation_ends_with_its_socket() -> None:
     reserve(HOST, port).close()
 
 
-# gunicorn leaves it to the garbage collector to close the copies that it looks at.
+# gunicorn leaves closing its copies of the sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
-def test_the_web_server_listens_at_the_reserved_port_and_hears_every_caller() -> None:
+def test_the_web_server_accepts_every_connection_on_the_reserved_port() -> None:
     port, config = free_port(), Config()
     with closing(reserve(HOST, port)):
         listeners = listen(HOST, port, count=2, cfg=config, log=Logger(config))

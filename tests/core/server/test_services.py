@@ -1,4 +1,4 @@
-"""What a web worker tells of the other services of its node."""
+"""The services of a node, as its web workers report them."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ ALL_RUN = {"web server": "running", "background worker": "running"}
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceTable]:
-    """Of a parent whose two services run; this process finds it as one of them would."""
+    """Returns a supervisor's table of two running services, which this process has inherited."""
     table = ServiceTable.create(list(ALL_RUN))
     table["web server"].is_up = table["background worker"].is_up = 1
     for name, value in table.environment("web server").items():
@@ -52,7 +52,7 @@ def test_services_that_run_are_named(client: Client, db: None, table: ServiceTab
         (COULD_NOT_START, "could-not-start"),
     ],
 )
-def test_a_dead_background_worker_is_named_and_requests_are_still_answered(
+def test_a_dead_background_worker_degrades_readiness_without_failing_it(
     client: Client, db: None, table: ServiceTable, last_exit: int, reason: str
 ) -> None:
     table["background worker"].is_up = 0
@@ -69,7 +69,7 @@ def test_a_dead_background_worker_is_named_and_requests_are_still_answered(
 
 
 @pytest.mark.parametrize(("deaths", "condition"), [(2, "running"), (3, "unstable")])
-def test_a_service_that_dies_again_and_again_is_unstable_while_it_runs(
+def test_a_service_that_dies_repeatedly_is_unstable(
     client: Client, db: None, table: ServiceTable, deaths: int, condition: str
 ) -> None:
     table["background worker"].deaths_in_a_row = deaths
@@ -92,5 +92,5 @@ def test_services_are_counted(table: ServiceTable) -> None:
     }
 
 
-def test_a_server_that_was_started_by_itself_has_no_services() -> None:
+def test_a_server_without_a_supervisor_has_no_services() -> None:
     assert samples() == {}

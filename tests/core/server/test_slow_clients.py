@@ -1,4 +1,4 @@
-"""What the main thread does for clients that a thread would have to wait for."""
+"""Slow clients, which the main thread serves."""
 
 import gc
 import selectors
@@ -21,7 +21,7 @@ ASKS = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
 
 
 class Server:
-    """A poller, clients, and what became of them."""
+    """A poller with clients, which records ready and ended connections."""
 
     def __init__(self) -> None:
         self.poller = selectors.DefaultSelector()
@@ -67,9 +67,9 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_whoever_makes_room_may_have_sent_something_at_that_moment(server: Server) -> None:
+def test_a_client_given_up_may_have_an_event_in_the_same_round(server: Server) -> None:
     clients = [server.connect_sender(HEAD)[0] for _ in range(8)]
-    # The poller names the oldest last, after those that it makes room for.
+    # The poller reports the oldest last, after the clients that it makes room for.
     for client in reversed(clients):
         client.sendall(b"x" * 40_000)
     server.look()
@@ -78,7 +78,7 @@ def test_whoever_makes_room_may_have_sent_something_at_that_moment(server: Serve
     assert not server.ready
 
 
-def test_a_client_that_made_room_is_told_to_come_again(server: Server) -> None:
+def test_a_client_given_up_for_room_gets_503(server: Server) -> None:
     client, connection = server.connect_sender(HEAD)
     for _ in range(4):
         server.connect_sender(HEAD + b"x" * 50_000)
@@ -128,18 +128,18 @@ def test_a_reader_that_was_given_up_is_not_kept(server: Server) -> None:
     assert gone() is None
 
 
-def test_a_client_that_left_before_it_was_asked_for_its_body_has_left(server: Server) -> None:
+def test_a_client_that_disconnects_before_100_continue_has_left(server: Server) -> None:
     client, connection = server.connect_sender(ASKS[:-2])
     client.sendall(ASKS[-2:])
     assert connection.sock.is_readable_within(30)
-    # Nothing can be sent any more, as after a reset.
+    # Sending fails from now on, as after a reset.
     connection.sock.shutdown(socket.SHUT_WR)
     server.look()
 
     assert server.ended == [connection]
 
 
-def test_one_client_that_sends_much_does_not_keep_the_others_waiting(server: Server) -> None:
+def test_a_client_that_sends_much_does_not_block_the_others(server: Server) -> None:
     client, connection = server.connect_sender(b"POST / HTTP/1.1\r\nContent-Length: 190000\r\n\r\n")
     client.sendall(b"x" * 150_000)
     server.look()

@@ -1,4 +1,4 @@
-"""Services that die, seen with processes that do nothing but that."""
+"""The supervisor, tested with shell commands as services."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.server.supervisor import prepare
+from core.server.supervised_service import prepare_process
 from tests.eventually import eventually
 from tests.process_tree import children_of, family_of, is_alive
 from tests.supervisor_process import SupervisorProcess
@@ -52,7 +52,7 @@ def test_a_dead_service_is_started_again_and_the_others_run_on() -> None:
     assert (started["service"], started["pid"]) == ("victim", second)
 
 
-def test_pauses_grow_to_the_longest_one() -> None:
+def test_pauses_grow_up_to_the_last_one() -> None:
     with SupervisorProcess([STEADY, DIES], pauses_seconds=[0, 0.1, 0.3]).running() as supervisor:
         supervisor.wait_for("victim", 6)
         [steady] = supervisor.printed("steady")
@@ -64,9 +64,9 @@ def test_pauses_grow_to_the_longest_one() -> None:
     assert was_alive
 
 
-def test_a_service_that_has_run_well_begins_with_the_first_pause_again() -> None:
+def test_a_stable_service_starts_over_with_the_first_pause() -> None:
     lives_long_enough = {"name": "victim", "shell": 'echo "victim $$"; sleep 1'}
-    policy = {"pauses_seconds": [0, 600], "well_after_seconds": 0.2}
+    policy = {"pauses_seconds": [0, 600], "stable_after_seconds": 0.2}
     with SupervisorProcess([lives_long_enough], **policy).running() as supervisor:
         supervisor.wait_for("victim", 4)
 
@@ -74,7 +74,7 @@ def test_a_service_that_has_run_well_begins_with_the_first_pause_again() -> None
     assert [each["next_start_in_seconds"] for each in ended[:3]] == [0, 0, 0]
 
 
-def test_a_service_that_never_comes_to_serve_is_given_up_and_all_is_stopped() -> None:
+def test_a_service_that_never_serves_stops_the_supervisor() -> None:
     policy = {"pauses_seconds": [0]}
     dies = DIES | {"attempts_to_serve": 3}
     with SupervisorProcess([STEADY, dies], **policy).running() as supervisor:
@@ -89,7 +89,7 @@ def test_a_service_that_never_comes_to_serve_is_given_up_and_all_is_stopped() ->
     assert not is_alive(steady)
 
 
-def test_a_service_that_has_served_is_not_given_up() -> None:
+def test_a_service_that_has_served_is_always_restarted() -> None:
     serves = {
         "name": "victim",
         "program": [sys.executable, "-c", SERVES],
@@ -103,7 +103,7 @@ def test_a_service_that_has_served_is_not_given_up() -> None:
     assert supervisor.events("Service cannot start; stopping") == []
 
 
-def test_a_service_that_cannot_be_executed_leaves_the_others_alone() -> None:
+def test_a_service_that_cannot_be_executed_does_not_affect_the_others() -> None:
     missing = {"name": "missing", "program": ["/nowhere/program"]}
     with SupervisorProcess([STEADY, missing], pauses_seconds=[0]).running() as supervisor:
         eventually(lambda: len(supervisor.events("Service cannot be started")) > 2)
@@ -117,7 +117,7 @@ def test_a_service_that_cannot_be_executed_leaves_the_others_alone() -> None:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_pause_does_not_hold_up_the_end(signal_number: int) -> None:
+def test_a_pause_does_not_delay_the_stop(signal_number: int) -> None:
     with SupervisorProcess([STEADY, DIES], pauses_seconds=[600]).running() as supervisor:
         eventually(lambda: supervisor.events("Service ended"))
         [steady] = supervisor.wait_for("steady")
@@ -128,7 +128,7 @@ def test_a_pause_does_not_hold_up_the_end(signal_number: int) -> None:
     assert not is_alive(steady)
 
 
-def test_a_request_to_reload_reaches_who_lives_and_harms_nobody_in_a_pause() -> None:
+def test_a_reload_reaches_running_services_and_ignores_those_in_a_pause() -> None:
     reloads = {
         "name": "reloading",
         "shell": 'trap "echo reloaded 1" USR1; echo "reloading $$"; while :; do sleep 0.1; done',
@@ -142,7 +142,7 @@ def test_a_request_to_reload_reaches_who_lives_and_harms_nobody_in_a_pause() -> 
         supervisor.process.send_signal(signal.SIGHUP)
         supervisor.wait_for("reloaded")
         [steady] = supervisor.wait_for("steady")
-        # One that does not listen to it runs on, too.
+        # A process that does not handle the signal keeps running.
         os.kill(steady, signal.SIGHUP)
         time.sleep(0.5)
         were_alive = is_alive(steady)
@@ -154,7 +154,7 @@ def test_a_request_to_reload_reaches_who_lives_and_harms_nobody_in_a_pause() -> 
     assert len(supervisor.printed("reloading")) == 1
 
 
-def test_who_ends_because_all_is_stopped_is_not_started_again() -> None:
+def test_a_service_that_ends_during_the_stop_is_not_restarted() -> None:
     dies_slowly = {
         "name": "victim",
         "shell": 'trap "sleep 1; exit 5" TERM; echo "victim $$"; while :; do sleep 0.1; done',
@@ -172,14 +172,14 @@ def test_who_ends_because_all_is_stopped_is_not_started_again() -> None:
 LEAVES_A_CHILD = "sh -c '{trap} echo \"child $$\"; while :; do sleep 0.1; done' & "
 
 
-def test_what_a_dead_service_left_running_is_ended() -> None:
+def test_the_children_of_a_dead_service_are_terminated() -> None:
     shell = LEAVES_A_CHILD.format(trap="") + VICTIM["shell"]
     policy = {"handover_seconds": 0.5, "leftovers_seconds": 600}
     with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
         [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
         os.kill(first, signal.SIGKILL)
         [_, second] = supervisor.wait_for("victim", 2)
-        # Not among the zombies either, which the list has too.
+        # The list includes zombies, so the child has been reaped too.
         eventually(lambda: left not in children_of(supervisor.process.pid))
         children = children_of(supervisor.process.pid)
 
@@ -188,7 +188,7 @@ def test_what_a_dead_service_left_running_is_ended() -> None:
     assert not is_alive(left)
 
 
-def test_what_does_not_want_to_end_is_killed() -> None:
+def test_children_that_ignore_sigterm_are_killed() -> None:
     shell = LEAVES_A_CHILD.format(trap='trap "" TERM;') + VICTIM["shell"]
     policy = {"handover_seconds": 0.2, "leftovers_seconds": 0.2}
     with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
@@ -197,7 +197,7 @@ def test_what_does_not_want_to_end_is_killed() -> None:
         eventually(lambda: not is_alive(left))
 
 
-def test_what_a_dead_service_left_goes_on_until_the_next_one_serves(tmp_path: Path) -> None:
+def test_the_children_of_a_dead_service_run_until_its_successor_serves(tmp_path: Path) -> None:
     may_serve = tmp_path / "may-serve"
     serve = shlex.join([sys.executable, "-c", SERVES + "import time; time.sleep(600)"])
     shell = f"""
@@ -237,7 +237,7 @@ def test_an_orphan_in_a_session_of_its_own_does_not_become_a_zombie() -> None:
     assert not was_alive
 
 
-def test_the_services_end_with_a_supervisor_that_is_killed() -> None:
+def test_the_services_end_when_the_supervisor_is_killed() -> None:
     with SupervisorProcess([STEADY, VICTIM]).running() as supervisor:
         supervisor.wait_for("steady")
         supervisor.wait_for("victim")
@@ -249,15 +249,15 @@ def test_the_services_end_with_a_supervisor_that_is_killed() -> None:
 
 
 def test_a_signal_to_end_between_fork_and_exec_is_not_lost() -> None:
-    def prepare_and_be_told(parent_id: int) -> None:
-        prepare(parent_id)
+    def prepare_and_get_signal(parent_id: int) -> None:
+        prepare_process(parent_id)
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, lambda signal_number, frame: None)
     try:
         service = subprocess.Popen(
             ["true"],
-            preexec_fn=partial(prepare_and_be_told, os.getpid()),  # noqa: PLW1509
+            preexec_fn=partial(prepare_and_get_signal, os.getpid()),  # noqa: PLW1509
         )
     finally:
         signal.signal(signal.SIGTERM, before)

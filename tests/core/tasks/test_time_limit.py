@@ -7,12 +7,12 @@ import pytest
 from core.tasks.worker import OutOfTimeError, time_limit
 
 
-def test_what_takes_too_long_is_interrupted() -> None:
+def test_code_that_takes_too_long_is_interrupted() -> None:
     with pytest.raises(OutOfTimeError, match="took longer"), time_limit(0.05):
         time.sleep(60)
 
 
-def test_what_ends_in_time_is_not_interrupted_later() -> None:
+def test_code_that_ends_in_time_is_not_interrupted_later() -> None:
     before = signal.getsignal(signal.SIGALRM)
     with time_limit(60):
         pass
@@ -21,7 +21,7 @@ def test_what_ends_in_time_is_not_interrupted_later() -> None:
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_the_alarm_comes_again_for_what_swallowed_it() -> None:
+def test_the_alarm_repeats_in_case_the_error_is_swallowed() -> None:
     with time_limit(60):
         _, repeated_after = signal.getitimer(signal.ITIMER_REAL)
 

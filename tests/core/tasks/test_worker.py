@@ -1,4 +1,4 @@
-"""The worker as a process: killed, stopped, too slow, and more than one."""
+"""The worker in processes: killed, stopped, with endless tasks, and several at once."""
 
 import signal
 import socket
@@ -35,7 +35,7 @@ def a_minute_passes(task: DBTaskResult) -> None:
 
 @contextmanager
 def a_server_of_a_byte_at_a_time() -> Iterator[str]:
-    """The address of one that goes on with its greeting for ever: no socket's timeout ends it."""
+    """Yields the address of a server with an endless greeting, which no socket timeout ends."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_trickle, args=(listener,), daemon=True).start()
         yield f"smtp://127.0.0.1:{listener.getsockname()[1]}"
@@ -52,12 +52,14 @@ def _trickle(listener: socket.socket) -> None:
 
 @contextmanager
 def a_server_that_never_answers() -> Iterator[str]:
-    """The address of one that takes connections and says nothing."""
+    """Yields the address of a server that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"smtp://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_what_a_killed_worker_was_at_another_takes_up(alice: User, sms_gateway: SmsGateway) -> None:
+def test_another_worker_takes_over_the_task_of_a_killed_one(
+    alice: User, sms_gateway: SmsGateway
+) -> None:
     sms_gateway.hangs.set()
     with BackgroundWorker(SMS_URL=sms_gateway.url).running() as first:
         request_pin(alice.email, SendVia.SMS, NOWHERE)
@@ -70,7 +72,7 @@ def test_what_a_killed_worker_was_at_another_takes_up(alice: User, sms_gateway: 
     with BackgroundWorker(SMS_URL=sms_gateway.url).running():
         eventually(lambda: delivery().status == "SUCCESSFUL")
 
-    # The gateway took the first message too: nobody can know. Both hold the one code.
+    # The gateway had accepted the first message, which the workers cannot know.
     first_message, second_message = sms_gateway.messages
     assert killed.status == "RUNNING"
     assert first_message["text"] == second_message["text"]
@@ -79,7 +81,7 @@ def test_what_a_killed_worker_was_at_another_takes_up(alice: User, sms_gateway: 
 
 
 @pytest.mark.slow
-def test_a_delivery_that_never_ends_is_ended(alice: User) -> None:
+def test_an_endless_delivery_is_interrupted(alice: User) -> None:
     with (
         a_server_of_a_byte_at_a_time() as url,
         BackgroundWorker(EMAIL_URL=url, TASK_TIMEOUT="3", TASK_RETRIES="300").running(),
@@ -92,7 +94,7 @@ def test_a_delivery_that_never_ends_is_ended(alice: User) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_told_twice_to_stop_gives_its_task_back(alice: User) -> None:
+def test_a_second_sigterm_returns_the_task_to_the_queue(alice: User) -> None:
     with a_server_that_never_answers() as url, BackgroundWorker(EMAIL_URL=url).running() as worker:
         request_pin(alice.email, SendVia.EMAIL, NOWHERE)
         eventually(delivery_is_running)
@@ -112,7 +114,7 @@ def delivery_is_running() -> bool:
 
 
 @pytest.mark.slow
-def test_of_several_workers_each_task_is_done_by_one(alice: User) -> None:
+def test_each_task_is_done_by_one_of_several_workers(alice: User) -> None:
     with MailServer().running() as mail_server:
         for _ in range(30):
             deliver_pin.enqueue("nobody@example.com", "email")

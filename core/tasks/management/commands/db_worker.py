@@ -11,20 +11,22 @@ from core.tasks.worker import Worker
 
 
 class Command(BaseCommand):
-    """In the place of the library's command of that name."""
+    """Replaces the command of the same name in django-tasks-db."""
 
-    help = "Does background work until it is stopped. Any number at once, on any machine."
+    help = "Runs background tasks until stopped. Run any number of workers, on any machine."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--interval", type=float, default=1, help="seconds between looks at an empty queue"
+            "--interval", type=float, default=1, help="seconds between checks of an empty queue"
         )
-        parser.add_argument("--batch", action="store_true", help="do what is due now, and end")
+        parser.add_argument(
+            "--batch", action="store_true", help="run the tasks that are due now, then exit"
+        )
         parser.add_argument(
             "--no-startup-delay",
             action="store_false",
             dest="startup_delay",
-            help="begin at once; otherwise within a second, so that many do not begin together",
+            help="start at once; the default is a random delay of up to a second",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,12 +38,12 @@ class Command(BaseCommand):
             batch=options["batch"],
             startup_delay=options["startup_delay"],
             max_tasks=None,
-            worker_id=name_of_this_process(),
+            worker_id=process_name(),
         )
         worker.configure_signals()
         worker.run()
 
 
-def name_of_this_process() -> str:
-    """Unique, and says where it runs: the admin shows it beside its tasks."""
+def process_name() -> str:
+    """Returns a unique name with the host and process id, which the admin shows with tasks."""
     return f"{socket.gethostname()[:40]}-{os.getpid()}-{get_random_string(6)}"

@@ -5,7 +5,7 @@ import pytest
 from django.db import OperationalError
 
 from core.tasks import worker
-from core.tasks.worker import outlast
+from core.tasks.worker import run_through_outages
 
 
 def failing(times: int, done: list[str]) -> Callable[[], None]:
@@ -19,22 +19,22 @@ def failing(times: int, done: list[str]) -> Callable[[], None]:
     return work
 
 
-def test_work_is_taken_up_again_when_the_database_is_back(
+def test_work_resumes_when_the_database_is_back(
     db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(worker, "DATABASE_RETRY_SECONDS", 0)
     done: list[str] = []
     with caplog.at_level(logging.ERROR):
-        outlast(failing(5, done))
+        run_through_outages(failing(5, done))
 
     assert done == ["done"]
     assert caplog.messages == ["Waiting for the database: gone"]
     assert caplog.records[0].exc_info is None
 
 
-def test_other_errors_end_it() -> None:
+def test_other_errors_are_raised() -> None:
     def work() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):
-        outlast(work)
+        run_through_outages(work)
