@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ from threading import Thread
 import pytest
 from django.conf import settings
 
-from benchmarks.floods import report
+from benchmarks.floods import probing, report
 from benchmarks.floods.cast import Cast, Flooder, Neighbour, Request
 from benchmarks.floods.catalogue import FLOODS
 from benchmarks.floods.figures import Answer, Comparison, FloodTally, Result, Summary
@@ -104,7 +105,10 @@ def test_the_tables_tell_refusals_and_a_node_that_does_not_recover() -> None:
     assert report.verdict([result_of(kept)]) == "The goals hold beside all 1 floods."
 
 
-def test_what_is_sent_late_counts_from_the_moment_it_was_planned_for(sluggish_port: int) -> None:
+def test_what_is_sent_late_counts_from_the_moment_it_was_planned_for(
+    sluggish_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "MOST_AT_ONCE", 1)
     probe = Probe("slow", Request("GET", "/", {}), per_second=20)
 
     measured = list(measure(sluggish_port, probe, time.monotonic(), seconds=0.25))
@@ -112,6 +116,27 @@ def test_what_is_sent_late_counts_from_the_moment_it_was_planned_for(sluggish_po
     assert [answer.status for answer in measured] == [200] * 5
     # The fifth was planned for 0.2 s, and began after four answers.
     assert measured[4].latency_ms >= (5 * ANSWER_SECONDS - 0.2) * 1000 - 1
+
+
+def test_requests_do_not_wait_for_those_before_them() -> None:
+    together = threading.Barrier(3)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            together.wait(60)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Quiet."""
+
+    probe = Probe("together", Request("GET", "/", {}), per_second=20)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        measured = measure(server.server_port, probe, time.monotonic(), seconds=0.15)
+        server.shutdown()
+
+    assert [answer.status for answer in measured] == [200] * 3
 
 
 def test_a_request_that_is_never_sent_counts_as_not_answered(sluggish_port: int) -> None:

@@ -10,6 +10,9 @@ import pytest
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call, graphql, machine_token
 
+# Starts whole servers, several times.
+pytestmark = pytest.mark.slow
+
 SLOW = 'local ends = os.time() + 4 while os.time() < ends do end return "slow"'
 
 

@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.moonhook_server import ROOT
+
+# Runs several commands, each in a process of its own.
+pytestmark = pytest.mark.slow
 
 # The modes while the database is open, when its -wal and -shm files are there.
 WORK = """

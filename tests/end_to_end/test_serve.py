@@ -13,6 +13,9 @@ from tests.eventually import eventually
 from tests.moonhook_server import PRODUCTION_SECRETS, MoonhookServer
 from tests.process_tree import children_of, command_of, family_of, is_alive
 
+# Starts whole servers, several times.
+pytestmark = pytest.mark.slow
+
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
 
 

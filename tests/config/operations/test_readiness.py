@@ -79,7 +79,7 @@ def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
 def test_a_process_that_is_about_to_stop_is_not_ready(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifecycle, "_flag", bytearray(1))
+    monkeypatch.setattr(lifecycle, "_draining", bytearray(1))
     lifecycle.start_draining()
     response = client.get("/readyz")
 
