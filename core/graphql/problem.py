@@ -43,7 +43,7 @@ class GraphQLProblem(Exception):
 
     def __init__(
         self,
-        code: GraphQLCode | str,
+        code: GraphQLCode,
         message: str,
         *,
         error: str | None = None,

@@ -11,7 +11,7 @@ from accounts.graphql.enums import enum_value
 from accounts.graphql.people.types import CheckPinCode
 from accounts.messages.channels import SendVia
 from core.database.ids import parse_uuid
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import domain_errors, required
 from core.http.origin import origin_of
 
@@ -71,11 +71,13 @@ def resolve_check_pin_code(
     address, code = required(email, "email"), required(pin, "pin")
     device_id = parse_uuid(required(device, "device"))
     if device_id is None:
-        raise GraphQLProblem("BAD_USER_INPUT", "The device must be a UUID.", field="device")
+        raise GraphQLProblem(
+            GraphQLCode.BAD_USER_INPUT, "The device must be a UUID.", field="device"
+        )
     label = host or ""
     if len(label) > MAX_HOST_LENGTH or not label.isprintable():
         raise GraphQLProblem(
-            "BAD_USER_INPUT",
+            GraphQLCode.BAD_USER_INPUT,
             f"The host may have at most {MAX_HOST_LENGTH} printable characters.",
             field="host",
         )

@@ -11,7 +11,7 @@ from accounts.graphql.programs.types import Member, MemberType, member_of
 from accounts.graphql.scope import caller_organisation, find_known_user
 from accounts.models import User
 from accounts.rate_limits.addresses import counted_answer
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import domain_errors
 from core.http.origin import origin_of
 
@@ -49,7 +49,7 @@ add_member_field = graphene.Field(
 def resolve_remove_member(root: None, info: GraphQLResolveInfo, user: str) -> bool:
     known: User = find_known_user(info, user)
     if not remove_member(caller_organisation(info), known, origin=origin_of(info.context.request)):
-        raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return True
 
 

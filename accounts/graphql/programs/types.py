@@ -21,7 +21,7 @@ from accounts.models import (
     User,
 )
 from core.graphql.connection import Page, connection_of
-from core.graphql.problem import GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem
 
 
 class OrganisationType(DjangoObjectType):
@@ -99,7 +99,7 @@ def _invited(organisation: Organisation, user: User) -> Member:
         if invitation.organisation_id == organisation.pk and invitation.expires_at > now:
             invitation.organisation = organisation
             return Member(user.pk, invitation.email, invitation)
-    raise GraphQLProblem("NOT_FOUND", "There is no such object.")
+    raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
 
 
 class MemberPage:
