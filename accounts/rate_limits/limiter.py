@@ -75,7 +75,7 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
     if not settings.IS_RATE_LIMITED:
         return
     for window in windows:
-        if not _hit(Count(window, identifiers)):
+        if not _hit_unless_full(Count(window, identifiers)):
             RATE_LIMITED.inc(identifiers[0])
             raise RateLimitedError(_seconds_left(Count(window, identifiers)))
 
@@ -134,7 +134,7 @@ def is_first(window: RateLimitItem, *identifiers: str) -> bool:
     """
     if not settings.IS_RATE_LIMITED:
         return True
-    return _hit(Count(type(window)(1, window.multiples), ("first", *identifiers)))
+    return _hit_unless_full(Count(type(window)(1, window.multiples), ("first", *identifiers)))
 
 
 def build_limiters() -> None:
@@ -145,9 +145,12 @@ def build_limiters() -> None:
         _redis_limiter(settings.REDIS_URL)
 
 
+def _hit_unless_full(count: Count) -> bool:
+    return not _is_known_full(count) and _hit(count)
+
+
 def _hit(count: Count) -> bool:
-    if _is_known_full(count):
-        return False
+    """Whether there was room. A hit that is refused is counted too."""
     if _counted(lambda limiter: limiter.hit(count.window, *count.identifiers)):
         return True
     _remember_full(count)

@@ -184,6 +184,21 @@ def test_a_window_that_refused_is_not_written_to_again(db: None) -> None:
     claim(counts)
 
 
+def test_a_refused_claim_gives_back_only_what_it_counted(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may find the window full between the first look and the hit."""
+    count = Count(RateLimitItemPerHour(1), ("test", "raced"))
+    claim([count])
+    looks = iter([False])
+    monkeypatch.setattr(limiter, "_is_known_full", lambda _: next(looks, True))
+    with pytest.raises(RateLimitedError):
+        claim([count])
+
+    monkeypatch.undo()
+    assert is_full(count)
+
+
 def test_no_more_full_windows_are_remembered_than_there_is_room_for(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
