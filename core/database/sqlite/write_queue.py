@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 
 # The pause between two attempts to lock a file that another process has locked.
 RETRY_SECONDS = 0.001
@@ -61,13 +62,19 @@ class WriteQueue:
         return has_begun
 
     def end(self) -> None:
+        if self._threads is None:
+            self._leave_file_lock()
+            return
         try:
             if not self._keeps_file_lock():
-                self._locked_at = None
-                self._current.leave()
+                self._leave_file_lock()
         finally:
-            if self._threads is not None:
-                self._threads.leave()
+            # The last thread that waited may have given up meanwhile.
+            self._threads.leave(before_free=self._leave_file_lock)
+
+    def _leave_file_lock(self) -> None:
+        self._locked_at = None
+        self._current.leave()
 
     def _keeps_file_lock(self) -> bool:
         """Whether the next thread of this process may write before other processes."""
@@ -127,10 +134,14 @@ class _FairLock:
     def is_awaited(self) -> bool:
         return bool(self._waiting)
 
-    def leave(self) -> None:
+    def leave(self, before_free: Callable[[], None] = lambda: None) -> None:
+        """Hand the lock over; if nobody waits, call ``before_free`` and release it."""
         with self._lock:
             if not self._waiting:
-                self._is_taken = False
+                try:
+                    before_free()
+                finally:
+                    self._is_taken = False
                 return
             kind, waiting = self._waiting.popitem(last=False)
             waiting.popleft().release()

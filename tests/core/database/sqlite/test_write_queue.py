@@ -285,6 +285,21 @@ def test_a_writer_that_gave_up_delays_nobody(tmp_path: Path) -> None:
     queue.end()
 
 
+def test_a_waiter_that_gives_up_at_the_last_moment_does_not_leave_the_file_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, of_another_process = (WriteQueue(str(tmp_path / "writers")) for _ in range(2))
+    of_another_process.max_wait_seconds = 0
+    assert queue.begin()
+    assert not of_another_process.begin()
+    # It still waits when the turn is about to end, and no longer when it is handed over.
+    monkeypatch.setattr(queue._threads, "is_awaited", lambda: True)
+    queue.end()
+
+    assert of_another_process.begin()
+    of_another_process.end()
+
+
 # A process that has its turn until its input ends.
 NEIGHBOUR = """
 import sys
