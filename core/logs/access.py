@@ -56,7 +56,7 @@ class AccessLog:
             "logger": LOGGER,
         }
         line = self._render(None, "info", redact_event(None, "info", event))
-        # A single write, shorter than PIPE_BUF, so that lines of several processes do not mix.
+        # A single write, usually shorter than PIPE_BUF, so that lines of processes do not mix.
         os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
 
 
