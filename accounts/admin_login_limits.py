@@ -1,4 +1,4 @@
-"""Limits of password attempts at the admin's login, and what they lock at present.
+"""Limits of password attempts at the admin's login, and the logins that they lock now.
 
 An attempt is counted before its password is hashed, in three windows: of the client, of the user
 at this client, and of the user from anywhere. A browser in which the user has logged in before has

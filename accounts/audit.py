@@ -1,4 +1,4 @@
-"""Writing the audit log. Each entry is committed by itself."""
+"""Writing the audit log. Each entry is committed on its own."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -44,8 +44,9 @@ def record_about(
     credential: object = "",
     reason: str = "",
 ) -> None:
-    """Writes an event about a user's own profile, credentials or sessions, for the user's home.
+    """Writes an event about a user's own profile, credentials or sessions.
 
+    The event belongs to the organisation that manages the user (``User.home``).
     ``by`` is the administrator who acted, if it was not the user. Otherwise like ``record``.
     """
     _event(
@@ -69,7 +70,7 @@ class Ended(NamedTuple):
 
 
 def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> None:
-    """Writes one event for each, in one statement. Otherwise like ``record``."""
+    """Writes one event for each credential, in one statement. Otherwise like ``record``."""
     AuthEvent.objects.bulk_create(
         _event(
             kind,
@@ -94,8 +95,8 @@ def record_about_address(
 ) -> None:
     """Writes an event about a canonical address, which may or may not have a user.
 
-    Runs the same two statements in both cases, so that timing does not reveal the account.
-    Otherwise like ``record_about``.
+    Runs the same two statements in both cases, so that timing does not reveal whether there is
+    one. Otherwise like ``record_about``.
     """
     subject = User.objects.only("pk", "home_id", "is_superuser").filter(email=email).first()
     actor = by or subject

@@ -1,4 +1,4 @@
-"""Readers of environment variables; ``ImproperlyConfigured`` names a variable that is wrong."""
+"""Reading environment variables. ``ImproperlyConfigured`` names the variable that is wrong."""
 
 import contextlib
 import math

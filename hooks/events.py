@@ -47,7 +47,7 @@ def event_of(request: HttpRequest, *, without_headers: frozenset[str] = frozense
 
 
 def _headers(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    """The same as ``request.headers``, which parses every name again for each request."""
+    """Yields what ``request.headers`` has, without parsing every name again for each request."""
     for key, value in request.META.items():
         name = _header_name(key)
         if name is not None:

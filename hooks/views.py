@@ -61,8 +61,9 @@ def hook_view(*methods: str) -> Callable[[View], View]:
 def call_by_url(
     request: HttpRequest, organisation_id: str, script_id: str, call_token: str
 ) -> HttpResponse:
-    """Runs the hook whose call token is in the URL. HEAD, which senders use to test a URL, runs
-    nothing.
+    """Runs the hook whose call token is in the URL.
+
+    HEAD, which senders use to test a URL, runs nothing.
     """
     spec = hook_of_url(organisation_id, script_id, call_token)
     if spec is None:
@@ -95,7 +96,7 @@ def no_such_hook(request: HttpRequest) -> HttpResponse:
 
 
 def _bind(spec: RunSpec) -> None:
-    """Names the caller in every log line from here on."""
+    """Adds the ids of the hook to every later log line of this request."""
     bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=spec.hook_id)
 
 

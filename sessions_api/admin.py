@@ -1,4 +1,4 @@
-"""Open sessions in the admin: listed and ended."""
+"""Sessions in the admin: the list of open sessions, and ending them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -52,7 +52,7 @@ class SessionChangeList(ChangeList):
 
 @admin.register(Session)
 class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
-    """Lists live sessions only: ended ones have no row, expired ones cannot be ended."""
+    """Lists live sessions only: the others are refused already."""
 
     empty_state = EmptyState(
         "Programs open sessions with an API key, users with a device, at POST /session. Create "
@@ -103,9 +103,10 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         return rows
 
     def newest(self, request: HttpRequest) -> QuerySet[Session]:
-        """The newest unexpired sessions, as many as a list counts, including ended ones.
+        """The newest unexpired sessions, as many as a list counts.
 
-        Liveness is not checked here, because it takes look-ups of the key, device and owner.
+        Some may have ended with their key, device or owner: checking that takes look-ups in other
+        tables, and ``get_queryset`` does it.
         """
         rows: QuerySet[Session] = Session.objects.filter(expires_at__gt=timezone.now())
         if not is_superuser(request):

@@ -83,8 +83,9 @@ def _answers_of(response: HttpResponse) -> int:
     inlines = cast("Any", context.get("inline_admin_formsets", ()))
     forms = [context["adminform"].form, *(form for each in inlines for form in each.formset.forms)]
     typed = [form for form in forms if "email" in form.changed_data]
-    return sum(_tells(form.errors.as_data().get("email", ())) for form in typed)
+    return sum(_is_revealing(form.errors.as_data().get("email", ())) for form in typed)
 
 
-def _tells(errors: Sequence[ValidationError]) -> bool:
+def _is_revealing(errors: Sequence[ValidationError]) -> bool:
+    """Whether the errors of an e-mail field reveal whether the address has a user."""
     return not errors or any(error.code in REVEALING_CODES for error in errors)

@@ -1,4 +1,4 @@
-"""The PIN is checked, and exchanged for the credential of the device it was entered on."""
+"""Checking a PIN, and exchanging it for a token of the device on which it was entered."""
 
 import re
 import uuid
@@ -38,7 +38,7 @@ class IssuedDeviceToken(NamedTuple):
 def check_pin(
     *, email: str, pin: str, device: uuid.UUID, label: str, origin: Origin
 ) -> IssuedDeviceToken | None:
-    """Returns the device's new token for a right PIN, and ``None`` for any failure.
+    """Returns the device's new token for a correct PIN, and ``None`` for any failure.
 
     Spaces and hyphens in the PIN are ignored; only 0–9 are digits. The try is counted, for the
     challenge and for the account, before anything is compared. Call outside a transaction, which
@@ -67,7 +67,7 @@ class _Login(NamedTuple):
 
 
 def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login | AuditReason:
-    """The login, or for the audit the reason why there is none."""
+    """Returns the login, or the reason for the refusal, which only the audit log shows."""
     digits = _SEPARATORS.sub("", pin)
     if not _PIN.fullmatch(digits):
         return AuditReason.MALFORMED_PIN
@@ -87,7 +87,10 @@ def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login |
 
 
 def _bucket_of(email: str, device: uuid.UUID) -> str:
-    """The bucket that counts the failures: a separate one for a device the user is logged in on."""
+    """The bucket that counts the failures.
+
+    A device on which the user is logged in has a bucket of its own; all others share one.
+    """
     known = DeviceToken.objects.filter(
         user__email=email, device=device, revoked_at__isnull=True
     ).exists()

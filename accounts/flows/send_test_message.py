@@ -55,8 +55,8 @@ def send_test_message(
     """Sends a message immediately, the way PIN codes are sent, and waits for the outcome.
 
     ``to`` is an e-mail address or an E.164 number, empty if the user has none; ``about`` is the
-    user it belongs to, if any. Counts towards the limits of SMS. Raises ``RateLimitedError`` for
-    too many test messages of one sender or to one recipient.
+    user it belongs to, if any. Counts towards the same quotas as other messages. Raises
+    ``RateLimitedError`` for too many test messages of one sender or to one recipient.
     """
     hit([windows.TEST_MESSAGES_OF_PERSON], "test-message", str(by.pk))
     hit([windows.TEST_MESSAGES_TO_ADDRESS], "test-message-to", to)

@@ -1,4 +1,7 @@
-"""The outbox: files, readable by their owner only, for messages while no server is configured."""
+"""The outbox: a directory for messages while no mail server or SMS gateway is configured.
+
+Only the owner of its files can read them, since they contain codes.
+"""
 
 import json
 import os
@@ -17,7 +20,7 @@ class EmailOutbox(EmailBackend):
     stream: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _directory()
+        _create_directory()
         super().__init__(*args, **kwargs)
 
     def open(self) -> bool:
@@ -31,13 +34,14 @@ class EmailOutbox(EmailBackend):
 
 def write_sms(phone: str, text: str) -> Path:
     """Writes one JSON file per message; file names sort by time."""
-    path = _directory() / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
+    path = _create_directory() / f"{timezone.now():%Y%m%d-%H%M%S}-{uuid7()}.sms.json"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump({"to": phone, "text": text}, file, indent=2)
     return path
 
 
-def _directory() -> Path:
+def _create_directory() -> Path:
+    """Creates the directory if it is missing, and returns it."""
     directory: Path = settings.OUTBOX_DIR
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

@@ -29,10 +29,10 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 
 
 class Invitation(models.Model):
-    """An organisation's offer of a membership to a user of another home.
+    """An organisation's offer of a membership to a user whose home is another organisation.
 
-    Kept apart from memberships, so that no query for members finds an invited user. ``email`` is
-    the invited address: the organisation does not learn of a later change.
+    A model of its own, so that no query for members finds an invited user. ``email`` is the invited
+    address: the organisation does not learn of a later change.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

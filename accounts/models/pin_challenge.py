@@ -13,10 +13,10 @@ from accounts.models.user import User
 
 
 def _latest_expiry(now: datetime) -> datetime:
-    """The latest expiry of a code that is accepted.
+    """The latest expiry that a valid code can have.
 
-    A later one was made before the clock was set back, so its age is unknown. Twice the lifetime,
-    to tolerate nodes whose clocks differ a little.
+    A code that expires later was made before the clock was set back, so its age is unknown. The
+    limit is twice the lifetime, because the clocks of nodes differ a little.
     """
     return now + 2 * settings.PIN_LIFETIME
 
@@ -41,16 +41,16 @@ class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
         return claimed == 1
 
     def redeem(self, challenge: "PinChallenge") -> bool:
-        """Ends the challenge by success. Of concurrent attempts one succeeds."""
+        """Ends the challenge after a correct PIN; true for only one of concurrent attempts."""
         now = timezone.now()
         return self.filter(pk=challenge.pk, ended_at__isnull=True).update(ended_at=now) == 1
 
 
 class PinChallenge(models.Model):
-    """One login attempt: up to three live codes under one counter of tries.
+    """One PIN login: up to ``PIN_LIVE_CODES`` live codes, which share one counter of tries.
 
     Unknown addresses have challenges too, with codes that are never sent, so that guessing takes
-    as long and ends in the same way.
+    the same time and fails in the same way.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

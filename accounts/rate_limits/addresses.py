@@ -40,7 +40,7 @@ def claim_answers(organisation: Organisation, number: int, origin: Origin) -> Cl
 
 @contextmanager
 def counted_answer(organisation: Organisation, origin: Origin) -> Iterator[None]:
-    """Wraps a flow that takes an address; counts if its refusal reveals the account."""
+    """Wraps a flow that takes an address: counts one answer if its refusal reveals an account."""
     claimed = claim_answers(organisation, 1, origin)
     try:
         yield

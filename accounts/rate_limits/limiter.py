@@ -22,7 +22,7 @@ from core.errors import RateLimitedError
 from core.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
-# How long Redis is left alone after it did not answer.
+# How long no request is sent to Redis after it did not answer.
 REDIS_OPEN_SECONDS = 10
 MAX_KNOWN_FULL = 10_000
 
@@ -32,14 +32,13 @@ Result = TypeVar("Result")
 
 
 class Count(NamedTuple):
-    """What is counted in a window, and for whom: the action's name is the first identifier."""
+    """A counter: its window and its identifiers, the first of which is the action's name."""
 
     window: RateLimitItem
     identifiers: tuple[str, ...]
 
 
-# Counts that refused a hit of this process. They are read before the next hit, which would be a
-# write.
+# Counts that refused a hit of this process. They are read first, because a hit is a write.
 _known_full: dict[Count, None] = {}
 
 
@@ -60,10 +59,10 @@ class Claim(NamedTuple):
     def give_back(self) -> None:
         """Takes the hits back, except from windows that began after the claim."""
         for count in self.counts:
-            _counted(partial(_decrement, count=count, claimed_at=self.claimed_at))
+            _with_limiter(partial(_decrement, count=count, claimed_at=self.claimed_at))
 
     def without(self, number: int) -> "Claim":
-        """The claim without its first ``number`` counts."""
+        """Returns the claim without its first ``number`` counts, whose hits then stay."""
         return self._replace(counts=self.counts[number:])
 
 
@@ -83,8 +82,8 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
 def claim(counts: Sequence[Count]) -> Claim:
     """Counts an action in each of the counts, in their order, before it is done.
 
-    Exact under concurrency. Raises ``CountFullError`` with the seconds until none is full, and has
-    then counted nowhere: a refused try does not fill the windows before the one that refused it.
+    Exact under concurrency. If a count is full, raises ``CountFullError`` with the seconds until
+    none is, and takes all hits back: a refused attempt does not fill the counts before that one.
     """
     if not settings.IS_RATE_LIMITED:
         return Claim(())
@@ -98,14 +97,6 @@ def claim(counts: Sequence[Count]) -> Claim:
     return Claim(counts, time.monotonic())
 
 
-def _refuse(counts: Sequence[Count]) -> NoReturn:
-    """Raises ``CountFullError``: the first count is full, and others may be."""
-    first, *others = counts
-    RATE_LIMITED.inc(first.identifiers[0])
-    full = [first, *(count for count in others if is_full(count))]
-    raise CountFullError(max(map(_seconds_left, full)), first)
-
-
 def refuse_if_full(count: Count) -> None:
     """Raises ``CountFullError`` if the next hit would be refused. Counts nothing."""
     if settings.IS_RATE_LIMITED and is_full(count):
@@ -115,16 +106,17 @@ def refuse_if_full(count: Count) -> None:
 
 def is_full(count: Count) -> bool:
     """Whether the next hit would be refused. Counts nothing."""
-    return not _counted(lambda limiter: limiter.test(count.window, *count.identifiers))
+    return not _with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers))
 
 
 def full_until(count: Count) -> float | None:
-    """When the full window ends, in seconds since the epoch; ``None`` if it is not full."""
+    """Returns the end of the window in seconds since the epoch; ``None`` if it is not full."""
     return time.time() + _seconds_left(count) if is_full(count) else None
 
 
 def forget(count: Count) -> None:
-    _counted(lambda limiter: limiter.clear(count.window, *count.identifiers))
+    """Sets the count back to zero."""
+    _with_limiter(lambda limiter: limiter.clear(count.window, *count.identifiers))
 
 
 def is_first(window: RateLimitItem, *identifiers: str) -> bool:
@@ -151,7 +143,7 @@ def _hit_unless_full(count: Count) -> bool:
 
 def _hit(count: Count) -> bool:
     """Whether there was room. A hit that is refused is counted too."""
-    if _counted(lambda limiter: limiter.hit(count.window, *count.identifiers)):
+    if _with_limiter(lambda limiter: limiter.hit(count.window, *count.identifiers)):
         return True
     _remember_full(count)
     return False
@@ -174,8 +166,16 @@ def _remember_full(count: Count) -> None:
     _known_full[count] = None
 
 
+def _refuse(counts: Sequence[Count]) -> NoReturn:
+    """Raises ``CountFullError``: the first count is full, and others may be."""
+    first, *others = counts
+    RATE_LIMITED.inc(first.identifiers[0])
+    full = [first, *(count for count in others if is_full(count))]
+    raise CountFullError(max(map(_seconds_left, full)), first)
+
+
 def _seconds_left(count: Count) -> int:
-    ends_at = _counted(
+    ends_at = _with_limiter(
         lambda limiter: limiter.get_window_stats(count.window, *count.identifiers).reset_time
     )
     return max(1, ceil(ends_at - time.time()))
@@ -192,12 +192,15 @@ def _decrement(limiter: FixedWindowRateLimiter, count: Count, claimed_at: float)
         decrement_in_redis(storage, key, most_left)
 
 
-def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
-    """Asks Redis if it is configured; while it does not answer, asks the database."""
+def _with_limiter(call: Callable[[FixedWindowRateLimiter], Result]) -> Result:
+    """Returns the call's result for the limiter in Redis, or for the one in the database.
+
+    The database is used if Redis is not configured, or does not answer.
+    """
     circuit = _circuit_of(settings.REDIS_URL)
     if settings.REDIS_URL and circuit.allows_call():
         try:
-            answer = ask(_redis_limiter(settings.REDIS_URL))
+            answer = call(_redis_limiter(settings.REDIS_URL))
         except StorageError as error:
             if circuit.record_failure():
                 logger.error(  # noqa: TRY400  (the traceback adds nothing)
@@ -207,7 +210,7 @@ def _counted(ask: Callable[[FixedWindowRateLimiter], Result]) -> Result:
             if circuit.record_success():
                 logger.info("Redis answers again and counts rate limits")
             return answer
-    return ask(_database_limiter())
+    return call(_database_limiter())
 
 
 @built_once

@@ -31,13 +31,15 @@ PAYLOAD = '{"items": [{"name": "tea", "quantity": 2, "price": 4.5}]}'
 
 
 class Demo(NamedTuple):
+    """How to log in to the admin, and the URL of the hook with its call token."""
+
     email: str
     password: str
     call_url: str
 
 
 def create_demo_once() -> Demo | None:
-    """Create the demo organisation, unless there is an organisation or a user; then return None."""
+    """Create the demo data; ``None`` if there is already an organisation or a user."""
     if Organisation.objects.exists() or User.objects.exists():
         return None
     with transaction.atomic():

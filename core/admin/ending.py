@@ -15,8 +15,9 @@ from core.admin.links import list_of, page_of
 class EndingMixin:
     """Mixin for model admins whose rows can be ended: revoked, withdrawn, logged out.
 
-    The subclass declares the button (``end_one``), the list action (``end_selected``) and the
-    words, and calls its flow in ``end_rows``. Button and action take the permission ``end``.
+    The subclass declares a button that calls ``ask_and_end_one``, a list action that calls
+    ``ask_and_end_selected``, and the texts, and calls its flow in ``end_rows``. Button and action
+    require the permission ``end``.
     """
 
     end_question: ClassVar[Question]

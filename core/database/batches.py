@@ -14,9 +14,9 @@ PAUSE_FACTOR = 1.0
 def delete_in_batches(
     rows: QuerySet, *, size: int | None = None, order: Sequence[str] = ("pk",)
 ) -> int:
-    """Delete the rows in that order, one transaction per batch, and return their number.
+    """Delete the rows in ``order``, one transaction per batch, and return their number.
 
-    Several machines may run it at once: each skips the rows that another has locked.
+    Several nodes may do so at once: each skips the rows that another has locked.
     """
     total = 0
     while True:

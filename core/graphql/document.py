@@ -68,9 +68,9 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
         return next((name for name, known in owner.args.items() if known is argument), None)
 
 
-# This rule compares each pair of fields with the same response name: quadratic work, also for
-# anonymous documents. graphql-core's budget of 500,000 takes one to two seconds; common documents
-# need a few hundred.
+# Budget for comparing each pair of fields with the same response name, which is quadratic work
+# and needs no login. graphql-core's budget of 500,000 comparisons takes one to two seconds; common
+# documents need a few hundred.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
 
 # The cache of valid documents takes a dozen MiB at most: a few hundred bytes per character.

@@ -45,7 +45,7 @@ EXTRA_POINTS: Mapping[str, int] = {
     "responseBodyBase64": 20,
     "source": 10,
 }
-# Assumed lengths of lists; a page is as long as its argument "first".
+# Assumed lengths of lists. Pages are counted by their argument "first" instead.
 LIST_SIZE = 20
 LIST_SIZES: Mapping[str, int] = {"versions": 100}
 ROWS_OF_PAGE = "nodes"
@@ -53,7 +53,11 @@ ROWS_OF_PAGE = "nodes"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The points of a selection set, and those for each row if it is the set of a page."""
+    """The points of a selection set.
+
+    ``points_per_row`` is for pages only: the points below ``nodes``, to be multiplied by the number
+    of rows that ``first`` requests.
+    """
 
     points: int = 0
     points_per_row: int = 0
@@ -82,6 +86,8 @@ def cost_of(schema: GraphQLSchema, operation: Operation, variables: Mapping[str,
 
 
 class _Counter:
+    """Adds up the costs of selections; ``fragments`` holds those of fragments counted so far."""
+
     def __init__(self, schema: GraphQLSchema, variables: dict[str, Any]) -> None:
         self.fragments: dict[str, Cost] = {}
         self._schema = schema

@@ -45,7 +45,7 @@ class AccessLog:
             **_timestamp(None, "info", {}),
             "event": "request",
             "method": environ["REQUEST_METHOD"],
-            # Without the query, which may hold secrets of others.
+            # Without the query string, which may contain callers' secrets.
             "path": environ["RAW_URI"].partition("?")[0][:_MAX_PATH_LENGTH],
             "status": int(status[:3]),
             "bytes": sent_bytes,
@@ -56,7 +56,7 @@ class AccessLog:
             "logger": LOGGER,
         }
         line = self._render(None, "info", redact_event(None, "info", event))
-        # In one write, and shorter than a pipe's buffer, so lines of processes do not mix.
+        # A single write, usually shorter than PIPE_BUF, so that lines of processes do not mix.
         os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
 
 

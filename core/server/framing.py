@@ -1,6 +1,6 @@
 """Finds the end of a request in its bytes, so that no thread waits for the rest of it.
 
-gunicorn's parser validates every request; this module only tells whether the parser can do so
+gunicorn's parser validates every request; this module only decides whether the parser can do so
 without more bytes. A malformed request is ready at once, because the parser refuses it.
 """
 

@@ -1,8 +1,9 @@
 """Attempts at a task: how each one ends, when the next one is due, and which ones were lost.
 
 An attempt may run for ``TASK_TIMEOUT`` seconds, which its worker enforces. An attempt that is
-still marked as running after ``TASK_LEASE`` was lost with its worker and is queued again; should
-that worker return, it changes nothing.
+still marked as running after ``TASK_LEASE`` was lost with its worker and is queued again; if
+that worker still reports a result, it is ignored. The functions that end an attempt return whether
+the result was recorded.
 """
 
 import logging
@@ -33,7 +34,10 @@ class WorkerLostError(Exception):
 
 
 def next_try(attempts: int, give_up_at: datetime | None = None) -> datetime | None:
-    """Returns the time of the attempt after this many; ``None`` if none is left."""
+    """Returns when the attempt after the first ``attempts`` is due.
+
+    ``None`` if no attempt is left, or if it would not be due before ``give_up_at``.
+    """
     if not has_attempt_left(attempts):
         return None
     spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (nothing to guess)
@@ -74,9 +78,10 @@ def release(row: DBTaskResult) -> bool:
 
 
 def requeue_lost_tasks() -> int:
-    """Queues lost tasks again, or fails those without an attempt left; returns how many.
+    """Queues lost tasks again, or fails those without an attempt left.
 
-    Safe to run in any number of workers at once: each attempt is ended by one of them.
+    Returns the number of tasks changed. Any number of workers may call it at once: only one of them
+    ends each attempt.
     """
     now, lease = timezone.now(), timedelta(seconds=settings.TASK_LEASE_SECONDS)
     # A start in the future means that the clock has been set back since.
@@ -96,7 +101,7 @@ def _requeue(row: DBTaskResult) -> bool:
 
 @retry()
 def _end(row: DBTaskResult, **values: Any) -> bool:
-    """Updates the row unless another worker has taken over the task; returns whether it did."""
+    """Updates the row, unless another worker has taken over the task; returns whether it did so."""
     for name, value in values.items():
         setattr(row, name, value)
     # The start time identifies the attempt.

@@ -33,18 +33,18 @@ class SwitchableHooks(TenantModelAdmin):
     """Adds the enable and disable actions; each button shows only when it applies."""
 
     def has_disable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        return self._is(request, object_id, enabled=True)
+        return self._has_state(request, object_id, is_enabled=True)
 
     def has_enable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        return self._is(request, object_id, enabled=False)
+        return self._has_state(request, object_id, is_enabled=False)
 
     @action(description="Disable", icon="block", permissions=["disable"])
     def disable(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._asked_switch(request, object_id, _DISABLE, is_enabled=False)
+        return self._ask_and_switch(request, object_id, _DISABLE, is_enabled=False)
 
     @action(description="Enable", icon="check_circle", permissions=["enable"])
     def enable(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._asked_switch(request, object_id, _ENABLE, is_enabled=True)
+        return self._ask_and_switch(request, object_id, _ENABLE, is_enabled=True)
 
     @admin.action(description="Enable selected hooks", permissions=["change"])
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
@@ -54,11 +54,11 @@ class SwitchableHooks(TenantModelAdmin):
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
         self._switch(request, queryset, is_enabled=False)
 
-    def _is(self, request: HttpRequest, object_id: str | None, *, enabled: bool) -> bool:
+    def _has_state(self, request: HttpRequest, object_id: str | None, *, is_enabled: bool) -> bool:
         hook: Any = self.get_object(request, object_id) if object_id else None
-        return hook is not None and hook.is_enabled == enabled
+        return hook is not None and hook.is_enabled == is_enabled
 
-    def _asked_switch(
+    def _ask_and_switch(
         self, request: HttpRequest, object_id: str, question: Question, *, is_enabled: bool
     ) -> HttpResponse:
         hook: Hook = self.get_or_404(request, object_id)

@@ -10,4 +10,5 @@ class Author(NamedTuple):
     api_key: ApiKey | None = None
 
 
+# Runs of a webhook call have no author.
 NOBODY = Author()

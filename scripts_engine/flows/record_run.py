@@ -1,5 +1,6 @@
-"""Commits runs before their callers are answered, by group commit: runs that threads record at
-the same time share one INSERT.
+"""Commits runs before their callers are answered.
+
+By group commit: runs that threads record at the same time share one INSERT.
 """
 
 import logging
@@ -107,8 +108,8 @@ def _record_in_group(row: Row) -> None:
 def _group_key(row: Row) -> Hashable:
     """Runs with the same key may be committed together, and so wait for each other.
 
-    Large runs hold up only those of their organisation. Where the database has row locks, so does
-    every run: a change of a script may lock its row.
+    Large runs delay only runs of their own organisation. On a database with row locks the same is
+    true of all runs, because the INSERT may wait for a script's row that a change has locked.
     """
     is_large = row["payload_bytes"] >= LARGE_BYTES
     is_apart = is_large or connection.features.has_select_for_update

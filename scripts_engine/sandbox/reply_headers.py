@@ -3,8 +3,8 @@
 The prelude drops the others; the parent checks again, since the child may have been taken over.
 
 Replies share one origin with the whole service and pass through its proxies. A script may set
-headers about its own resource (caching, CORS, redirects, content), but none that speak for the
-host: to a browser about the origin, or to a server or proxy.
+headers about its own resource (caching, CORS, redirects, content), but not those reserved
+for the host: about the origin, to a browser, or about the connection, to a server or proxy.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ def end_sessions(
 ) -> list[Session]:
     """Ends the sessions immediately and returns those that were still open.
 
-    The keys or device tokens that opened them stay valid. The audit names the administrator
-    ``by``, or else the owner. The number of queries does not depend on the number of sessions.
+    The keys or device tokens that opened them stay valid. The audit log names ``by``, the
+    administrator, or else the owner. The number of queries does not depend on the number of
+    sessions.
     """
     requested = [session.pk for session in sessions]
     with transaction.atomic():

@@ -131,10 +131,10 @@ def _authenticate_and_open(
     secret: str,
     origin: Origin,
 ) -> OpenedSession | Refused[Row]:
-    """The session or, for the audit, the reason of its refusal.
+    """Returns the session, or the reason for the refusal, which only the audit log shows.
 
     If the row changes between authentication and the update that locks it (rotated, revoked, or
-    moved under the newest pepper by a concurrent login), it is locked and authenticated again.
+    digested with the newest pepper by a concurrent login), it is locked and authenticated again.
     Only logins that would otherwise succeed wait for that lock.
     """
     row = authenticate()
@@ -156,7 +156,7 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
     now = timezone.now()
     if not _hold_credential(session, secret, origin, now):
         return None
-    _make_room(session)
+    _end_surplus_sessions(session)
     token = credentials.generate_secret(credentials.SecretKind.SESSION)
     session.digest = credentials.digest(token).value
     session.client_address = origin.client_address or None
@@ -169,7 +169,7 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
 def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
     """Records the use, which locks the credential's row.
 
-    Returns ``False`` if the row was renewed, rotated or revoked since it was read.
+    Returns ``False`` if the row was digested again, rotated or revoked since it was read.
     """
     if session.api_key is not None:
         key = session.api_key
@@ -186,7 +186,7 @@ def _hold_credential(session: Session, secret: str, origin: Origin, now: datetim
 
 
 def _renewed_digest(credential: ApiKey | DeviceToken, secret: str) -> dict[str, Any]:
-    """The columns that move the credential under the newest pepper, if it is not there yet."""
+    """The columns for a digest with the newest pepper; empty if the stored digest uses it."""
     stored = credentials.Digest(credential.digest, credential.pepper_version)
     renewed = credentials.digest(secret)
     if renewed.pepper_version == stored.pepper_version or not credentials.matches(secret, stored):
@@ -194,7 +194,7 @@ def _renewed_digest(credential: ApiKey | DeviceToken, secret: str) -> dict[str, 
     return {"digest": renewed.value, "pepper_version": renewed.pepper_version}
 
 
-def _make_room(session: Session) -> None:
+def _end_surplus_sessions(session: Session) -> None:
     """Ends the least recently used sessions so that the new one stays within the cap."""
     if session.api_key is not None:
         siblings = Session.objects.filter(api_key=session.api_key)

@@ -8,7 +8,7 @@ from sessions_api.models import Session
 
 
 def use_session(token: str, client_address: str) -> Session | None:
-    """The live session with this token, whose use it records; ``None`` if there is none.
+    """Returns the live session with this token, and records its use; ``None`` if there is none.
 
     A session of an API key is valid only from the key's allowed networks.
     """
@@ -24,7 +24,7 @@ def use_session(token: str, client_address: str) -> Session | None:
 def _record_use(session: Session, token: str) -> None:
     """Extends the idle limit, with at most one write per ``SESSION_USE_WRITTEN_EVERY``.
 
-    The write also moves the digest under the newest pepper. If the clock was set back since the
+    The write also stores a digest with the newest pepper. If the clock was set back since the
     session was opened, its limits count from now; otherwise they would end too late.
     """
     now, read_at = timezone.now(), session.last_used_at

@@ -114,7 +114,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(desk: Desk, bob: User) -> 
 
     desk.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
     page.get_by_role("button", name="Revoke").click()
-    expect(page.get_by_text("was revoked")).to_be_visible()
+    expect(page.get_by_text(") was revoked.")).to_be_visible()
     api_key.refresh_from_db()
     assert api_key.revoked_at is not None
 
@@ -129,7 +129,7 @@ def test_the_list_revokes_selected_keys(desk: Desk, bob: User) -> None:
     page.get_by_role("button", name="Run").click()
     page.get_by_role("button", name="Revoke").click()
 
-    expect(page.get_by_text("was revoked")).to_be_visible()
+    expect(page.get_by_text(") was revoked.")).to_be_visible()
 
 
 def test_no_page_is_wider_than_the_screen(desk: Desk, bob: User) -> None:

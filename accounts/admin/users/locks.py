@@ -22,9 +22,26 @@ from core.admin.display import DANGER, SUCCESS, action, display, label
 from core.admin.links import page_of
 from core.http.origin import origin_of
 
+_UNLOCK_PIN = Question(
+    title="Unlock PIN login",
+    consequences=(
+        "The count of wrong PINs starts again at zero, and codes are accepted immediately. If "
+        "somebody else was guessing, they can continue."
+    ),
+    button="Unlock",
+)
+_UNLOCK_ADMIN = Question(
+    title="Unlock admin login",
+    consequences=(
+        "The count of wrong passwords starts again at zero, and the correct one is accepted "
+        "immediately. If somebody else was guessing, they can continue."
+    ),
+    button="Unlock",
+)
+
 
 class Lock(NamedTuple):
-    """``why`` gives the count; ``until`` says when or how the lock ends."""
+    """A lock as a page shows it: ``why`` gives the count, ``until`` when or how it ends."""
 
     why: str
     until: str
@@ -64,26 +81,8 @@ def admin_login_locks(user: User) -> list[Lock]:
     ]
 
 
-_UNLOCK_PIN = Question(
-    title="Unlock PIN login",
-    consequences=(
-        "The count of wrong PINs starts again at zero, and codes are accepted immediately. If "
-        "somebody else was guessing, they can continue."
-    ),
-    button="Unlock",
-)
-_UNLOCK_ADMIN = Question(
-    title="Unlock admin login",
-    consequences=(
-        "The count of wrong passwords starts again at zero, and the correct one is accepted "
-        "immediately. If somebody else was guessing, they can continue."
-    ),
-    button="Unlock",
-)
-
-
 class UserLocks:
-    """Mixin for the model admin of users."""
+    """Mixin for the model admin of users: shows locks, and offers to unlock those that exist."""
 
     def has_pin_lock_permission(
         self: Any, request: HttpRequest, object_id: str | None = None

@@ -1,4 +1,7 @@
-"""Users: the list and the page. Home sees the profile, other organisations only the membership."""
+"""Users in the admin: the list and the page of a user.
+
+The home organisation sees the profile, other organisations only the membership.
+"""
 
 from typing import Any, ClassVar
 
@@ -111,7 +114,10 @@ class UserAdmin(
     def organisation_that_asks(
         self, request: HttpRequest, object_id: str | None
     ) -> Organisation | None:
-        """The home of a user whose e-mail changes; for a new user, one that the person reaches."""
+        """The home of a user whose e-mail changes; for a new user the chosen organisation.
+
+        Without a valid choice, the first organisation within reach.
+        """
         if object_id is not None:
             user = self.get_object(request, object_id)
             typed = canonical_email(request.POST.get("email", ""))

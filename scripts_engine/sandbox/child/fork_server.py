@@ -1,6 +1,6 @@
 """The fork server: the process that forks the children of one worker.
 
-In a run's way: before it, when the tenant has no warm child.
+Role in a run: starts a child beforehand if the tenant has no warm one.
 
 The process imports everything once, and is single-threaded so that it may fork safely. It has only
 the control socket of the worker: no environment, files or settings that a child could inherit. It

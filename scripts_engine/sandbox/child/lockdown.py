@@ -1,7 +1,8 @@
-"""The lockdown: a child gives up for good every right that it does not need to run Lua.
+"""The lockdown: a child permanently drops every privilege that it does not need to run Lua.
 
-In a run's way: once for each child, before it says that it is ready. The steps are named layers.
-A layer that the platform lacks is reported with the reason; the caller decides whether to go on.
+Role in a run: none; each child applies it once, before it reports that it is ready. Its steps are
+called layers. A layer that the platform lacks is reported with the reason; the caller decides
+whether to continue.
 """
 
 from __future__ import annotations

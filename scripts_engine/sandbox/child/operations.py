@@ -1,7 +1,7 @@
 """The Python functions of the prelude: crypto and encodings, the params of the call, the log.
 
-In a run's way: Lua calls Python only here, through the one function `serve`. It raises nothing,
-since a script could climb from an exception object to the interpreter. It holds no reference to a
+Role in a run: Lua calls Python only here, through the one function `serve`. It raises nothing,
+since a script could reach the interpreter through an exception object. It holds no reference to a
 Lua state, since that cycle would never be freed.
 """
 

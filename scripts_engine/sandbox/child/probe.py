@@ -1,7 +1,7 @@
-"""Tries every layer of the lockdown, each in a process of its own. Not in a run's way.
+"""Tries every layer of the lockdown, each in a process of its own.
 
-Runs in a new, single-threaded interpreter and prints a JSON object: for each layer null if it
-works, else the reason why not.
+No role in a run. Runs in a new, single-threaded interpreter and prints a JSON object: for each
+layer null if it works, otherwise the reason.
 """
 
 from __future__ import annotations

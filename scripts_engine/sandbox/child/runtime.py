@@ -1,6 +1,6 @@
 """Creates the Lua state of a run, from the compiled prelude. The only module that uses lupa.
 
-In a run's way: a child has a state ready when the run arrives, and drops it afterwards.
+Role in a run: a child has a state ready when the run arrives, and discards it afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Serves the frames of the worker in a locked-down process: the runs of one tenant, one by one.
 
-In a run's way: the child's end of `parent/conversation`.
+Role in a run: the child's counterpart of `parent/conversation`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks the frames of a child and turns them into values that the worker may use.
 
-In a run's way: every message of the child passes here. The child may have been taken over, so the
-type, range and length of each field are checked, in this one place; `endings` checks the fields
-of an answer with the same functions.
+Role in a run: every message from the child passes through here. A script may have taken over the
+child, so the type, range and length of each field are checked. `endings` checks the fields of an
+answer with the same functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One child as the worker sees it: send and receive frames, bound its CPU time, kill it.
 
-In a run's way: `conversation` talks to the child through it.
+Role in a run: `conversation` exchanges frames with the child through it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The children of one pool: the warm ones, new ones, and which of them to end.
 
-In a run's way: before it, `find` or `make` a child of the tenant; after it, `give_back`.
+Role in a run: `find` or `make` a child of the tenant before it, and `give_back` the child after it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The exchange of one run with a child: one request, host calls, one answer or an end by force.
+"""The exchange of one run with a child: one request, host calls, one answer or a kill.
 
-In a run's way: the pool has found a child, and waits here until the run has ended.
+Role in a run: starts when the pool has a child for the run; the pool waits until the run has ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns the way a run ended into its kind, reply or error. Messages name the limit and its figure.
 
-In a run's way: the last step in the parent, called by `conversation`.
+Role in a run: the last step in the parent, called by `conversation`.
 """
 
 from __future__ import annotations

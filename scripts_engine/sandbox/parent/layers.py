@@ -1,4 +1,4 @@
-"""Tells which layers of the lockdown work on this machine. Not in a run's way: asked at start."""
+"""Reports which layers of the lockdown work on this machine; not used in a run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The sandbox of one worker: find or make a child of the tenant, run, give the child back.
 
-In a run's way: the entrance. `slots` decides who may run now, `children` provides the child,
-`conversation` runs the job in it.
+Role in a run: the entry point. `slots` decides when the run may start, `children` provides the
+child, and `conversation` runs the job in it.
 """
 
 from __future__ import annotations

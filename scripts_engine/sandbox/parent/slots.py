@@ -1,7 +1,8 @@
-"""Decides who may run now: a fixed number of slots, shared fairly, behind a bounded queue.
+"""Limits concurrent runs: a fixed number of slots, shared fairly, with a bounded queue.
 
-In a run's way: the first wait. Knows tenants by name, but no child and no process: the pool says
-whose run must `prepare` (start a child). The resolver of host names uses it too.
+Role in a run: the wait for a slot. Knows tenants by name, but neither children nor processes: the
+pool says which tenant's run must `prepare` (start a child). `scripts_engine/host/resolver.py`
+limits look-ups with the same class.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Starts children for a pool: asks the fork server, and starts or replaces the server as needed.
 
-In a run's way: only when the tenant has no warm child.
+Role in a run: used only if the tenant has no warm child.
 """
 
 from __future__ import annotations
