@@ -106,7 +106,11 @@ def refuse_if_full(count: Count) -> None:
 
 def is_full(count: Count) -> bool:
     """Whether the next hit would be refused. Counts nothing."""
-    return not _with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers))
+    if _with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers)):
+        return False
+    # A window that ends later than a new one could dates from before the clock was set back: the
+    # next hit starts it anew.
+    return _seconds_left(count) <= 2 * count.window.get_expiry()
 
 
 def full_until(count: Count) -> float | None:

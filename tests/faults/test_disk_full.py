@@ -90,7 +90,7 @@ def test_web_workers_count_and_start_without_room_for_their_numbers(tmp_path: Pa
     assert status == 200
     assert b"moonhook_build_info" in shown
     assert "SIGBUS" not in node.output
-    assert "No room for the numbers of this process" in node.output
+    assert "No disk space for the metrics of this process" in node.output
 
 
 METRICS_TOKEN = "t" * 32
