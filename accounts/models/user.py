@@ -174,7 +174,7 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
         """Whether the organisation is the user's home, and the user's only organisation.
 
         Only then may home change what the user logs in with (e-mail, phone, password, second
-        factor): whoever changes these controls the account in every organisation.
+        factor): changing these gives control of the account in every organisation.
         """
         return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
 

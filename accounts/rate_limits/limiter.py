@@ -108,8 +108,8 @@ def is_full(count: Count) -> bool:
     """Whether the next hit would be refused. Counts nothing."""
     if _with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers)):
         return False
-    # A window that ends later than a new one could dates from before the clock was set back: the
-    # next hit starts it anew.
+    # A window that ends later than a new one could is from before the clock was set back, and the
+    # next hit replaces it.
     return _seconds_left(count) <= 2 * count.window.get_expiry()
 
 

@@ -248,7 +248,7 @@ class MoonhookWorker(ThreadWorker):
     # --- The end -------------------------------------------------------------------------------
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        # Whoever sent the signal, the parent should start the successor before this worker ends.
+        # For every sender of the signal, the parent should start the successor first.
         self.lifecycle.retire()
         super().handle_exit(sig, frame)
 

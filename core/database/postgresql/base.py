@@ -75,7 +75,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         def shortened(execute: Any, query: Any, *statement: Any) -> Any:
             nonlocal limit_seconds, limited
-            if spares_writes and isinstance(query, str) and query.startswith(_WRITES):
+            if spares_writes and isinstance(query, str) and query.lstrip().startswith(_WRITES):
                 lift()
             if limited is not self.connection:
                 limit_seconds = settings.DATABASE_TIMEOUT_SECONDS

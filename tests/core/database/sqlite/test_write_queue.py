@@ -329,7 +329,7 @@ def test_a_writer_waits_for_those_of_other_processes(
 ) -> None:
     queue = WriteQueue(f"{tmp_path / 'database'}-writers")
     queue.max_wait_seconds = 0.1
-    # Twice: whoever gives up holds up nobody of its own.
+    # Twice: a writer that gives up does not block its own process.
     assert [queue.begin(), queue.begin()] == [False, False]
 
     queue.max_wait_seconds = 60
