@@ -211,21 +211,12 @@ def test_a_run_that_is_ended_leaves_no_process_behind(signal_number: int) -> Non
     eventually(lambda: "benchmarks.floods.probing" in commands_of(run.pid), seconds=120)
     family = family_of(run.pid)
 
-    errors = errors_of_ended(run, signal_number)
+    os.kill(run.pid, signal_number)
+    _, errors = run.communicate(timeout=120)
 
     assert run.returncode == 1
     assert "Traceback" not in errors
     assert [command_of(pid) for pid in family if is_alive(pid)] == []
-
-
-def errors_of_ended(run: "subprocess.Popen[str]", signal_number: int) -> str:
-    """Signals once more, as a person would, if Python lost the first signal in a callback."""
-    os.kill(run.pid, signal_number)
-    try:
-        return run.communicate(timeout=90)[1]
-    except subprocess.TimeoutExpired:
-        os.kill(run.pid, signal_number)
-        return run.communicate(timeout=120)[1]
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":
