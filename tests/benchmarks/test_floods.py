@@ -132,7 +132,7 @@ def test_requests_do_not_wait_for_those_before_them() -> None:
 
     probe = Probe("together", Request("GET", "/", {}), per_second=20)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         measured = measure(server.server_port, probe, time.monotonic(), seconds=0.15)
         server.shutdown()
 

@@ -8,10 +8,14 @@ from http.cookiejar import CookieJar
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
+import pytest
+
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
 from tests.servers import MailServer, SmsGateway
 from tests.sessions import call, graphql, machine_token, open_session
+
+pytestmark = pytest.mark.slow
 
 
 def code_in(text: str) -> str:

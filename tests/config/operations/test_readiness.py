@@ -37,6 +37,7 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_database_that_refuses_is_named_so(tmp_path: Path) -> None:
     server = WebServer(
         tmp_path, DATABASE_URL=postgres_at(free_port()), LOG_FORMAT="json", WEB_CONCURRENCY="1"
@@ -51,6 +52,7 @@ def test_a_database_that_refuses_is_named_so(tmp_path: Path) -> None:
     assert "a-password" not in server.output
 
 
+@pytest.mark.slow
 def test_a_database_that_never_answers_holds_up_nobody(tmp_path: Path, silent_port: int) -> None:
     server = WebServer(tmp_path, DATABASE_URL=postgres_at(silent_port))
     with server.running():
@@ -64,6 +66,7 @@ def test_a_database_that_never_answers_holds_up_nobody(tmp_path: Path, silent_po
     assert living == 200
 
 
+@pytest.mark.slow
 def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
     server = WebServer(tmp_path, WEB_CONCURRENCY="1")
     with server.running():

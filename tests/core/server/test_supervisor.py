@@ -65,7 +65,7 @@ def test_pauses_grow_up_to_the_last_one() -> None:
 
 
 def test_a_stable_service_starts_over_with_the_first_pause() -> None:
-    lives_long_enough = {"name": "victim", "shell": 'echo "victim $$"; sleep 1'}
+    lives_long_enough = {"name": "victim", "shell": 'echo "victim $$"; sleep 0.4'}
     policy = {"pauses_seconds": [0, 600], "stable_after_seconds": 0.2}
     with SupervisorProcess([lives_long_enough], **policy).running() as supervisor:
         supervisor.wait_for("victim", 4)
@@ -188,6 +188,7 @@ def test_the_children_of_a_dead_service_are_terminated() -> None:
     assert not is_alive(left)
 
 
+@pytest.mark.slow
 def test_children_that_ignore_sigterm_are_killed() -> None:
     shell = LEAVES_A_CHILD.format(trap='trap "" TERM;') + VICTIM["shell"]
     policy = {"handover_seconds": 0.2, "leftovers_seconds": 0.2}
@@ -226,7 +227,7 @@ def test_the_children_of_a_dead_service_run_until_its_successor_serves(tmp_path:
 
 
 def test_an_orphan_in_a_session_of_its_own_does_not_become_a_zombie() -> None:
-    shell = "setsid sh -c 'echo \"child $$\"; sleep 5' & " + VICTIM["shell"]
+    shell = "setsid sh -c 'echo \"child $$\"; sleep 1' & " + VICTIM["shell"]
     with SupervisorProcess([VICTIM | {"shell": shell}]).running() as supervisor:
         [first], [orphan] = supervisor.wait_for("victim"), supervisor.wait_for("child")
         os.kill(first, signal.SIGKILL)
