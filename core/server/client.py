@@ -53,8 +53,6 @@ class ClientSocket(socket.socket):
         self._frame = Frame(settings.MAX_BODY_BYTES)
         self._is_told_to_continue = False
         self._unsent = bytearray()
-        self._held: bytes | None = None
-        self._holds_next = False
         self._readable = select.poll()
         self._readable.register(self, select.POLLIN)
 
@@ -163,15 +161,10 @@ class ClientSocket(socket.socket):
         return bool(self._unsent)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        if self._holds_next:
-            self._held, self._holds_next = bytes(data), False
-            return
-        if self._held is not None:
-            data, self._held = self._held + data, None
         self.send(data, flags)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Sends all of it, now or through ``send_rest``, ahead of bytes that are held."""
+        """Sends all of it, now or through ``send_rest``."""
         rest = memoryview(data)
         while rest and not self._unsent:
             try:
@@ -192,16 +185,6 @@ class ClientSocket(socket.socket):
 
     def drop_unsent(self) -> None:
         self._unsent.clear()
-
-    def hold_headers(self) -> None:
-        """Holds the next bytes sent, to send them together with those after them."""
-        self._holds_next = True
-
-    def send_held(self) -> None:
-        """Sends held bytes, because nothing follows them."""
-        self._holds_next = False
-        if self._held is not None and self.fileno() != -1:
-            self.sendall(b"")
 
 
 class Connection(TConn):

@@ -180,11 +180,7 @@ class MoonhookWorker(ThreadWorker):
     def handle_request(self, req: Any, conn: Connection) -> Any:
         if conn.sock.is_told_to_continue:
             req._expected_100_continue = False
-        conn.sock.hold_headers()
-        try:
-            return super().handle_request(req, conn)
-        finally:
-            conn.sock.send_held()
+        return super().handle_request(req, conn)
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
         """Runs in the main thread after ``handle``."""

@@ -138,54 +138,6 @@ def test_switching_to_blocking_mode_has_no_effect(
     assert not socket.socket.getblocking(served)
 
 
-def test_headers_are_sent_with_the_body(client: socket.socket, served: ClientSocket) -> None:
-    served.hold_headers()
-    served.sendall(b"headers\r\n\r\n")
-    client.settimeout(0.1)
-    with pytest.raises(TimeoutError):
-        client.recv(100)
-
-    served.sendall(b"body")
-
-    assert client.recv(100) == b"headers\r\n\r\nbody"
-    served.sendall(b"more")
-    assert client.recv(100) == b"more"
-
-
-def test_an_interim_reply_is_not_held(client: socket.socket, served: ClientSocket) -> None:
-    served.hold_headers()
-    served.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-    served.sendall(b"headers ")
-    served.sendall(b"body")
-    assert client.recv(100) == b"headers body"
-
-
-def test_headers_without_a_body_are_sent(client: socket.socket, served: ClientSocket) -> None:
-    served.hold_headers()
-    served.sendall(b"headers\r\n\r\n")
-    served.send_held()
-
-    assert client.recv(100) == b"headers\r\n\r\n"
-
-
-def test_nothing_is_held_for_the_next_reply(client: socket.socket, served: ClientSocket) -> None:
-    served.hold_headers()
-    served.send_held()
-    served.sendall(b"at once")
-
-    assert client.recv(100) == b"at once"
-
-
-def test_a_closed_socket_sends_nothing_held(served: ClientSocket) -> None:
-    served.hold_headers()
-    served.sendall(b"headers")
-    served.close()
-
-    served.send_held()
-
-
 def test_a_large_reply_does_not_wait_for_its_reader(
     client: socket.socket, served: ClientSocket
 ) -> None:
