@@ -6,13 +6,9 @@ from typing import Any
 from django.conf import settings
 
 from core.logs.access import GunicornLogger
-from core.metrics.catalogue import SANDBOX_SLOTS
-from core.metrics.process_files import (
-    announce,
-    delete_gauges,
-    delete_those_of_dead_processes,
-    export_zeros,
-)
+from core.metrics.catalogue import SANDBOX_SLOTS, export_zeros
+from core.metrics.process_files import delete_gauges, delete_those_of_dead_processes
+from core.metrics.processes import announce
 from core.server.arbiter import MoonhookArbiter
 from core.server.services import services_of_this_node
 from core.server.worker import MoonhookWorker

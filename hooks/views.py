@@ -49,7 +49,7 @@ def hook_view(*methods: str) -> Callable[[View], View]:
                 problem = unavailable(request, error)
             except NOT_RUN_ERRORS as error:
                 problem = _not_run_problem(request, error)
-            HOOK_REFUSALS.inc(problem.code)
+            HOOK_REFUSALS.labels(problem.code).inc()
             return protected(problem_response(request, problem))
 
         return answer

@@ -34,7 +34,7 @@ class SandboxMetrics(PoolObserver):
         SANDBOX_SPAWNS.inc()
 
     def killed(self, reason: KillReason) -> None:
-        SANDBOX_KILLS.inc(reason)
+        SANDBOX_KILLS.labels(reason).inc()
 
     def recycled(self) -> None:
         SANDBOX_RECYCLED.inc()
@@ -43,7 +43,7 @@ class SandboxMetrics(PoolObserver):
         SANDBOX_EVICTED.inc()
 
     def refused(self, reason: BusyReason) -> None:
-        SANDBOX_REFUSALS.inc(reason)
+        SANDBOX_REFUSALS.labels(reason).inc()
 
 
 class _Observer(SandboxMetrics):

@@ -48,10 +48,10 @@ def check_pin(
     address = canonical_email(email)
     outcome = _evaluate(address, pin, device, label)
     if isinstance(outcome, AuditReason):
-        PIN_CHECKS.inc("refused")
+        PIN_CHECKS.labels("refused").inc()
         record_about_address(AuthEventKind.PIN_REFUSED, origin, address, outcome)
         return None
-    PIN_CHECKS.inc("accepted")
+    PIN_CHECKS.labels("accepted").inc()
     device_token = outcome.issued.device_token
     record_about(AuthEventKind.DEVICE_ADDED, origin, device_token.user, credential=device_token.pk)
     if outcome.is_new_device:

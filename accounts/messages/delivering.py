@@ -36,11 +36,11 @@ def delivering(
         # Not the text of the error, which may quote the message and thus a code.
         reason = f"not sent by {channel}: {_kind(error)}"
         logger.warning("%s was %s", message, reason)
-        DELIVERIES.inc(channel, "failed")
+        DELIVERIES.labels(channel, "failed").inc()
         if is_temporary(error):
             raise TryAgainError(reason, give_up_at=give_up_at) from None
         raise DeliveryError(reason) from None
-    DELIVERIES.inc(channel, "sent")
+    DELIVERIES.labels(channel, "sent").inc()
 
 
 def is_temporary(error: Exception) -> bool:

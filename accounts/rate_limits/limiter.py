@@ -75,7 +75,7 @@ def hit(windows: Sequence[RateLimitItem], *identifiers: str) -> None:
         return
     for window in windows:
         if not _hit_unless_full(Count(window, identifiers)):
-            RATE_LIMITED.inc(identifiers[0])
+            RATE_LIMITED.labels(identifiers[0]).inc()
             raise RateLimitedError(_seconds_left(Count(window, identifiers)))
 
 
@@ -100,7 +100,7 @@ def claim(counts: Sequence[Count]) -> Claim:
 def refuse_if_full(count: Count) -> None:
     """Raises ``CountFullError`` if the next hit would be refused. Counts nothing."""
     if settings.IS_RATE_LIMITED and is_full(count):
-        RATE_LIMITED.inc(count.identifiers[0])
+        RATE_LIMITED.labels(count.identifiers[0]).inc()
         raise CountFullError(_seconds_left(count), count)
 
 
@@ -173,7 +173,7 @@ def _remember_full(count: Count) -> None:
 def _refuse(counts: Sequence[Count]) -> NoReturn:
     """Raises ``CountFullError``: the first count is full, and others may be."""
     first, *others = counts
-    RATE_LIMITED.inc(first.identifiers[0])
+    RATE_LIMITED.labels(first.identifiers[0]).inc()
     full = [first, *(count for count in others if is_full(count))]
     raise CountFullError(max(map(_seconds_left, full)), first)
 

@@ -83,7 +83,7 @@ class Bulkhead:
             if self._is_admitted(key, waits):
                 self._hold(key)
                 return
-        BULKHEAD_REFUSALS.inc(self._name)
+        BULKHEAD_REFUSALS.labels(self._name).inc()
         raise BulkheadFullError(self._name, self._retry_after_seconds)
 
     def _hold(self, key: str) -> None:

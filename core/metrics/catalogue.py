@@ -1,11 +1,19 @@
 """Every metric that a process counts. Labels are few and fixed: never an organisation or an id.
 
-The metrics that are computed when /metrics is read are in the collectors beside this module.
+They are prometheus_client's own, in multi-process mode if metrics are on: each process writes to
+files of its own, and the process that serves /metrics adds them up. The metrics that are computed
+when /metrics is read are in the collectors beside this module.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
-from core.metrics.instruments import Counter, Gauge, GaugePerProcess, Histogram
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+
+from core.metrics import process_files
+
+process_files.prepare()
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25)
 QUEUE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
@@ -34,14 +42,12 @@ RUNS = Counter(
     "moonhook_runs_total",
     "Runs by outcome and trigger.",
     ["status", "trigger"],
-    known=list(product(_STATUSES, _TRIGGERS)),
 )
 RUN_DURATION = Histogram(
     "moonhook_run_duration_seconds",
     "Duration of runs.",
     ["trigger"],
     buckets=SECONDS,
-    known=[(trigger,) for trigger in _TRIGGERS],
 )
 RUN_QUEUE = Histogram(
     "moonhook_run_queue_seconds",
@@ -53,9 +59,15 @@ RUN_PAYLOADS_REMOVED = Counter(
     "Runs whose payload was removed because their organisation's quota was used up.",
 )
 
-SANDBOX_SLOTS = Gauge("moonhook_sandbox_slots", "Scripts that can run at the same time.")
-SANDBOX_SLOTS_IN_USE = Gauge("moonhook_sandbox_slots_in_use", "Scripts that are running.")
-SANDBOX_WAITING = Gauge("moonhook_sandbox_waiting", "Runs that are waiting for a slot.")
+SANDBOX_SLOTS = Gauge(
+    "moonhook_sandbox_slots", "Scripts that can run at the same time.", multiprocess_mode="livesum"
+)
+SANDBOX_SLOTS_IN_USE = Gauge(
+    "moonhook_sandbox_slots_in_use", "Scripts that are running.", multiprocess_mode="livesum"
+)
+SANDBOX_WAITING = Gauge(
+    "moonhook_sandbox_waiting", "Runs that are waiting for a slot.", multiprocess_mode="livesum"
+)
 SANDBOX_SPAWNS = Counter("moonhook_sandbox_spawns_total", "Sandbox processes started.")
 _KILLS = (
     "wall-time",
@@ -71,7 +83,6 @@ SANDBOX_KILLS = Counter(
     "moonhook_sandbox_kills_total",
     "Sandbox processes killed or found dead.",
     ["reason"],
-    known=[(reason,) for reason in _KILLS],
 )
 SANDBOX_RECYCLED = Counter(
     "moonhook_sandbox_recycled_total", "Sandbox processes replaced after their last run."
@@ -85,12 +96,12 @@ SANDBOX_REFUSALS = Counter(
     "Runs refused because all slots and places in the queue, or the organisation's share of them, "
     "were in use.",
     ["reason"],
-    known=[("all-slots",), ("tenant-share",)],
 )
 
 HTTP_LOOK_UPS_IN_USE = Gauge(
     "moonhook_http_look_ups_in_use",
     "Host name look-ups of scripts in progress, including those whose run has ended.",
+    multiprocess_mode="livesum",
 )
 
 HOOK_REFUSALS = Counter(
@@ -106,13 +117,11 @@ BULKHEAD_REFUSALS = Counter(
     "moonhook_bulkhead_refusals_total",
     "Requests refused because too many of their kind or organisation were being served.",
     ["bulkhead"],
-    known=[(name,) for name in BULKHEADS],
 )
 CLIENTS_GIVEN_UP = Counter(
     "moonhook_clients_given_up_total",
     "Clients disconnected because they were too slow, or to make room for others.",
     ["reason"],
-    known=[("slow-request",), ("slow-reader",), ("no-room",)],
 )
 ADMIN_DEADLINES = Counter(
     "moonhook_admin_deadlines_total", "Admin pages stopped at ADMIN_DEADLINE."
@@ -121,7 +130,6 @@ SESSIONS_OPENED = Counter(
     "moonhook_sessions_opened_total",
     "Sessions opened.",
     ["credential"],
-    known=[("ApiKey",), ("Token",)],
 )
 SESSIONS_REFUSED = Counter(
     "moonhook_sessions_refused_total", "Logins refused.", ["credential", "reason"]
@@ -130,27 +138,53 @@ PIN_CHECKS = Counter(
     "moonhook_pin_checks_total",
     "PINs checked, by result.",
     ["result"],
-    known=[("accepted",), ("refused",)],
 )
 
 DELIVERIES = Counter(
     "moonhook_deliveries_total",
     "Attempts to send a message through a channel.",
     ["channel", "result"],
-    known=list(product(("email", "sms"), ("sent", "failed"))),
 )
 TASKS_FINISHED = Counter(
     "moonhook_tasks_finished_total", "Background tasks finished.", ["task", "status"]
 )
 
 DATABASE_POOL_SIZE = Gauge(
-    "moonhook_database_pool_connections", "Connections in the pools (PostgreSQL)."
+    "moonhook_database_pool_connections",
+    "Connections in the pools (PostgreSQL).",
+    multiprocess_mode="livesum",
 )
 DATABASE_POOL_WAITS = Gauge(
-    "moonhook_database_pool_waits", "Requests for a connection that had to wait, since start."
+    "moonhook_database_pool_waits",
+    "Requests for a connection that had to wait, since start.",
+    multiprocess_mode="livesum",
 )
 DATABASE_POOL_ERRORS = Gauge(
-    "moonhook_database_pool_errors", "Requests for a connection that failed, since start."
+    "moonhook_database_pool_errors",
+    "Requests for a connection that failed, since start.",
+    multiprocess_mode="livesum",
 )
 
-PROCESSES = GaugePerProcess("moonhook_processes", "Running processes.", ["process"])
+PROCESSES = Gauge(
+    "moonhook_processes", "Running processes.", ["process"], multiprocess_mode="liveall"
+)
+
+# Label values that are exported as 0 from the start.
+_KNOWN: dict[MetricWrapperBase, Sequence[Sequence[str]]] = {
+    RUNS: list(product(_STATUSES, _TRIGGERS)),
+    RUN_DURATION: [(trigger,) for trigger in _TRIGGERS],
+    SANDBOX_KILLS: [(reason,) for reason in _KILLS],
+    SANDBOX_REFUSALS: [("all-slots",), ("tenant-share",)],
+    BULKHEAD_REFUSALS: [(name,) for name in BULKHEADS],
+    CLIENTS_GIVEN_UP: [("slow-request",), ("slow-reader",), ("no-room",)],
+    SESSIONS_OPENED: [("ApiKey",), ("Token",)],
+    PIN_CHECKS: [("accepted",), ("refused",)],
+    DELIVERIES: list(product(("email", "sms"), ("sent", "failed"))),
+}
+
+
+def export_zeros() -> None:
+    """Exports every known number as 0."""
+    for metric, known in _KNOWN.items():
+        for values in known:
+            metric.labels(*values)

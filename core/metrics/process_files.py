@@ -1,16 +1,43 @@
 """The metrics files of this node's processes, named after their process ids."""
 
+import atexit
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 
-from core.metrics import ARE_METRICS_ON
-from core.metrics.catalogue import PROCESSES
-from core.metrics.instruments import INSTRUMENTS
+from core.metrics import ARE_METRICS_ON, number_files
 
 _PROCESS_ID = re.compile(r"_(\d+)\.db")
+_kept_process_id = 0
+
+
+def prepare() -> None:
+    """Makes room for the files of this process. Called before the first metric is created.
+
+    A process that keeps no files, such as a command, deletes them when it ends.
+    """
+    number_files.install()
+    if ARE_METRICS_ON:
+        # If this fails, the numbers stay in memory.
+        with suppress(OSError):
+            settings.METRICS_DIR.mkdir(parents=True, exist_ok=True)
+        atexit.register(_delete_own_unless_kept)
+
+
+def keep() -> None:
+    """Keeps the files of this process after its end."""
+    global _kept_process_id  # noqa: PLW0603
+    _kept_process_id = os.getpid()
+
+
+def _delete_own_unless_kept() -> None:
+    process_id = os.getpid()
+    if _kept_process_id != process_id:
+        for path in settings.METRICS_DIR.glob(f"*_{process_id}.db"):
+            path.unlink(missing_ok=True)
 
 
 def delete_all() -> None:
@@ -26,17 +53,6 @@ def delete_those_of_dead_processes() -> None:
         for path in settings.METRICS_DIR.glob("*.db"):
             if not _is_of_live_process(path):
                 path.unlink(missing_ok=True)
-
-
-def announce(process: str) -> None:
-    """Registers this process under a name. Called by each process when it starts."""
-    PROCESSES.set(1, process)
-
-
-def export_zeros() -> None:
-    """Exports every known number as 0."""
-    for instrument in INSTRUMENTS:
-        instrument.export_zeros()
 
 
 def delete_gauges(process_id: int) -> None:

@@ -10,10 +10,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from core.metrics import process_files
 from core.metrics.catalogue import PROCESSES
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def announce(process: str) -> None:
+    """Registers this process under a name. Called by each process when it starts."""
+    process_files.keep()
+    PROCESSES.labels(process).set(1)
 
 
 class ProcessCollector(Collector):
@@ -24,7 +31,7 @@ class ProcessCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for metric in self._counted.collect():
-            if metric.name == PROCESSES.name:
+            if metric.name == "moonhook_processes":
                 yield from _described(metric)
             else:
                 yield metric
@@ -40,7 +47,7 @@ def _described(listed: Metric) -> Iterable[Metric]:
             alive[process] += 1
             memory_bytes[process] += usage[0]
             cpu_seconds[process] = cpu_seconds.get(process, 0.0) + usage[1]
-    count = GaugeMetricFamily(PROCESSES.name, PROCESSES.help_text, labels=["process"])
+    count = GaugeMetricFamily(listed.name, listed.documentation, labels=["process"])
     memory = GaugeMetricFamily(
         "moonhook_process_resident_memory_bytes", "Memory in use.", labels=["process"]
     )

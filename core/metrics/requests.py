@@ -33,13 +33,13 @@ class RequestMetrics:
         match = request.resolver_match
         view = match.view_name if match is not None else "<unnamed view>"
         method = request.method if request.method in _METHODS else "<invalid method>"
-        RESPONSES.inc(str(response.status_code), view, method)
-        REQUEST_DURATION.observe(time.perf_counter() - started, view, method)
+        RESPONSES.labels(str(response.status_code), view, method).inc()
+        REQUEST_DURATION.labels(view, method).observe(time.perf_counter() - started)
         self._sample_pool()
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        REQUEST_EXCEPTIONS.inc(type(exception).__name__)
+        REQUEST_EXCEPTIONS.labels(type(exception).__name__).inc()
 
     def _sample_pool(self) -> None:
         now = time.monotonic()

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from core.bounded import Bounded, NoAnswer
 from core.metrics.catalogue import TASKS_FINISHED
-from core.metrics.process_files import announce
+from core.metrics.processes import announce
 
 _SECONDS = 2.0
 _UP = "moonhook_database_up"
@@ -75,4 +75,4 @@ def _announce(sender: Any, **kwargs: Any) -> None:
 
 
 def _count(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
-    TASKS_FINISHED.inc(task_result.task.name, task_result.status.lower())
+    TASKS_FINISHED.labels(task_result.task.name, task_result.status.lower()).inc()

@@ -127,7 +127,7 @@ class SlowClients:
     def _give_up_sender(self, connection: Connection, reason: str) -> None:
         self._forget(self._senders, connection)
         connection.sock.drop_received()
-        CLIENTS_GIVEN_UP.inc(reason)
+        CLIENTS_GIVEN_UP.labels(reason).inc()
         try:
             if reason == "no-room":
                 connection.sock.send(_BUSY)
@@ -140,7 +140,7 @@ class SlowClients:
         self._on_end(connection, False)
 
     def _give_up_reader(self, connection: Connection, reason: str) -> None:
-        CLIENTS_GIVEN_UP.inc(reason)
+        CLIENTS_GIVEN_UP.labels(reason).inc()
         self._end_reader(connection)
 
     def _end_reader(self, connection: Connection) -> None:

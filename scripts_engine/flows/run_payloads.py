@@ -162,7 +162,7 @@ def remove_payloads(run_ids: Iterable[uuid.UUID]) -> int:
         "response_bytes": Coalesce("response_bytes", Length("response_body")),
     }
     removed = runs.update(**NO_PAYLOAD, **sizes, payload_removed_at=timezone.now())
-    RUN_PAYLOADS_REMOVED.inc(amount=removed)
+    RUN_PAYLOADS_REMOVED.inc(removed)
     return removed
 
 

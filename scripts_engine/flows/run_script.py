@@ -119,8 +119,8 @@ def run_script(spec: RunSpec, event: Event) -> FinishedRun:
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
-    RUNS.inc(_STATUS[outcome.kind], trigger.value)
-    RUN_DURATION.observe(outcome.duration_seconds, trigger.value)
+    RUNS.labels(_STATUS[outcome.kind], trigger.value).inc()
+    RUN_DURATION.labels(trigger.value).observe(outcome.duration_seconds)
     RUN_QUEUE.observe(outcome.queue_seconds)
 
 

@@ -54,13 +54,13 @@ def open_session(
     else:
         outcome = _open_with_device_token(uid, password, email, origin)
     if isinstance(outcome, _Refusal):
-        SESSIONS_REFUSED.inc(credential.value, outcome.reason)
+        SESSIONS_REFUSED.labels(credential.value, outcome.reason).inc()
         # Counting may raise: a flood of failures then does not fill the audit log.
         client = network_of(origin.client_address)
         hit([windows.LOGIN_FAILURES_OF_CLIENT], "login-failure", client)
         _record_refusal(outcome, origin)
         return None
-    SESSIONS_OPENED.inc(credential.value)
+    SESSIONS_OPENED.labels(credential.value).inc()
     _record_opening(outcome.session, uid, origin)
     return outcome
 

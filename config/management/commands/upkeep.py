@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
 from config.operations.upkeep import do_upkeep
-from core.metrics.process_files import announce
+from core.metrics.processes import announce
 
 INTERVAL_SECONDS = 600
 
