@@ -10,7 +10,7 @@ from core.metrics.catalogue import SANDBOX_SLOTS, export_zeros
 from core.metrics.process_files import delete_gauges, delete_those_of_dead_processes
 from core.metrics.processes import announce
 from core.server.arbiter import MoonhookArbiter
-from core.server.services import services_of_this_node
+from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
 

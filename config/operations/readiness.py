@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from core.bounded import Attempt, Bounded, NoAnswer
 from core.database.check import DatabaseCheck, NotReady
 from core.http.problem_handlers import safe_methods_only
-from core.server import services
+from core.server import service_table
 from core.server.lifecycle import is_draining
 from scripts_engine.sandbox.parent.pool import SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_health
@@ -95,12 +95,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
     reasons = readiness.reasons()
     failed = {name: reason for name, reason in reasons.items() if reason is not None}
-    degraded = services.reasons()
+    degraded = service_table.reasons()
     document: dict[str, object] = {
         "status": "unavailable" if failed else "degraded" if degraded else "ok",
         "checks": {name: "failed" if name in failed else "ok" for name in reasons},
     }
-    if conditions := services.conditions():
+    if conditions := service_table.conditions():
         document["services"] = conditions
     if failed or degraded:
         document["reasons"] = failed | degraded

@@ -6,7 +6,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from core.server.services import services_of_this_node
+from core.server.service_table import services_of_this_node
 
 
 class ServiceCollector(Collector):

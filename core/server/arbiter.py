@@ -11,7 +11,7 @@ from gunicorn.arbiter import Arbiter
 
 from core.server.lifecycle import start_draining
 from core.server.listeners import listen, reject_new_connections
-from core.server.services import services_of_this_node
+from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 
 

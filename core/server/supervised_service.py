@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from core.server.services import COULD_NOT_START, ServiceState, ServiceTable
+from core.server.service_table import COULD_NOT_START, ServiceState, ServiceTable
 
 logger = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 import structlog
 
-from core.server.services import ServiceTable
+from core.server.service_table import ServiceTable
 from core.server.supervised_service import RestartPolicy, Service, SupervisedService
 
 logger = structlog.get_logger(__name__)

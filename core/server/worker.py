@@ -18,7 +18,7 @@ from gunicorn.workers.gthread import ThreadWorker
 from core.server.client import Arrival, Connection, RequestCutOff
 from core.server.lifecycle import Lifecycle, is_draining
 from core.server.lingering import LingeringConnections
-from core.server.services import note_that_this_service_serves, services_of_this_node
+from core.server.service_table import note_that_this_service_serves, services_of_this_node
 from core.server.slow_clients import SlowClients
 
 # The longest time that a connection waits in the queue of a worker that accepts none.

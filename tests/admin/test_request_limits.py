@@ -258,6 +258,19 @@ def test_a_deadline_ends_where_writing_begins() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_deadline_ends_at_a_write_behind_a_line_break() -> None:
+    Organisation.objects.create(name="Acme")
+
+    with connection.statements_end_by(time.monotonic() + 0.05, spares_writes=True) as is_over:
+        with connection.cursor() as cursor:
+            cursor.execute("\n  UPDATE accounts_organisation SET name = 'Globex'")
+        time.sleep(0.06)
+        assert not is_over()
+
+    assert Organisation.objects.get().name == "Globex"
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_transaction_that_has_not_written_yet_is_undone_at_the_deadline() -> None:
     Organisation.objects.create(name="Acme")
 

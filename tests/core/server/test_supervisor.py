@@ -22,7 +22,7 @@ VICTIM = {"name": "victim", "shell": LIVES.format(name="victim")}
 DIES = {"name": "victim", "shell": 'echo "victim $$"; exit 3'}
 SERVES = """
 import os
-from core.server.services import note_that_this_service_serves
+from core.server.service_table import note_that_this_service_serves
 note_that_this_service_serves(os.getpid())
 print("serves", os.getpid(), flush=True)
 """

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from core.metrics.services import ServiceCollector
-from core.server.services import COULD_NOT_START, ServiceTable, services_of_this_node
+from core.server.service_table import COULD_NOT_START, ServiceTable, services_of_this_node
 
 ALL_RUN = {"web server": "running", "background worker": "running"}
 
