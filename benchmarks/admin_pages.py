@@ -1,11 +1,11 @@
-"""What the administrator's pages cost among a million runs.
+"""Measures the administrator's pages with a million runs.
 
     .venv/bin/python benchmarks/admin_pages.py [--runs 1000000] [--plans]
 
-Fills a database of its own, SQLite in a temporary directory or the empty one that DATABASE_URL
-names, and asks the real pages for themselves: medians of the time that a page took and of this
-process's share of a processor, which SQLite's work is part of, in ms, and the time of the queries,
-which is PostgreSQL's. A database that has runs already is measured as it is.
+Fills a database, SQLite in a temporary directory or the empty one at DATABASE_URL, and requests the
+real pages. Prints medians in ms: the duration of a page, this process's CPU time (which includes
+SQLite's), and the duration of the queries (PostgreSQL's). A database that already contains runs is
+measured as it is.
 """
 
 # ruff: noqa: PLC0415  (the project is imported once its settings are known)
@@ -39,7 +39,7 @@ LOGS = [{"at": 1.7e9, "level": "info", "text": "order of 3 items, total 17.5"}] 
 
 
 def id_at(moment: float, chance: random.Random) -> uuid.UUID:
-    """A UUID of version 7 as if made at that time, in epoch seconds."""
+    """A UUIDv7 as if created at that time, in epoch seconds."""
     tail = chance.getrandbits(74)
     return uuid.UUID(
         int=(int(moment * 1000) << 80) | (7 << 76) | (tail >> 62 << 64) | (2 << 62) | tail % 2**62
@@ -49,7 +49,7 @@ def id_at(moment: float, chance: random.Random) -> uuid.UUID:
 def made_up_runs(
     count: int, hooks: list[Any], acme_share: float = ACME_SHARE
 ) -> Iterator[dict[str, Any]]:
-    """What one run has and the next has not. Oldest first, evenly over the days."""
+    """The columns that differ between runs; oldest first, evenly spread over the days."""
     chance = random.Random(7)
     now = datetime.now(UTC).timestamp()
     of_acme = [hook for hook in hooks if hook.script.organisation.name == "Acme"]
@@ -76,7 +76,7 @@ def made_up_runs(
 
 
 def insert(runs: Iterator[dict[str, Any]], count: int) -> None:
-    """Past the ORM, which would take ten times as long."""
+    """Inserts without the ORM, which would take ten times as long."""
     from django.db import connection, transaction
 
     from scripts_engine.models import Run
@@ -148,7 +148,7 @@ def fill(count: int) -> None:
 
 
 def keep_house() -> None:
-    """What PostgreSQL does by itself sooner or later. SQLite plans without statistics here too."""
+    """Runs the maintenance that PostgreSQL does on its own later; SQLite needs statistics too."""
     from django.db import connection
 
     if connection.vendor == "postgresql":
@@ -157,7 +157,7 @@ def keep_house() -> None:
 
 
 def pages() -> dict[str, str]:
-    """Addresses by what they show."""
+    """Maps a page's name to its address."""
     from accounts.models import Organisation
     from core.admin.links import list_of
     from scripts_engine.models import Hook, Run

@@ -1,9 +1,9 @@
-"""What a run costs: `python benchmarks/engine.py [--soak]`.
+"""Measures the cost of a run: `python benchmarks/engine.py [--soak]`.
 
-The floor is the same Lua state in this very process: made, loaded with the prelude, run once,
-dropped. "Paced" leaves the child the time to make its next state ready, as calls that come one
-by one do; "back to back" does not. What a run costs in all is the CPU time of both processes,
-which is all that counts once every core is busy.
+The floor is the same Lua state in this process: created, loaded with the prelude, run once,
+dropped. "Paced" runs leave the child time to prepare its next state, like single calls; "back to
+back" runs do not. The total cost of a run is the CPU time of both processes, which is what matters
+when all cores are busy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OUT_OF_MEMORY = b"local t = {} while true do t[#t + 1] = ('x'):rep(1e5) .. #t en
 
 
 class InProcess:
-    """The floor: a state and its run, without a process in between."""
+    """The floor: a state and its run in this process."""
 
     def __init__(self) -> None:
         log_file = create_area_file()
@@ -107,7 +107,7 @@ def runs() -> None:
 
 
 def processor_time() -> None:
-    """Of rounds of runs: the least is what a quiet machine would show."""
+    """The minimum over several rounds, which is closest to a quiet machine."""
     runs_per_round = 300
     pool = SandboxPool(runs_per_child=10**9)
     body = json.dumps(ORDER).encode()
@@ -129,7 +129,7 @@ def documents() -> dict[str, Any]:
 
 
 def decode_in_python(lua: Any) -> Callable[[bytes], Any]:
-    """The other way to read JSON: Python parses, and builds the Lua tables one by one."""
+    """The alternative JSON reader: Python parses, then builds the Lua tables one by one."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, dict):
@@ -171,7 +171,7 @@ def json_in_lua_and_in_python() -> None:
 
 
 def soak(count: int) -> None:
-    """Memory of the one child that serves a tenant for ever, with out-of-memory scripts."""
+    """Measures the memory of one long-lived child with scripts that run out of memory."""
     print(f"\nsoak: {count} runs, one in 500 out of memory, no recycling by count")
     pool = SandboxPool(runs_per_child=10**9)
     job = Job(source=ORDER_SCRIPT, chunk_name="soak", params={"body": json.dumps(ORDER).encode()})

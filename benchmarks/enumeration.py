@@ -1,10 +1,10 @@
-"""Whether the time of an answer tells who exists: known against unknown, as distributions.
+"""Compares response times for existing and unknown accounts, as distributions.
 
     .venv/bin/python benchmarks/enumeration.py [CALLS]
 
-Starts Moonhook with rate limits off, calls each pair in turn, interleaved, and prints medians,
-99th percentiles and the Kolmogorov-Smirnov distance of the two. A distance below the one that
-chance gives to two equal distributions in 1 of 100 cases tells nobody anything.
+Starts Moonhook without rate limits, alternates between the two calls of each pair, and prints
+medians, 99th percentiles and the Kolmogorov-Smirnov distance. Two equal distributions exceed the
+printed critical distance in 1 of 100 cases; a distance below it reveals nothing.
 """
 
 import http.client
@@ -24,7 +24,7 @@ from tests.moonhook_server import MoonhookServer
 
 
 class Caller:
-    """One keep-alive connection; answers the seconds that a POST took."""
+    """A keep-alive connection that returns the duration of a POST in seconds."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -38,7 +38,7 @@ class Caller:
 
 
 def ks_distance(first: list[float], second: list[float]) -> float:
-    """The largest difference of the two empirical distribution functions."""
+    """The largest difference between the two empirical distribution functions."""
     events = sorted([(value, 1) for value in first] + [(value, -1) for value in second])
     height = largest = 0
     for _, step in events:
@@ -48,12 +48,12 @@ def ks_distance(first: list[float], second: list[float]) -> float:
 
 
 def wrong_secret() -> str:
-    """A well-formed secret that nobody has: with its checksum right."""
+    """A well-formed secret with a valid checksum that belongs to nobody."""
     return generate_secret(SecretKind.API_KEY)
 
 
 def pairs(moonhook: MoonhookServer, caller: Caller) -> dict[str, Callable[[bool], float]]:
-    """What is called, with somebody who exists or with nobody."""
+    """The calls, each with an existing and an unknown account."""
     organisation = json.loads(moonhook.manage("create_organisation", "Acme", "--json"))["id"]
     key = json.loads(
         moonhook.manage("create_api_key", "--organisation", organisation, "--name", "x", "--json")

@@ -1,10 +1,10 @@
-"""A flame graph of a web worker's samples, as a picture without scripts.
+"""Draws a flame graph of a web worker's samples as an SVG without scripts.
 
     py-spy record --gil --function --format raw --rate 500 --duration 10 --output raw --pid WORKER
     python benchmarks/flame_graph.py raw > flame.svg
 
-Each line of the file is a stack and its number of samples (Brendan Gregg's folded format). Drawn
-is what stands above ROOT. The width of a frame is its part of the samples.
+Each line of the input is a stack and its number of samples (Brendan Gregg's folded format). Only
+frames above ROOT are drawn; the width of a frame is its share of the samples.
 """
 
 from __future__ import annotations

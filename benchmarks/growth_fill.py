@@ -1,12 +1,12 @@
-"""A database that has grown: a million runs and sessions, 100,000 users, scripts and hooks.
+"""Fills a database: a million runs and sessions, 100,000 users, scripts and hooks.
 
-Fills the PostgreSQL of DATABASE_URL, migrated and empty, in two or three minutes:
+Fills the migrated, empty PostgreSQL database at DATABASE_URL in two or three minutes:
 
     DATABASE_URL=postgres://… .venv/bin/python manage.py migrate
     DATABASE_URL=postgres://… .venv/bin/python benchmarks/growth_fill.py
 
-Organisation 1 is a giant with half of the runs and a tenth of the users, scripts and keys; the
-others share the rest.
+Organisation 1 has half of the runs and a tenth of the users, scripts and keys; the others share the
+rest.
 """
 
 import os
@@ -217,7 +217,7 @@ BATCH = 100_000
 
 
 class GivenDigest(NamedTuple):
-    """Of the secret that the n-th of its kind has."""
+    """The digest of the n-th secret of its kind."""
 
     kind: int
     n: int
@@ -225,7 +225,7 @@ class GivenDigest(NamedTuple):
 
 
 def counts(rows: int, scripts: int) -> dict[str, int]:
-    """Of everything, where there are so many runs, sessions and events, and scripts and hooks."""
+    """Number of rows of each kind."""
     return {
         "organisations": max(10, rows // 1_000),
         "users": rows // 10,
@@ -247,7 +247,7 @@ def fill(
     digests: Iterable[GivenDigest] = (),
     say: Callable[[str], None] = print,
 ) -> None:
-    """Each script ends with the source, and has a hook."""
+    """Every script has this source and a hook."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
         connection.connection.max_wait_seconds = None

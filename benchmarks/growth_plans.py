@@ -1,13 +1,12 @@
-"""How PostgreSQL answers every hot query when there are a million rows.
+"""Explains PostgreSQL's plan of every frequent query with a million rows.
 
-After growth_fill.py, on the same DATABASE_URL:
+Run it after growth_fill.py, with the same DATABASE_URL:
 
     .venv/bin/python benchmarks/growth_plans.py [--plans] [part of a name]
 
-Each entry is the real code, run in a transaction that is rolled back; every statement of it is
-then explained with EXPLAIN (ANALYZE, BUFFERS), constraints checked at once. ``--plans`` prints the
-plans in full; without it there is a line a statement: its time, its pages, its indexes, and what
-it filtered out or sorted.
+Each entry runs the real code in a transaction that is rolled back; its statements are explained
+with EXPLAIN (ANALYZE, BUFFERS), with constraints checked immediately. Prints one line per
+statement: duration, pages, indexes, rows filtered out, sorts. ``--plans`` prints the full plans.
 """
 
 import argparse
@@ -45,7 +44,7 @@ READ = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
 class Undo(Exception):
-    """Ends a transaction without a trace."""
+    """Raised to roll a transaction back."""
 
 
 @contextmanager
@@ -136,7 +135,7 @@ def show(name: str, action: Callable[[], object], *, in_full: bool) -> None:
 
 
 def entries() -> dict[str, Callable[[], object]]:
-    """By name: what is done, for the organisation that has half of everything."""
+    """Maps names to operations of the organisation that has half of everything."""
     giant = Organisation.objects.get(name="Organisation 1")
     small = Organisation.objects.get(name="Organisation 77")
     script = Script.objects.get(name="Script 10")
@@ -214,7 +213,7 @@ def entries() -> dict[str, Callable[[], object]]:
 
 
 class EnoughError(Exception):
-    """The first batch is like the others."""
+    """Raised after the first batch; the others are like it."""
 
 
 def first_batch_of(duty: Callable[[], int]) -> Callable[[], object]:

@@ -1,9 +1,9 @@
-"""What a webhook call spends its time on: `python benchmarks/hook_anatomy.py [CALLS]`.
+"""Measures the stages of a webhook call: `python benchmarks/hook_anatomy.py [CALLS]`.
 
-The application is called in this process, without a web server, on SQLite; then the stages of a
-call one by one; running and recording holds two of them. Processor time of this process in µs,
-the least of several rounds: what the sandbox's process uses is not in it. A stage alone finds its
-caches warm, so that the sum is less than the whole.
+Calls the application in this process, without a web server, on SQLite; then each stage alone
+("running and recording" consists of two of them). Prints this process's CPU time in µs, the minimum
+over several rounds; the sandbox process is not included. A stage alone runs with warm caches, so
+the sum is less than the whole.
 """
 
 import io

@@ -1,10 +1,10 @@
 # ruff: noqa: E402  (the settings are read from an environment that is made here)
-"""What forgetting old runs costs, and those who write meanwhile.
+"""Measures the deletion of old runs, and its effect on concurrent writers.
 
     .venv/bin/python benchmarks/old_runs.py [RUNS]
 
-Fills a database of its own, which DATABASE_URL names if it is to be PostgreSQL: so many runs, half
-of them another organisation's; keeps 10,000 of the rest; and has somebody else write all the time.
+Fills a database (PostgreSQL if DATABASE_URL names one) with that many runs, half of them another
+organisation's; keeps 10,000 of the rest, while another client writes all the time.
 """
 
 import os
@@ -44,7 +44,7 @@ PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}' * 12
 
 
 class Writer(threading.Thread):
-    """Commits a row again and again; ``waits`` are how many ms each took."""
+    """Commits a row repeatedly; ``waits`` contains the durations in ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
-"""Calls that are lost while web workers are replaced: `python benchmarks/replacing_workers.py`.
+"""Counts lost calls while web workers are replaced: `python benchmarks/replacing_workers.py`.
 
-Eight callers, a new connection for each call of /healthz; each event five times in 25 seconds.
-Once with gunicorn's own threaded worker and SO_REUSEPORT, once with `core.server`.
+Eight clients call /healthz, each time on a new connection; each event happens five times in 25
+seconds. Compares gunicorn's own threaded worker with SO_REUSEPORT to `core.server`.
 """
 
 from __future__ import annotations

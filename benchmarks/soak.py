@@ -1,7 +1,7 @@
-"""What memory does over many calls through the real server: `python benchmarks/soak.py [CALLS]`.
+"""Measures memory over many calls to a real server: `python benchmarks/soak.py [CALLS]`.
 
-Web workers are not replaced meanwhile (WEB_MAX_REQUESTS=0). One call in a hundred brings 100 KB.
-Figures are resident sizes in MB, of each kind of process the sum.
+Web workers are not replaced (WEB_MAX_REQUESTS=0). One call in a hundred sends 100 KB. Prints the
+sum of resident sizes in MB for each kind of process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS = ("parent", "workers", "fork servers", "sandboxes")
 
 
 class Callers:
-    """Threads that call the hook with kept connections, up to so many calls in all."""
+    """Threads that call the hook over kept connections, up to a total number of calls."""
 
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)

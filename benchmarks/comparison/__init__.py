@@ -1,1 +1,1 @@
-"""Moonhook beside its floor and what one would pick instead: `make bench`."""
+"""Compares Moonhook with a bare view and with common alternatives: `make bench`."""

@@ -90,7 +90,7 @@ def parsed_arguments() -> argparse.Namespace:
 
 
 def usable_postgresql() -> str:
-    """The address of a server on which databases can be made; empty where there is none."""
+    """The address of a server that allows creating databases, or an empty string."""
     url = os.environ.get("DATABASE_URL", LOCAL_POSTGRESQL)
     if url.startswith("postgres") and postgresql.is_reachable(url):
         return url
@@ -101,7 +101,7 @@ def usable_postgresql() -> str:
 def measured(
     name: str, targets: Sequence[Target], load: Load
 ) -> tuple[list[Row], dict[str, dict[str, Memory]]]:
-    """Prints tables as they become known."""
+    """Measures the targets and prints each table as soon as it is complete."""
     check_all(targets)
     idle = memory_of(targets)
     rows: list[Row] = []

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.comparison.fixtures`: something to call, made as Moonhook makes it.
+"""`python -m benchmarks.comparison.fixtures`: creates objects to call, with Moonhook's own flows.
 
-Prints addresses and secrets as JSON; runs in the environment of the server that is to be called.
+Prints addresses and secrets as JSON; runs in the environment of the server under test.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from scripts_engine.flows.scripts import create_script  # noqa: E402
 
 
 def make_hook(organisation: Organisation) -> tuple[str, str]:
-    """Its address, and one with a token that is well-formed but wrong."""
+    """The address of a new hook, and one with a well-formed wrong token."""
     script = create_script(organisation, name="Order total", source=SOURCE, author=NOBODY)
     hook, call_token = issue_hook(script, name="orders")
     wrong_token = credentials.generate_secret(credentials.SecretKind.CALL_TOKEN)
@@ -63,7 +63,7 @@ def device_login(user: User) -> dict[str, str]:
 
 
 def await_pin(organisation: Organisation, number: int) -> str:
-    """The address of a user to whom a code has been sent."""
+    """The address of a user who has been sent a code."""
     user = create_user(organisation, email=f"user{number}@example.com")
     code_to_send(user.email, user, timezone.now())
     return user.email

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.comparison.grown ROWS`: fills PostgreSQL, and prints what to call as JSON.
+"""`python -m benchmarks.comparison.grown ROWS`: fills PostgreSQL and prints what to call as JSON.
 
-So many scripts, hooks, sessions and runs. What is called is random: hooks of the organisation
-that has a tenth of them, so that the change of sandboxes between organisations is not measured
-along; sessions and devices of everybody. Nobody logs in with a device whose sessions are called,
-or they would have to make room.
+Creates that many scripts, hooks, sessions and runs. Calls are random: hooks of the organisation
+that has a tenth of them, so that switching sandboxes between organisations is not measured;
+sessions and devices of all users. No device whose session is called also logs in, because a login
+ends its oldest session.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CALLED = 2_000
 
 
 class Called:
-    """A random choice of a kind, with secrets."""
+    """A random choice of objects of one kind, with their secrets."""
 
     def __init__(self, kind: int, secret_kind: SecretKind, numbers: Sequence[int]) -> None:
         chosen = random.sample(numbers, min(CALLED, len(numbers)))

@@ -1,4 +1,4 @@
-"""The machine that figures come from, and whether it is at rest."""
+"""The machine, and whether it is idle."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ COMMANDS = {
 
 
 def wait_for_rest() -> float:
-    """Percent of the processors in use before a run, which should be few but may not be."""
+    """Waits for an idle machine; returns the percentage of CPU time in use before a run."""
     for _ in range(LOOKS):
         busy = _busy_percent()
         if busy < REST_PERCENT:
@@ -43,7 +43,7 @@ def _processor_times() -> list[int]:
 
 
 def described() -> dict[str, str]:
-    """Hardware and versions, by name."""
+    """Maps names of hardware and software to descriptions."""
     processor = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""How much memory processes take, read from /proc."""
+"""The memory of processes, from /proc."""
 
 import re
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ MIB = 2**20
 
 
 class Memory(NamedTuple):
-    """Of some processes together. ``pss_mib`` is ``None`` where one may not be looked into.
+    """Memory of several processes. ``pss_mib`` is ``None`` if it may not be read.
 
-    RSS counts a page that processes share once for each of them, PSS once in all.
+    RSS counts a shared page once for each process, PSS once in total.
     """
 
     processes: int
@@ -33,7 +33,7 @@ def memory_of(pids: Iterable[int]) -> Memory:
 
 
 def _sizes(pid: int) -> tuple[float, float | None] | None:
-    """RSS and PSS in bytes; ``None`` for a process that has ended."""
+    """RSS and PSS in bytes, or ``None`` if the process has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         return _kib(rollup, "Rss") * 1024, _kib(rollup, "Pss") * 1024
@@ -50,7 +50,7 @@ def _kib(text: str, name: str) -> int:
 
 
 def children_of(pid: int) -> list[int]:
-    """Whichever of its threads started them."""
+    """The children of all threads of a process."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -59,7 +59,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def generations_of(pid: int) -> list[list[int]]:
-    """The process itself, then its children, their children, and so on."""
+    """The process, its children, their children, and so on."""
     generations = [[pid]]
     while children := [child for parent in generations[-1] for child in children_of(parent)]:
         generations.append(children)
@@ -71,7 +71,7 @@ def tree_of(pid: int) -> list[int]:
 
 
 def memory_of_server(server: Server) -> dict[str, Memory]:
-    """Of all its processes, and of each generation that has a name."""
+    """The memory of all processes, and of each named generation."""
     sizes = {server.name: memory_of(tree_of(server.pid))}
     generations = generations_of(server.pid)
     # A kind that has not been started yet is there with nothing.

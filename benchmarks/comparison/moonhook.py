@@ -1,4 +1,4 @@
-"""Moonhook as its users start it, with something to call."""
+"""Moonhook with its default settings, and objects to call."""
 
 import json
 import os
@@ -19,7 +19,7 @@ GENERATIONS = ("parent", "web server", "web workers", "fork servers", "sandboxes
 
 @dataclass(frozen=True)
 class Fixtures:
-    """Something to call; ``fixtures.py`` makes it. A hook for each organisation."""
+    """Objects to call, one hook for each organisation; created by ``fixtures.py``."""
 
     workers: int
     threads: int
@@ -44,7 +44,7 @@ class Moonhook:
         return Fixtures(**self.printed_by(module, "--tenants", tenants, "--users", users))
 
     def printed_by(self, module: str, *arguments: object) -> Any:
-        """The JSON that a module of the benchmark prints in this one's environment."""
+        """The JSON that a module of the benchmark prints in the server's environment."""
         finished = subprocess.run(
             [sys.executable, "-m", module, *map(str, arguments)],
             cwd=ROOT,
@@ -56,7 +56,7 @@ class Moonhook:
         return json.loads(finished.stdout)
 
     def open_session(self, login: dict[str, str]) -> str:
-        """The bearer token of a new session."""
+        """Opens a session and returns its bearer token."""
         _, _, body = Request.posting(f"{self.server.url}/session", login).send()
         token: str = json.loads(body)["token"]
         return token
@@ -66,7 +66,7 @@ class Moonhook:
 def moonhook(
     name: str, directory: Path, *, database_url: str = "", **environment: str
 ) -> Iterator[Moonhook]:
-    """`manage.py serve web` with its defaults, its log in a file; SQLite without an address."""
+    """Runs `manage.py serve web`, logging to a file; on SQLite without a database address."""
     port = free_port()
     data_dir = Path(tempfile.mkdtemp(prefix="moonhook-", dir=directory))
     variables = dict(os.environ)

@@ -1,4 +1,4 @@
-"""The job of every hook: add up an order of 300 bytes."""
+"""The task of every hook: adding up an order of 300 bytes."""
 
 from benchmarks.comparison.requests import Request
 

@@ -1,4 +1,4 @@
-"""What one would pick instead, each with a configuration of its own."""
+"""Alternatives to Moonhook, with their configurations."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NGINX_LUA = Path("/usr/lib/nginx/modules/ngx_http_lua_module.so")
 
 
 class Peer(NamedTuple):
-    """``hook_path`` has a place for the token; ``lacks`` says what is not installed, or nothing."""
+    """``hook_path`` has a placeholder for the token; ``lacks`` names what is not installed."""
 
     name: str
     hook_path: str
@@ -50,7 +50,7 @@ def _node_red_lacks() -> str:
 
 
 def _nginx() -> str:
-    """Debian has it where only root looks."""
+    """Finds nginx, which Debian installs outside the PATH of ordinary users."""
     return shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or ""
 
 
@@ -89,7 +89,7 @@ def webhook(directory: Path, size: Size) -> Iterator[Server]:
 
 @contextmanager
 def nginx(directory: Path, size: Size) -> Iterator[Server]:
-    """nginx with Lua inside its workers."""
+    """nginx with Lua in its workers."""
     port = free_port()
     configuration = directory / "nginx.conf"
     template = Template((HERE / "nginx" / "nginx.conf").read_text())
@@ -103,7 +103,7 @@ def nginx(directory: Path, size: Size) -> Iterator[Server]:
 
 @contextmanager
 def node_red(directory: Path, size: Size) -> Iterator[Server]:
-    """Node-RED: the script inside the server's only process."""
+    """Node-RED, which runs scripts in its only process."""
     port = free_port()
     user_dir = directory / "node-red"
     user_dir.mkdir()

@@ -1,4 +1,4 @@
-"""Databases of the benchmark's own on a PostgreSQL server."""
+"""Temporary databases on a PostgreSQL server."""
 
 import uuid
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def is_reachable(server_url: str) -> bool:
 
 @contextmanager
 def empty_database(server_url: str) -> Iterator[str]:
-    """Its address; it is dropped at the end."""
+    """Yields the address of a new database, which is dropped afterwards."""
     name = f"bench_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"'.encode())

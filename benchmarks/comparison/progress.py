@@ -1,4 +1,4 @@
-"""What the benchmark says while it works."""
+"""Progress messages of the benchmark."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Tables in Markdown."""
+"""Result tables in Markdown."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -13,7 +13,7 @@ MEMORY = ("", "processes", "RSS idle", "PSS idle", "RSS after", "PSS after", "PS
 
 
 def rate_table(targets: Sequence[Target], rows: Sequence[Row]) -> str:
-    """Medians over the rounds; rows are of one number of connections."""
+    """Medians over the rounds, for one number of connections."""
     figures = {target.name: _Figures(target.name, rows) for target in targets}
     lines = []
     for target in targets:
@@ -36,7 +36,7 @@ def rate_table(targets: Sequence[Target], rows: Sequence[Row]) -> str:
 
 
 class _Figures:
-    """Of one target."""
+    """The figures of one target."""
 
     def __init__(self, target: str, rows: Sequence[Row]) -> None:
         samples = [row.sample for row in rows if row.target == target]
@@ -49,7 +49,7 @@ class _Figures:
 
 
 def bases(targets: Iterable[Target]) -> str:
-    """What the ratios are ratios to."""
+    """Describes the bases of the ratios."""
     return "; ".join(dict.fromkeys(target.base for target in targets))
 
 
@@ -59,7 +59,7 @@ def busy_line(rows: Sequence[Row]) -> str:
 
 
 def memory_table(idle: dict[str, Memory], after: dict[str, Memory]) -> str:
-    """MiB by what has it."""
+    """MiB for each server."""
     lines = []
     for name, now in after.items():
         before = idle[name]

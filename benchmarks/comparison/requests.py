@@ -1,4 +1,4 @@
-"""What is sent and what must come back."""
+"""Requests and their expected responses."""
 
 import http.client
 import json
@@ -12,12 +12,12 @@ ANSWER_SECONDS = 30
 
 
 class WrongAnswerError(Exception):
-    """A figure would be worth nothing."""
+    """A response is wrong, so the figures would be meaningless."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request to a server on loopback."""
+    """An HTTP request to a server on loopback."""
 
     url: str
     method: str = "GET"
@@ -26,7 +26,7 @@ class Request:
 
     @classmethod
     def posting(cls, url: str, document: object, **headers: str) -> Self:
-        """With the document as JSON."""
+        """A POST request with a JSON document."""
         body = json.dumps(document, separators=(",", ":")).encode()
         return cls(url, "POST", body, {"Content-Type": "application/json"} | headers)
 
@@ -36,7 +36,7 @@ class Request:
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     def on_the_wire(self) -> bytes:
-        """As HTTP/1.1 sends it."""
+        """The request in HTTP/1.1."""
         headers = {"Host": urlsplit(self.url).netloc, **self.headers}
         if self.body:
             headers["Content-Length"] = str(len(self.body))
@@ -45,7 +45,7 @@ class Request:
         return "\r\n".join([*lines, "", ""]).encode() + self.body
 
     def send(self) -> tuple[int, str, bytes]:
-        """Status, content type and body of the answer, on a connection of its own."""
+        """Sends on a new connection; returns status, content type and body."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=ANSWER_SECONDS)
         try:
             connection.request(self.method, self.path, self.body or None, dict(self.headers))
@@ -55,14 +55,14 @@ class Request:
             connection.close()
 
     def require(self, status: int, is_right: Callable[[Any], bool]) -> None:
-        """Raises ``WrongAnswerError`` unless it is answered with that status and right JSON."""
+        """Raises ``WrongAnswerError`` unless the response has the status and the right JSON."""
         answer = self.send()
         got_status, content_type, body = answer
         if got_status != status or content_type not in JSON_TYPES or not is_right(json.loads(body)):
             raise WrongAnswerError(f"{self.method} {self.url}: {answer}")
 
     def require_refusal(self) -> None:
-        """Raises ``WrongAnswerError`` where it succeeds."""
+        """Raises ``WrongAnswerError`` if the request succeeds."""
         status, _, body = self.send()
         if 200 <= status < 300:
             raise WrongAnswerError(f"{self.method} {self.url} was not refused: {status} {body!r}")

@@ -1,4 +1,4 @@
-"""Driving targets in turn."""
+"""Measures targets in turn."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ WARM_UP_SECONDS = 1
 
 @dataclass(frozen=True)
 class Load:
-    """How long and how often each target is driven, by how many clients."""
+    """Duration, rounds and number of clients."""
 
     connections: Sequence[int]
     rounds: int
@@ -23,7 +23,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Row:
-    """One run."""
+    """The result of one run."""
 
     suite: str
     target: str
@@ -37,9 +37,9 @@ class Row:
 
 
 def measure(suite: str, targets: Sequence[Target], connections: int, load: Load) -> Iterator[Row]:
-    """Rows of each target, with so many clients.
+    """Returns the rows of each target for one number of clients.
 
-    Every round visits all targets and begins with another one. Answers are checked before and
+    Each round visits all targets and starts with a different one. Responses are checked before and
     after; raises ``WrongAnswerError``.
     """
     check_all(targets)

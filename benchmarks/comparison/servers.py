@@ -1,4 +1,4 @@
-"""Starting servers on loopback, and stopping them."""
+"""Starts and stops servers on loopback."""
 
 import os
 import signal
@@ -18,12 +18,12 @@ STOP_SECONDS = 60
 
 
 class DidNotStartError(Exception):
-    """Its log says why."""
+    """The server did not start; its log says why."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running one. ``generations`` is what its processes are: it, its children, theirs, …"""
+    """A running server. ``generations`` names its processes: itself, its children, theirs, …"""
 
     name: str
     pid: int
@@ -32,7 +32,7 @@ class Server:
 
 
 class Size(NamedTuple):
-    """Of a server: processes, and threads of each."""
+    """The number of processes, and of threads in each."""
 
     workers: int
     threads: int
@@ -56,7 +56,7 @@ def serving(
     directory: Path = ROOT,
     generations: tuple[str, ...] = (),
 ) -> Iterator[Server]:
-    """Runs the command in a process group of its own until the end of the block."""
+    """Runs the command in its own process group until the block ends."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(word) for word in command],

@@ -1,4 +1,4 @@
-"""What the suites are given."""
+"""The environment of the suites."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ POSTGRESQL = "PostgreSQL"
 
 @dataclass(frozen=True)
 class Setting:
-    """``directory`` is for whatever servers write; ``postgresql_url`` may be empty."""
+    """``directory`` is for files of the servers; ``postgresql_url`` may be empty."""
 
     directory: Path
     postgresql_url: str
@@ -22,7 +22,7 @@ class Setting:
 
     @contextmanager
     def databases(self) -> Iterator[dict[str, str]]:
-        """Addresses of empty databases by their kind; SQLite's is empty, for the default."""
+        """Yields addresses of empty databases by kind; an empty address means SQLite."""
         if not self.postgresql_url:
             yield {SQLITE: ""}
             return

@@ -1,4 +1,4 @@
-"""What is driven: requests to a server, with their right answer."""
+"""Targets: requests to a server, with their right responses."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CHECKED_REQUESTS = 5
 
 @dataclass(frozen=True)
 class Target:
-    """``requests`` are sent in turn; ``refused`` is one with a wrong secret.
+    """``requests`` are sent in turn; ``refused`` has a wrong secret.
 
     ``base`` names the target whose rate this one's is divided by.
     """
@@ -27,7 +27,7 @@ class Target:
     refused: Request | None = None
 
     def check(self) -> None:
-        """Raises ``WrongAnswerError``. Some requests stand for all, spread evenly over them."""
+        """Raises ``WrongAnswerError``. Checks a few requests, evenly spread over all."""
         step = max(1, len(self.requests) // CHECKED_REQUESTS)
         for request in islice(self.requests, 0, None, step):
             request.require(self.status, self.is_right)

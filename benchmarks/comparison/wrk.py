@@ -1,4 +1,4 @@
-"""The load generator."""
+"""The load generator wrk."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ANSWER_SECONDS = 10
 
 
 class Sample(NamedTuple):
-    """What one run of wrk saw."""
+    """The figures of one run of wrk."""
 
     rps: float
     p50_ms: float
@@ -31,7 +31,7 @@ def is_installed() -> bool:
 
 
 def drive(target: Target, *, connections: int, seconds: float) -> Sample:
-    """As many requests as so many clients send that each wait for their answer."""
+    """Runs clients that each wait for a response before they send the next request."""
     with tempfile.NamedTemporaryFile() as requests:
         for request in target.requests:
             requests.write(request.on_the_wire() + RECORD_SEPARATOR)

@@ -1,1 +1,1 @@
-"""What one organisation's flood does to the others; run as `python -m benchmarks.floods`."""
+"""Measures how one organisation's flood affects others: `python -m benchmarks.floods`."""

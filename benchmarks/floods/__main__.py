@@ -1,4 +1,4 @@
-"""`make bench-floods`: what others see beside a flood; see benchmarks/README.md."""
+"""`make bench-floods`: see benchmarks/README.md."""
 
 import argparse
 import json
@@ -32,12 +32,12 @@ HELPER_SECONDS = 60.0
 
 
 class NotMeasuredError(Exception):
-    """What should answer does not, with no flood beside it: figures would be worth nothing."""
+    """Requests fail even without a flood, so the figures would be meaningless."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where floods are measured, one after the other; the node is started for each."""
+    """Measures floods one after the other, with a new node for each."""
 
     node: Node
     cast: Cast
@@ -69,7 +69,7 @@ class Stage:
         return Result(flood, busy_percent, comparisons, tally, recovered_seconds)
 
     def quiet(self) -> dict[str, list[Answer]]:
-        """Of a period that keeps the goals itself, where the machine has one within a few."""
+        """Measures a quiet period; the first of a few that meets the goals, if one does."""
         for _ in range(QUIET_TRIES):
             quiet = self.probe(self.seconds)
             summaries = [Summary.of(answers) for answers in quiet.values()]
@@ -84,7 +84,7 @@ class Stage:
         return {name: [Answer(*answer) for answer in answers] for name, answers in printed.items()}
 
     def seconds_until_well(self, *, worst_ms: float = MOST_WORST_MS) -> float | None:
-        """Until each path has answered 2xx within so many ms once; None: not in time."""
+        """Seconds until each path has answered 2xx within the limit once, or None."""
         started = time.monotonic()
         waiting = probing.probes_of(self.cast.neighbour)
         while waiting and (left := started + RECOVERY_SECONDS - time.monotonic()) > 0:
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def measured(stage: Stage, floods: Sequence[str]) -> Iterator[Result]:
-    """Prints lines as they become known."""
+    """Measures the floods and prints lines as soon as they are known."""
     print(report.beside_header(), flush=True)
     for number, flood in enumerate(floods, start=1):
         say(f"{number} of {len(floods)}: {DESCRIPTIONS[flood]}")
@@ -140,7 +140,7 @@ def measured(stage: Stage, floods: Sequence[str]) -> Iterator[Result]:
 
 @contextmanager
 def database(server_url: str) -> Iterator[str]:
-    """The address of an empty one on that server; without a server SQLite's, which is empty."""
+    """Yields the address of an empty database; an empty string (SQLite) without a server."""
     if not server_url:
         yield ""
         return

@@ -1,4 +1,4 @@
-"""Who floods and who is measured, and what they hold; `seeding.py` makes them."""
+"""The flooding and the measured organisation, with their credentials; created by `seeding.py`."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ CSRF_TOKEN = "flood" * 6 + "ab"
 
 
 class Request(NamedTuple):
-    """One HTTP request; the node is known to those who send it."""
+    """An HTTP request; its sender knows the node."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ class Flooder:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The organisation that must not notice."""
+    """The organisation that must not be affected."""
 
     session: str
     admin_cookie: str

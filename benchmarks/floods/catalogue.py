@@ -1,4 +1,4 @@
-"""The floods: what each sends, over how many connections, and how often at most."""
+"""The floods: requests, connections and maximum rates."""
 
 import itertools
 import json
@@ -18,8 +18,9 @@ Requests = Callable[[Cast, str], Iterator[Request]]
 
 @dataclass(frozen=True)
 class Flood:
-    """At most ``connections`` at once and ``per_second`` in all, whatever the node can take:
-    the flood must not win by using the processors up that the node runs on.
+    """At most ``connections`` at once and ``per_second`` in total, however many the node can serve.
+
+    A faster flood would win by taking the CPU time that the node needs.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""The arithmetic: answers, what they come to, and whether the goals hold."""
+"""Summarises responses and compares them with the goals."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ NO_ANSWER = 0
 
 
 class Answer(NamedTuple):
-    """To one request of the prober; ``latency_ms`` counts from the moment it was planned for."""
+    """A response to the probe; ``latency_ms`` counts from the planned moment of the request."""
 
     latency_ms: float
     status: int
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the answers on one path in one period, successes and failures alike."""
+    """All responses on one path in one period, successes and failures."""
 
     requests: int
     median_ms: float
@@ -50,7 +50,7 @@ def _name(status: int) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One path beside one flood."""
+    """One path during one flood."""
 
     probe: str
     quiet: Summary
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def missed_goals(self) -> list[str]:
-        """Which of `median`, `worst` and `not 2xx`. A refusal is quick: it must not flatter."""
+        """The missed goals of `median`, `worst` and `not 2xx`."""
         missed = {
             "median": self.median_ratio > MOST_MEDIAN_RATIO,
             "worst": self.flooded.worst_ms > MOST_WORST_MS,
@@ -73,7 +73,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FloodTally:
-    """What the flood itself got."""
+    """The responses to the flood itself."""
 
     seconds: float
     outcomes: dict[str, int]
@@ -86,7 +86,7 @@ class FloodTally:
 
 @dataclass(frozen=True)
 class Result:
-    """Of one flood. ``recovered_seconds`` is None where the node did not recover in time."""
+    """The result of a flood. ``recovered_seconds`` is None if the node did not recover in time."""
 
     flood: str
     busy_percent: float

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.floods.flooding NAME`: the flooding client, in a process of its own.
+"""`python -m benchmarks.floods.flooding NAME`: the flooding client, in its own process.
 
-Reads a job from standard input; prints the tally as JSON when its time is over.
+Reads a job from standard input; prints its tally as JSON at the end.
 """
 
 import http.client
@@ -35,7 +35,7 @@ class Job:
 
 
 class Pace:
-    """Moments to send at: ``per_second`` at most. What was missed is not made up for."""
+    """Planned moments, ``per_second`` at most. Missed moments are not made up for."""
 
     def __init__(self, per_second: float) -> None:
         self._interval = 1 / per_second
@@ -49,7 +49,7 @@ class Pace:
 
 
 class Callers:
-    """Threads that call until the deadline, a connection for each call."""
+    """Threads that call until the deadline, each time on a new connection."""
 
     def __init__(self, job: Job, flood: Flood) -> None:
         self._job = job
@@ -62,7 +62,7 @@ class Callers:
         self._unanswered = 0
 
     def run(self) -> Counter[str]:
-        """Calls by outcome, with those that still wait for an answer."""
+        """Returns the number of calls by outcome, including those still waiting."""
         for number in range(self._flood.connections):
             threading.Thread(target=self._call_on, args=(number,), daemon=True).start()
         time.sleep(max(0, self._deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""The node that is flooded, and the processes beside it: each is stopped by its id."""
+"""The flooded node and the helper processes; each is stopped by its process id."""
 
 import http.client
 import json
@@ -23,10 +23,9 @@ SLOW_ANSWER_SECONDS = 4.5
 
 
 class Node:
-    """`manage.py serve`: web server, background worker and upkeep with their defaults.
+    """Runs `manage.py serve`: web server, background worker and upkeep with default settings.
 
-    But for what the benchmark needs: scripts may call loopback, and the runs that were made up are
-    kept.
+    Except that scripts may call loopback, and generated runs are kept.
     """
 
     def __init__(self, directory: Path, database_url: str) -> None:
@@ -74,11 +73,11 @@ class Node:
 
 
 class HelperFailedError(Exception):
-    """A process of the benchmark, not the node."""
+    """A process of the benchmark failed, not the node."""
 
 
 class Helper:
-    """A module of the benchmark in a process of its own: a job goes in, JSON comes out."""
+    """A module of the benchmark in its own process; takes a job and prints JSON."""
 
     def __init__(self, module: str, *arguments: str, job: str) -> None:
         # In a group of its own: Ctrl-C is for the parent, which stops it.
@@ -99,7 +98,7 @@ class Helper:
         self._process.stdin = None
 
     def result(self, timeout_seconds: float) -> Any:
-        """Raises ``HelperFailedError``, after it has printed why."""
+        """Raises ``HelperFailedError`` after printing the reason."""
         output, _ = self._process.communicate(timeout=timeout_seconds)
         if self._process.returncode != 0:
             raise HelperFailedError(self._process.args)
@@ -113,7 +112,7 @@ class Helper:
 
 @contextmanager
 def helper(module: str, *arguments: str, job: str) -> Iterator[Helper]:
-    """At work on its job until the end of the block, at the latest."""
+    """Runs the helper; stops it when the block ends."""
     started = Helper(module, *arguments, job=job)
     try:
         started.send_job()
@@ -134,7 +133,7 @@ class _SlowHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def slow_server() -> Iterator[str]:
-    """The address of a server on loopback that takes its time."""
+    """Yields the address of a slow server on loopback."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _SlowHandler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.floods.probing`: the measuring client, in a process of its own.
+"""`python -m benchmarks.floods.probing`: the measuring client, in its own process.
 
-Callers who know nothing of each other: each request of a path is sent at its planned moment, on a
-connection of its own, whatever became of those before it. One that is sent late, because
-``MOST_AT_ONCE`` of its path wait for an answer, is late from its planned moment on.
-Reads a job from standard input; prints answers by path as JSON.
+Sends each request of a path at its planned moment on a new connection, independently of those
+before it. If ``MOST_AT_ONCE`` requests of the path are waiting, the next one is sent later, but its
+latency still counts from the planned moment.
+Reads a job from standard input; prints responses by path as JSON.
 """
 
 import http.client
@@ -44,7 +44,7 @@ class Probe:
 
 
 def probes_of(neighbour: Neighbour) -> list[Probe]:
-    """The page is asked for less often: it costs as much as ten calls of the others."""
+    """The probes. The admin page is requested less often: it costs as much as ten of the others."""
     bearer = {"Authorization": f"Bearer {neighbour.session}"}
     cookie = {"Cookie": neighbour.admin_cookie}
     return [
@@ -58,7 +58,7 @@ def probes_of(neighbour: Neighbour) -> list[Probe]:
 
 
 def ask(port: int, request: Request, timeout_seconds: float) -> int:
-    """The status, or ``NO_ANSWER``; the timeout is that of each step of the exchange."""
+    """The status, or ``NO_ANSWER``; the timeout applies to each step of the exchange."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_seconds)
     try:
         connection.request(request.method, request.path, request.body, request.headers)

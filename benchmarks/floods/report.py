@@ -1,4 +1,4 @@
-"""The tables, in Markdown: a few lines for each flood as soon as it is over."""
+"""Result tables in Markdown, printed after each flood."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def beside_header() -> str:
 
 
 def beside_lines(result: Result) -> str:
-    """What the others saw beside the flood."""
+    """The responses to others during the flood."""
     return "\n".join(
         _line(
             result.flood,
@@ -41,7 +41,7 @@ def beside_lines(result: Result) -> str:
 
 
 def floods_table(results: Sequence[Result]) -> str:
-    """What the floods themselves got."""
+    """The responses to the floods themselves."""
     lines = [
         _line(
             result.flood,

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.floods.seeding`: migrates an empty database, fills it, prints the cast.
+"""`python -m benchmarks.floods.seeding`: migrates and fills an empty database, prints the cast.
 
-Runs in the environment of the node that is to be flooded.
+Runs in the environment of the flooded node.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def session_of(key: IssuedApiKey) -> str:
 
 
 def admin_cookie_of(organisation: Organisation, email: str) -> str:
-    """Of a new administrator who is logged in."""
+    """The session cookie of a new administrator who is logged in."""
     user = create_user(organisation, email=email, role=Role.ADMINISTRATOR)
     user.is_staff = True
     user.save(update_fields=["is_staff"])
@@ -80,7 +80,7 @@ def admin_cookie_of(organisation: Organisation, email: str) -> str:
 
 
 def searches(hook: IssuedHook) -> list[str]:
-    """Pages of the runs' list that the database has to work for."""
+    """Pages of the list of runs that are expensive for the database."""
     script = {"script__id__exact": hook.hook.script_id}
     pages = [
         {"p": 100},

@@ -1,4 +1,4 @@
-"""Clients that hold connections: a byte a second in each phase of a request and of its reply."""
+"""Clients that hold connections, at one byte a second in each phase of request and response."""
 
 import itertools
 import socket
@@ -15,7 +15,7 @@ CONNECT_SECONDS = 5
 
 
 def flood(port: int, cast: Cast, seconds: float, addresses: list[str]) -> Counter[str]:
-    """What ended their connections: a status, `closed`, an error; or `held to the end`."""
+    """Counts connections by their end: a status, `closed`, an error, `held to the end`."""
     deadline = time.monotonic() + seconds
     outcomes: Counter[str] = Counter()
     lock = threading.Lock()
@@ -42,7 +42,7 @@ def flood(port: int, cast: Cast, seconds: float, addresses: list[str]) -> Counte
 
 
 def _openings(port: int, cast: Cast) -> Iterator[tuple[bytes, bytes]]:
-    """What is sent at once, and what then comes a piece a second; nothing for a slow reader."""
+    """The bytes sent at once, and the pieces sent once a second; no pieces for a slow reader."""
     hooks = cast.flooder.hooks
     paths = itertools.cycle(["/session", "/user/graphql", "/admin/graphql", hooks["takes"]])
     bearer = f"Authorization: Bearer {cast.flooder.session}"

@@ -1,1 +1,1 @@
-"""What is compared: a suite is a context in which its targets answer, and yields them."""
+"""The suites: each starts its targets and yields them."""

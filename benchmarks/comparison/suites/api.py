@@ -1,6 +1,6 @@
-"""The other calls: opening sessions, PINs, and a page of runs.
+"""Opening sessions, sending and checking PINs, and a page of runs.
 
-The limits on tries are off, or PINs would be measured for a second.
+Rate limits are off; otherwise PINs could be measured for one second only.
 """
 
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ def _page_of_runs(name: str, moonhook: Moonhook, login: dict[str, str]) -> Targe
 def _graphql(
     moonhook: Moonhook, schema: str, query: str, variables: dict[str, Any], **headers: str
 ) -> Request:
-    """By the media type that tells of most failures by the status."""
+    """With the media type that reports most failures by the status."""
     return Request.posting(
         f"{moonhook.server.url}/{schema}/graphql",
         {"query": query, "variables": variables},

@@ -1,4 +1,4 @@
-"""The same calls on PostgreSQL with few rows and with many."""
+"""The same calls on PostgreSQL with few and with many rows."""
 
 import sys
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _calls(moonhook: Moonhook, rows: int, *, fewest: int) -> Iterator[Target]:
 
 
 def _use(target: Target) -> None:
-    """Each once: a session's use is noted every five minutes, which is not to be measured along."""
+    """Uses each session once, because a use is recorded every five minutes."""
     say(f"{target.name}: {len(target.requests):,} sessions are used")
     for request in target.requests:
         request.require(target.status, target.is_right)

@@ -1,4 +1,4 @@
-"""The hook call: Moonhook, the floors, and what one would pick instead."""
+"""The hook call: Moonhook, the floors, and the alternatives."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

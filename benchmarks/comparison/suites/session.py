@@ -1,4 +1,4 @@
-"""GET /session: who is it that presents this token?"""
+"""GET /session: looking up a token."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -74,7 +74,7 @@ def _target(
     expected: dict[str, Any],
     wrong_headers: dict[str, str] | None = None,
 ) -> Target:
-    """``expected`` is what the document must hold, whatever else is in it."""
+    """``expected`` is the required part of the document."""
     url = f"{server.url}/session"
     return Target(
         name,

@@ -1,4 +1,4 @@
-"""Many organisations called in turn against one: a sandbox serves one organisation only."""
+"""Many organisations in turn compared with one; a sandbox serves one organisation only."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ ONE = "one organisation"
 
 @contextmanager
 def tenants(setting: Setting) -> Iterator[list[Target]]:
-    """On SQLite."""
+    """Runs on SQLite."""
     with moonhook("Moonhook", setting.directory) as running:
         made = running.make_fixtures(tenants=setting.tenants)
         calls = [order_to(url) for url in made.hooks]
