@@ -1,4 +1,4 @@
-"""Many at once, with database connections of their own."""
+"""Runs functions concurrently, each with its own database connection."""
 
 import threading
 from collections.abc import Callable

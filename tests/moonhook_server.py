@@ -1,4 +1,4 @@
-"""Moonhook as a stranger starts it: `manage.py serve` with a data directory of its own."""
+"""Moonhook started by `manage.py serve` with its own data directory."""
 
 import os
 import re

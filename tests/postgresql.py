@@ -1,4 +1,4 @@
-"""Databases of a test's own, on the PostgreSQL server that the tests run on."""
+"""Temporary databases on the PostgreSQL server of the tests."""
 
 import os
 import uuid

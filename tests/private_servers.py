@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis of a test's own, to be stopped, frozen and started again."""
+"""A PostgreSQL and a Redis server that a test may stop, freeze and restart."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A process and all that it has started, in /proc."""
+"""Processes and their descendants, from /proc."""
 
 import os
 import signal

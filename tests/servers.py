@@ -1,4 +1,4 @@
-"""Real servers on loopback, for what Moonhook talks to."""
+"""Real mail servers and SMS gateways on loopback."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Talking to a running server as its clients do."""
+"""Sends requests to a running server."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Runs a supervisor of tiny services in a process, which takes signals and adopts orphans."""
+"""Runs a supervisor of small services in a process that accepts signals and adopts orphans."""
 
 import json
 import signal

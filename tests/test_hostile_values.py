@@ -1,4 +1,4 @@
-"""Text that decoders of clients' input were not made for: refused by its own error, never 500."""
+"""Hostile text in every client input: refused with its own error, never with 500."""
 
 import base64
 from typing import Any

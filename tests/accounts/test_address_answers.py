@@ -1,4 +1,4 @@
-"""An organisation learns of so many addresses an hour whether somebody has them."""
+"""Limits on how many addresses an organisation may ask about in an hour."""
 
 from typing import Any
 

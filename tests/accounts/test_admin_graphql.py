@@ -1,4 +1,4 @@
-"""The accounts part of /admin/graphql, and its walls."""
+"""Accounts at /admin/graphql, and the separation of tenants."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Every use of a credential is on record, and no secret is."""
+"""Every use of a credential is recorded, without secrets."""
 
 import uuid
 from typing import Any

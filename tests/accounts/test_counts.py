@@ -1,4 +1,4 @@
-"""How far lists are counted, and how often."""
+"""Exact counts up to a limit, once per document."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Messages that a server did not take: which are tried again, when, and with what."""
+"""Retries of messages: which, when, and with which code."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""Memberships by invitation: nothing is given or taken before the user accepts."""
+"""Invitations have no effect before the user accepts."""
 
 import uuid
 from datetime import timedelta

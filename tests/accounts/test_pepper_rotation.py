@@ -1,4 +1,4 @@
-"""After a new pepper, each credential moves under it with its next success."""
+"""Credentials move to a new pepper at their next use."""
 
 from datetime import timedelta
 

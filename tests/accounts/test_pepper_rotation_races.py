@@ -1,4 +1,4 @@
-"""Right secrets pass at the moment in which their digests move, and wrong ones still do not."""
+"""Concurrent re-hashing: right secrets are accepted, wrong ones refused."""
 
 from collections.abc import Callable
 from typing import Any

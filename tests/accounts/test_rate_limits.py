@@ -1,4 +1,4 @@
-"""How often somebody may try, and that it is counted exactly."""
+"""Rate limits, counted exactly."""
 
 import logging
 import uuid

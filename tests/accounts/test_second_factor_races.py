@@ -1,4 +1,4 @@
-"""Codes of the second factor hold however many are typed at once."""
+"""Concurrent attempts with second-factor codes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/user/graphql: logging in by PIN, and one's own devices."""
+"""/user/graphql: PIN login and the user's devices."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every address of the admin, as its own table of addresses has them."""
+"""Every address of the admin, from its URL configuration."""
 
 from typing import Any, NamedTuple
 

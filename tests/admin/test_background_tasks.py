@@ -1,4 +1,4 @@
-"""System → Background tasks: seen and queued again by superusers only."""
+"""System → Background tasks: only superusers see and requeue them."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every response of the admin says what its page may load and run; no other response does."""
+"""Every response of the admin, and no other, has the Content-Security-Policy."""
 
 from typing import Any
 

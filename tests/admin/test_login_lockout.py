@@ -1,4 +1,4 @@
-"""Passwords cannot be guessed at the admin's login, sprayed over many, or tried to stop a node."""
+"""The admin's login resists guessing, password spraying and overload."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""An open login of the admin, when its person loses a right: the very next request is refused."""
+"""Losing a right takes effect at the next request of an open admin login."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Addresses typed by hand, wrong ones: a page that says so, never an internal error."""
+"""Mistyped addresses lead to an error page, never to an internal error."""
 
 from http import HTTPStatus
 

@@ -1,4 +1,4 @@
-"""Locked logins on a user's page: why, until when, and unlocking them."""
+"""Locked logins on a user's page: reason, end, and unlocking."""
 
 import pytest
 from django.test import Client

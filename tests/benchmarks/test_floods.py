@@ -74,7 +74,7 @@ def result_of(*comparisons: Comparison, recovered_seconds: float | None = 0.25) 
     return Result("pins", 12.4, list(comparisons), tally, recovered_seconds)
 
 
-def test_a_summary_has_median_worst_and_what_came_instead_of_a_success() -> None:
+def test_a_summary_has_median_worst_and_failures() -> None:
     summary = Summary.of([*answers(1, 2, 3, 10), *answers(4, status=503), *answers(9, status=0)])
 
     assert (summary.requests, summary.median_ms, summary.worst_ms) == (6, 3.5, 10)
@@ -95,7 +95,7 @@ def test_each_goal_is_missed_by_itself() -> None:
     assert beside([*answers(5, 5), *answers(1, status=503)]).missed_goals == ["not 2xx"]
 
 
-def test_the_tables_tell_refusals_and_a_node_that_does_not_recover() -> None:
+def test_the_tables_show_refusals_and_a_node_that_does_not_recover() -> None:
     kept, missed = beside(answers(5)), beside(answers(1, status=503))
     result = result_of(missed, recovered_seconds=None)
 
@@ -105,7 +105,7 @@ def test_the_tables_tell_refusals_and_a_node_that_does_not_recover() -> None:
     assert report.verdict([result_of(kept)]) == "The goals hold beside all 1 floods."
 
 
-def test_what_is_sent_late_counts_from_the_moment_it_was_planned_for(
+def test_the_latency_of_a_late_request_counts_from_its_planned_moment(
     sluggish_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probing, "MOST_AT_ONCE", 1)
@@ -205,7 +205,7 @@ def test_a_short_run_measures_a_real_node(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_ended_leaves_no_process_behind(signal_number: int) -> None:
+def test_an_interrupted_benchmark_leaves_no_process(signal_number: int) -> None:
     run = start("slow-clients", "--seconds", "60")
     eventually(lambda: "core.server" in commands_of(run.pid), seconds=120)
     eventually(lambda: "benchmarks.floods.probing" in commands_of(run.pid), seconds=120)

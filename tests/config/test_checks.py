@@ -89,7 +89,7 @@ def test_a_sound_production_is_left_alone() -> None:
         ("GRACEFUL_TIMEOUT_SECONDS", 25, "moonhook.E002"),
     ],
 )
-def test_what_is_not_right_is_said(
+def test_every_mistake_is_reported(
     settings: Any, setting: str, value: object, expected: str
 ) -> None:
     setattr(settings, setting, value)
@@ -100,7 +100,7 @@ def test_what_is_not_right_is_said(
 @pytest.mark.parametrize(
     ("layer", "expected"), [("landlock", "moonhook.W006"), ("seccomp", "moonhook.E005")]
 )
-def test_a_missing_layer_of_the_sandbox_is_said(
+def test_a_missing_layer_of_the_sandbox_is_reported(
     layers: list[Layer], layer: str, expected: str
 ) -> None:
     layers += [Layer("rlimits", True, ""), Layer(layer, False, "this kernel has none")]
@@ -109,7 +109,7 @@ def test_a_missing_layer_of_the_sandbox_is_said(
     assert f"{layer} layer is not active: this kernel has none." in said()[expected].msg
 
 
-def test_a_data_directory_that_others_may_read_is_said(tmp_path: Path) -> None:
+def test_a_data_directory_readable_by_others_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
 
     assert set(said()) == {"moonhook.W007"}

@@ -32,7 +32,7 @@ def test_each_argument_has_its_own() -> None:
     assert build("a") is not build("b")
 
 
-def test_what_failed_is_built_at_the_next_call() -> None:
+def test_a_failed_build_is_repeated_at_the_next_call() -> None:
     answers = iter([OSError(), None])
 
     @built_once

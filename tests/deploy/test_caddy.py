@@ -141,12 +141,12 @@ def test_no_call_token_is_in_the_log_while_no_node_answers(
     assert path.rpartition("/")[2][4:] not in away.log.read_text()
 
 
-def test_what_is_for_the_inside_stays_there(caddy: Caddy, node: MoonhookServer) -> None:
+def test_internal_paths_are_not_public(caddy: Caddy, node: MoonhookServer) -> None:
     assert call("GET", f"{node.url}/readyz")[0] == 200
     assert get(caddy, "/readyz") == get(caddy, "/metrics") == 404
 
 
 @pytest.mark.parametrize("name", ["SCRIPT_NAME", "Script-Name", "PATH_INFO"])
-def test_no_header_leads_around_what_the_proxy_keeps_back(caddy: Caddy, name: str) -> None:
+def test_no_header_bypasses_the_paths_that_the_proxy_blocks(caddy: Caddy, name: str) -> None:
     assert get(caddy, "/x/readyz", **{name: "/x"}) == 404
     assert get(caddy, "/healthz", **{name: "/readyz"}) == 200

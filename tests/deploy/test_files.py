@@ -58,7 +58,7 @@ def test_a_container_is_started_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_is_started_again_however_often_and_loses_one_process_at_a_time(unit: Path) -> None:
+def test_a_unit_is_always_restarted_and_loses_one_process_at_a_time(unit: Path) -> None:
     lines = unit.read_text().splitlines()
 
     assert {"Restart=always", "StartLimitIntervalSec=0", "OOMPolicy=continue"} <= set(lines)
@@ -66,7 +66,7 @@ def test_a_unit_is_started_again_however_often_and_loses_one_process_at_a_time(u
     assert "KillMode=mixed" in lines
 
 
-def test_every_secret_that_a_container_reads_is_given_to_it() -> None:
+def test_every_secret_that_a_container_reads_is_mounted() -> None:
     service = OURS["web-1"]
     read = {
         value.removeprefix("/run/secrets/")
@@ -95,7 +95,7 @@ def test_only_our_own_containers_get_our_settings_and_secrets() -> None:
     }
 
 
-def test_the_proxys_configuration_reads_what_it_is_given() -> None:
+def test_the_proxys_configuration_uses_its_variables() -> None:
     read = set(re.findall(r"\{\$(\w+)", (DEPLOY / "Caddyfile").read_text()))
 
     assert read == set(COMPOSE["services"]["caddy"]["environment"])
@@ -125,7 +125,7 @@ def is_ignored(path: Path) -> bool:
     )
 
 
-def test_the_image_holds_all_that_check_sandbox_tries() -> None:
+def test_the_image_contains_all_scripts_of_check_sandbox() -> None:
     instructions = (ROOT / "Dockerfile").read_text().splitlines()
     command = ROOT / "scripts_engine/management/commands/check_sandbox.py"
     suite = list((ROOT / "scripts_engine/attacks").rglob("*.lua"))

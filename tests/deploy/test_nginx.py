@@ -117,7 +117,7 @@ def test_calls_go_through(nginx: Nginx, hook_path: str) -> None:
     assert headers["Strict-Transport-Security"]
 
 
-def test_what_is_for_the_inside_stays_there(nginx: Nginx, nodes: list[MoonhookServer]) -> None:
+def test_internal_paths_are_not_public(nginx: Nginx, nodes: list[MoonhookServer]) -> None:
     inside = call("GET", f"{nodes[0].url}/readyz")[0]
     outside = [
         call("GET", f"{nginx.url}{path}", None, {"Host": HOST})[0]
@@ -177,7 +177,7 @@ def test_no_call_token_is_in_the_error_log(
     assert "upstream=127.0.0.1:" in away.log.read_text()
 
 
-def test_plain_http_is_redirected_and_its_log_holds_no_call_token(
+def test_plain_http_is_redirected_without_logging_the_call_token(
     nginx: Nginx, hook_path: str
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", nginx.plain_port, timeout=30)

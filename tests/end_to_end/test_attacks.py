@@ -74,7 +74,7 @@ def attack_through(tenant: Tenant, attack: Attack) -> tuple[str, str, str]:
     return attack.name, run["status"], said
 
 
-def test_attacks_end_as_they_must_and_nobody_else_notices(moonhook: MoonhookServer) -> None:
+def test_attacks_end_as_expected_and_do_not_affect_others(moonhook: MoonhookServer) -> None:
     mallory, honest, spy = (Tenant(moonhook, name) for name in ("Mallory", "Honest", "Spy"))
     honest.ask('mutation { setSecret(name: "HONEST_KEY", value: "honest value") { name } }')
     honest_hook, spy_hook = honest.hook("honest", HONEST), spy.hook("spy", SPY)

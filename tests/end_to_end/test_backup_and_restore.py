@@ -177,7 +177,7 @@ def test_a_copy_of_sqlite_under_load_has_every_run_that_was_answered_before_it(
     connection.close()
 
 
-def test_without_its_peppers_a_backup_opens_for_nobody(tmp_path: Path) -> None:
+def test_a_backup_without_its_peppers_accepts_no_credential(tmp_path: Path) -> None:
     first = MoonhookServer(tmp_path, "web", **SECRETS)
     with first.running():
         traces = use(first)

@@ -1,4 +1,4 @@
-"""One organisation's slow scripts hold up neither the others nor /session."""
+"""One organisation's slow scripts delay neither others nor /session."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def hook_of(moonhook: MoonhookServer, token: str, source: str) -> str:
     return url
 
 
-def test_slow_scripts_hold_up_neither_other_tenants_nor_sessions(moonhook: MoonhookServer) -> None:
+def test_slow_scripts_delay_neither_other_tenants_nor_sessions(moonhook: MoonhookServer) -> None:
     acme, globex = machine_token(moonhook, "Acme"), machine_token(moonhook, "Globex")
     slow, quick = hook_of(moonhook, acme, SLOW), hook_of(moonhook, globex, 'return "quick"')
     with ThreadPoolExecutor(5) as executor:

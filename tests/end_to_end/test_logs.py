@@ -1,4 +1,4 @@
-"""Everything that a production server writes down: one JSON object a line, and no secret."""
+"""The log of a production server: one JSON object per line, without secrets."""
 
 import base64
 import json
@@ -170,7 +170,7 @@ def test_no_secret_is_in_any_line(logged: Logged) -> None:
     assert f"/hook/{logged.organisation}/{logged.script}/[redacted]" in logged.output
 
 
-def test_a_hook_call_is_one_line_that_tells_whose_it_was(logged: Logged) -> None:
+def test_a_hook_call_is_one_line_with_its_ids(logged: Logged) -> None:
     [line] = logged.requests(run=logged.run)
     also = [event for event in logged.events if event.get("request_id") == line["request_id"]]
 
@@ -190,7 +190,7 @@ def test_a_hook_call_is_one_line_that_tells_whose_it_was(logged: Logged) -> None
     assert line.items() >= fixed.items()
 
 
-def test_a_refused_call_tells_of_nobody(logged: Logged) -> None:
+def test_a_refused_call_is_logged_without_ids(logged: Logged) -> None:
     refused = logged.requests(status=404, method="POST")
 
     assert len(refused) == 1
@@ -198,7 +198,7 @@ def test_a_refused_call_tells_of_nobody(logged: Logged) -> None:
     assert "hook" not in refused[0]
 
 
-def test_a_task_names_the_request_that_asked_for_it(logged: Logged) -> None:
+def test_a_task_names_the_request_that_enqueued_it(logged: Logged) -> None:
     [done] = [
         event
         for event in logged.events
@@ -209,7 +209,7 @@ def test_a_task_names_the_request_that_asked_for_it(logged: Logged) -> None:
     assert uuid.UUID(done["task"])
 
 
-def test_what_gunicorn_refuses_is_an_event_without_its_secrets(logged: Logged) -> None:
+def test_a_request_refused_by_gunicorn_is_logged_without_secrets(logged: Logged) -> None:
     refused = [event for event in logged.events if event["event"].startswith("Invalid request")]
 
     assert len(refused) == 2

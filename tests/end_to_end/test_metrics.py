@@ -95,7 +95,7 @@ def test_the_numbers_of_both_workers_add_up(moonhook: MoonhookServer) -> None:
     assert value(scrapes[0], "moonhook_process_resident_memory_bytes", process="web") > 10_000_000
 
 
-def test_a_service_that_died_is_counted_and_what_was_counted_stays(
+def test_a_dead_service_is_counted_and_keeps_its_counters(
     moonhook: MoonhookServer,
 ) -> None:
     url = hook_of(moonhook, machine_token(moonhook, "Initech"), 'return "hello"')
@@ -138,7 +138,7 @@ def test_a_web_server_by_itself_counts_too(tmp_path: Path) -> None:
     assert any(name.startswith("counter_") for name in files)
 
 
-def test_what_happens_is_counted_once(moonhook: MoonhookServer) -> None:
+def test_every_event_is_counted_once(moonhook: MoonhookServer) -> None:
     token = machine_token(moonhook, "Globex")
     failing = hook_of(moonhook, token, 'error("no")')
     before = scrape(moonhook)
@@ -170,7 +170,7 @@ def test_what_happens_is_counted_once(moonhook: MoonhookServer) -> None:
     eventually(counted)
 
 
-def test_nothing_tells_of_an_organisation(moonhook: MoonhookServer) -> None:
+def test_no_metric_identifies_an_organisation(moonhook: MoonhookServer) -> None:
     labels = {name for _, labels in scrape(moonhook) for name, _ in labels}
 
     assert labels <= {
@@ -193,7 +193,7 @@ def test_without_the_token_nothing_is_told(
 
 
 @pytest.mark.parametrize("file", DEPLOYED)
-def test_the_dashboard_and_the_rules_name_what_is_exported(
+def test_the_dashboard_and_the_rules_name_only_exported_metrics(
     moonhook: MoonhookServer, file: str
 ) -> None:
     text = (ROOT / file).read_text()

@@ -1,4 +1,4 @@
-"""Files that commands make are their owner's alone, whatever the umask of who runs them."""
+"""Files created by commands are private to their owner, whatever the umask."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def manage(data: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_what_commands_make_is_their_owners_alone(tmp_path: Path) -> None:
+def test_files_made_by_commands_are_private_to_their_owner(tmp_path: Path) -> None:
     data = tmp_path / "deeper" / "data"
     manage(data, "migrate", "--verbosity", "0")
     modes = json.loads(manage(data, "shell", "--no-imports", "-c", WORK).splitlines()[-1])
@@ -56,14 +56,14 @@ def test_what_commands_make_is_their_owners_alone(tmp_path: Path) -> None:
     assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
 
 
-def test_a_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o710)
     manage(tmp_path, "migrate", "--verbosity", "0")
 
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o710
 
 
-def test_every_check_warns_of_data_that_others_may_read(tmp_path: Path) -> None:
+def test_every_check_warns_of_data_readable_by_others(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     loose = subprocess.run(
         [sys.executable, "manage.py", "check"],

@@ -53,7 +53,7 @@ def test_a_signal_stops_everything(tmp_path: Path, signal_number: int) -> None:
 
 
 @pytest.mark.slow
-def test_killing_the_parent_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_killing_the_parent_leaves_no_process(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
         urlopen(Request(server.printed(r"curl (http\S+)"), PAYLOAD), timeout=30)

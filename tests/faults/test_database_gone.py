@@ -1,4 +1,4 @@
-"""PostgreSQL is stopped, frozen, and comes back: what callers see meanwhile, and afterwards."""
+"""PostgreSQL is stopped, frozen and restarted: responses meanwhile and afterwards."""
 
 import json
 import time
@@ -87,7 +87,7 @@ def code_in(body: bytes) -> str:
 UNAVAILABLE = [(503, "unavailable", "5"), (503, "unavailable", "5"), (503, "UNAVAILABLE", "5")]
 
 
-def test_every_door_says_so_in_a_line_each_while_the_database_is_gone(
+def test_every_endpoint_reports_a_missing_database_in_one_log_line(
     node: Node, postgres: PrivatePostgres, hook: str, token: str
 ) -> None:
     fill_the_pool(node, hook)
@@ -192,7 +192,7 @@ def test_while_the_database_is_gone_the_process_is_alive_and_not_ready(
     assert (alive, ready) == (200, 503)
 
 
-def test_the_worker_outlasts_it_and_goes_on(
+def test_the_background_worker_survives_a_missing_database(
     node: Node, postgres: PrivatePostgres, token: str, tmp_path: Path
 ) -> None:
     worker = Worker(tmp_path, DATABASE_URL=postgres.url)

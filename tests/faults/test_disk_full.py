@@ -1,4 +1,4 @@
-"""SQLite's disk is full: a run that cannot be kept is an error, and space cures it."""
+"""SQLite on a full disk: a run that cannot be stored is an error until there is space."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def fill(disk: Path) -> Path:
             return ballast
 
 
-def test_what_cannot_be_recorded_is_not_answered_as_done(tmp_path: Path) -> None:
+def test_a_change_that_cannot_be_stored_is_not_answered_as_done(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         node = Node(disk / "data", DATABASE_URL=f"sqlite:///{disk}/data/moonhook.sqlite3")
         node.manage("migrate", "-v0")

@@ -1,4 +1,4 @@
-"""Mail servers and SMS gateways that refuse, hang or are gone: no web request waits for them."""
+"""Mail servers and SMS gateways that refuse, hang or are down do not delay web requests."""
 
 import json
 import socket
@@ -32,7 +32,7 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_codes_are_asked_for_in_the_same_time_whatever_the_gateways_do(
+def test_requesting_a_code_takes_the_same_time_whatever_the_gateways_do(
     port: int, tmp_path: Path
 ) -> None:
     environment = {

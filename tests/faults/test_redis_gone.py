@@ -1,4 +1,4 @@
-"""Redis goes away, hangs, and comes back: the database counts meanwhile, and nobody waits."""
+"""Redis is stopped, frozen and restarted: the database counts meanwhile, without delays."""
 
 import logging
 import time

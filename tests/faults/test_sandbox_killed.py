@@ -1,4 +1,4 @@
-"""Processes of the sandbox are killed at any moment: calls are answered, and no slot is lost."""
+"""Killing sandbox processes at any moment: calls are answered, and no slot is lost."""
 
 import json
 import os
@@ -71,9 +71,7 @@ def assert_every_slot_works(node: Node, tokens: list[str]) -> None:
     assert [answer and answer.body for answer in answers] == [b"slow"] * 4
 
 
-def test_calls_whose_sandbox_is_killed_get_an_error_and_the_others_their_reply(
-    node: Node, tokens: list[str]
-) -> None:
+def test_only_calls_whose_sandbox_is_killed_get_an_error(node: Node, tokens: list[str]) -> None:
     _, hook = new_hook(node, tokens[0], SHORT)
     is_over = threading.Event()
 

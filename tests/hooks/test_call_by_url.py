@@ -103,7 +103,7 @@ def test_the_body_reaches_the_script_untouched(
     assert bytes(Run.objects.get().response_body) == body
 
 
-def test_what_the_script_sees_of_its_call(acme: Organisation) -> None:
+def test_the_script_sees_its_request(acme: Organisation) -> None:
     issued = make_hook(
         make_script(
             acme,
@@ -157,7 +157,7 @@ def test_what_the_script_sees_of_its_call(acme: Organisation) -> None:
         ("return Reply{status = 204}", 204, None, b""),
     ],
 )
-def test_what_a_script_returns_is_the_reply(
+def test_the_reply_is_the_scripts_result(
     acme: Organisation, source: str, status: int, content_type: str | None, body: bytes
 ) -> None:
     response = reply_of(acme, source)
@@ -336,7 +336,7 @@ def test_a_script_does_not_see_the_session_of_a_visitor(acme: Organisation) -> N
     assert session not in str(list(Run.objects.values()))
 
 
-def test_nothing_of_one_run_is_seen_by_the_next(acme: Organisation) -> None:
+def test_a_run_sees_nothing_of_the_run_before(acme: Organisation) -> None:
     issued = make_hook(make_script(acme, "seen = (seen or 0) + 1; return seen"))
 
     assert [call(issued).content for _ in range(3)] == [b"1", b"1", b"1"]
@@ -409,7 +409,7 @@ def test_a_hook_of_a_deleted_script_is_not_found(echo: IssuedHook) -> None:
     assert_not_found(call(echo))
 
 
-def test_a_rotated_token_is_refused_and_the_new_one_is_good(echo: IssuedHook) -> None:
+def test_a_rotated_token_is_refused_and_the_new_one_accepted(echo: IssuedHook) -> None:
     rotated = rotate_call_token(Hook.objects.get())
 
     assert_not_found(call(echo))
@@ -435,7 +435,7 @@ def test_other_methods_are_answered_before_anything_else(db: None, method: str) 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_authenticating_and_loading_a_hook_is_one_select_and_a_run_one_insert(
+def test_a_call_takes_one_select_and_one_insert(
     echo: IssuedHook, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(2) as captured:

@@ -1,4 +1,4 @@
-"""Scripts to call, and the runs that their calls left."""
+"""Creates hooks to call, and looks up their runs."""
 
 import json
 

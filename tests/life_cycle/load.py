@@ -1,4 +1,4 @@
-"""Clients that never stop asking until they are told to."""
+"""Clients that send requests until they are stopped."""
 
 import http.client
 import threading

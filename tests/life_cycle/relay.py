@@ -1,4 +1,4 @@
-"""A TCP port that leads to another one, from when it is opened."""
+"""A TCP port that forwards to another one once it is opened."""
 
 import socket
 import threading

@@ -159,7 +159,7 @@ def states_of_tasks(server: MoonhookServer) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["SQLite", pytest.param("PostgreSQL", marks=needs_postgresql)])
-def test_a_node_outlasts_the_death_of_each_of_its_processes(
+def test_a_node_survives_the_death_of_each_of_its_processes(
     kind: str, tmp_path: Path, mail_server: MailServer
 ) -> None:
     with ExitStack() as stack:

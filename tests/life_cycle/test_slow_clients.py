@@ -1,4 +1,4 @@
-"""Clients that take their time take nobody else's."""
+"""Slow clients do not delay others."""
 
 import socket
 import time
@@ -73,7 +73,7 @@ def head(hook: str, moonhook: MoonhookServer, *lines: str) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: 127.0.0.1", *lines, ""]).encode()
 
 
-def test_a_body_that_trickles_in_is_given_up(moonhook: MoonhookServer, hook: str) -> None:
+def test_a_body_that_arrives_too_slowly_is_refused(moonhook: MoonhookServer, hook: str) -> None:
     start = head(hook, moonhook, "Content-Length: 5000", "")
     with ThreadPoolExecutor() as executor:
         answers = list(executor.map(lambda _: send_slowly(moonhook, start), range(2)))
@@ -87,14 +87,16 @@ def test_a_body_that_trickles_in_is_given_up(moonhook: MoonhookServer, hook: str
     assert len(run_ids(moonhook)) == 1
 
 
-def test_a_chunked_body_that_trickles_in_is_given_up(moonhook: MoonhookServer, hook: str) -> None:
+def test_a_chunked_body_that_arrives_too_slowly_is_refused(
+    moonhook: MoonhookServer, hook: str
+) -> None:
     start = head(hook, moonhook, "Transfer-Encoding: chunked", "") + b"fff\r\n"
     answer, _ = send_slowly(moonhook, start)
 
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
-def test_headers_that_trickle_in_are_given_up(moonhook: MoonhookServer, hook: str) -> None:
+def test_headers_that_arrive_too_slowly_are_refused(moonhook: MoonhookServer, hook: str) -> None:
     answer, seconds = send_slowly(moonhook, head(hook, moonhook) + b"X-Slow: ")
 
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -119,7 +121,7 @@ PHASES = {
 
 
 @pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
-def test_slow_clients_on_every_path_hold_nobody_up(
+def test_slow_clients_on_every_path_do_not_delay_others(
     moonhook: MoonhookServer, hook: str, phase: bytes
 ) -> None:
     before = len(run_ids(moonhook))
@@ -139,7 +141,7 @@ def test_slow_clients_on_every_path_hold_nobody_up(
     assert len(run_ids(moonhook)) - before == (4 if phase.startswith(b"GET") else 1)
 
 
-def test_readers_that_take_nothing_hold_nobody_up(moonhook: MoonhookServer) -> None:
+def test_clients_that_do_not_read_do_not_delay_others(moonhook: MoonhookServer) -> None:
     large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Globex")
     ask = head(large, moonhook, "Content-Length: 0", "")
     with ExitStack() as stack:
@@ -177,9 +179,7 @@ def test_a_slow_reader_gets_all_of_its_replies(moonhook: MoonhookServer, hook: s
     assert received.endswith(b"quick")
 
 
-def test_a_call_that_its_client_has_closed_behind_itself_is_answered(
-    moonhook: MoonhookServer, hook: str
-) -> None:
+def test_a_half_closed_connection_is_answered(moonhook: MoonhookServer, hook: str) -> None:
     with connect(moonhook) as client:
         client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}")
         client.shutdown(socket.SHUT_WR)
@@ -193,7 +193,7 @@ def test_a_call_that_its_client_has_closed_behind_itself_is_answered(
     assert b'"malformed-body"' in cut_off
 
 
-def test_a_body_that_is_asked_for_may_come_late(moonhook: MoonhookServer, hook: str) -> None:
+def test_a_body_after_100_continue_may_come_late(moonhook: MoonhookServer, hook: str) -> None:
     with connect(moonhook) as client:
         client.sendall(head(hook, moonhook, "Content-Length: 2", "Expect: 100-continue", ""))
         asked = client.recv(4096)
@@ -205,7 +205,7 @@ def test_a_body_that_is_asked_for_may_come_late(moonhook: MoonhookServer, hook: 
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_garbage_behind_a_call_is_refused(moonhook: MoonhookServer, hook: str) -> None:
+def test_garbage_after_a_call_is_refused(moonhook: MoonhookServer, hook: str) -> None:
     with connect(moonhook) as client:
         client.sendall(head(hook, moonhook, "Content-Length: 2", "") + b"{}" + b"\xff\x00\n" * 9)
         received = received_from(client)
@@ -214,7 +214,7 @@ def test_garbage_behind_a_call_is_refused(moonhook: MoonhookServer, hook: str) -
     assert received.count(b"HTTP/1.1 400 ") == 1
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_comes(
+def test_a_body_that_is_too_large_is_refused_before_it_arrives(
     moonhook: MoonhookServer, hook: str
 ) -> None:
     before = len(run_ids(moonhook))
@@ -258,7 +258,7 @@ def test_more_silent_connections_than_there_is_room_for_are_let_go(
     assert seconds < 25
 
 
-def test_clients_that_keep_what_has_ended_hold_nobody_up(moonhook: MoonhookServer) -> None:
+def test_clients_that_keep_ended_connections_do_not_delay_others(moonhook: MoonhookServer) -> None:
     ask = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     with ExitStack() as stack:
         answers = []

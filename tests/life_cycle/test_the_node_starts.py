@@ -1,4 +1,4 @@
-"""A node starts before its database answers, with others, and as part of a whole."""
+"""A node starts before its database, together with other nodes, and as one of its services."""
 
 import re
 import shutil
@@ -42,7 +42,7 @@ def test_a_database_that_never_answers_is_a_failed_start(tmp_path: Path) -> None
 
 
 @needs_postgresql
-def test_a_start_goes_on_when_the_database_answers(tmp_path: Path) -> None:
+def test_a_start_continues_when_the_database_responds(tmp_path: Path) -> None:
     port = free_port()
     target = urlsplit(URL)
     with empty_database() as name:
@@ -58,7 +58,7 @@ def test_a_start_goes_on_when_the_database_answers(tmp_path: Path) -> None:
 
 
 @needs_postgresql
-def test_of_several_nodes_that_start_at_once_one_migrates(tmp_path: Path) -> None:
+def test_one_of_several_starting_nodes_migrates(tmp_path: Path) -> None:
     with empty_database() as name:
         servers = [
             MoonhookServer(tmp_path / str(number), "upkeep", DATABASE_URL=url_of(name))
@@ -74,7 +74,7 @@ def test_of_several_nodes_that_start_at_once_one_migrates(tmp_path: Path) -> Non
     assert [server.output for server in servers if "Error" in server.output] == []
 
 
-def test_who_may_not_migrate_waits_for_who_does(tmp_path: Path) -> None:
+def test_a_node_without_rights_waits_for_one_that_migrates(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path, "upkeep", "--no-migrate")
     server.start()
     eventually(lambda: "Waiting for manage.py migrate: the database's schema" in server.output)
@@ -84,7 +84,7 @@ def test_who_may_not_migrate_waits_for_who_does(tmp_path: Path) -> None:
     assert server.stop() == 0
 
 
-def test_a_schema_that_stays_behind_is_a_failed_start(tmp_path: Path) -> None:
+def test_a_schema_that_stays_outdated_fails_the_start(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path, "upkeep", "--no-migrate", DATABASE_WAIT="1")
     server.start()
 

@@ -1,4 +1,4 @@
-"""A node is asked to stop: it says so, serves on, ends what runs, and goes."""
+"""A stopping node reports that it is draining, finishes its requests, and exits."""
 
 import signal
 import socket
@@ -54,7 +54,7 @@ def test_a_draining_node_is_not_ready_but_serves_on(tmp_path: Path) -> None:
     assert run_ids(server) == [hook_call[2]["Moonhook-Run-Id"]]
 
 
-def test_whoever_was_let_in_before_the_end_is_answered(tmp_path: Path) -> None:
+def test_accepted_connections_are_answered_before_the_end(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path, "web", DRAIN_SECONDS="1")
     with server.running():
         load = Load(hook_of(server))

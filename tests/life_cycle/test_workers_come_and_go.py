@@ -53,7 +53,7 @@ def test_all_workers_are_replaced_under_load(moonhook: MoonhookServer, hook: str
     assert set(run_ids(moonhook)) - before == set(load.runs)
 
 
-def test_many_requests_to_replace_make_no_crowd_of_workers(moonhook: MoonhookServer) -> None:
+def test_repeated_requests_to_replace_workers_do_not_add_up(moonhook: MoonhookServer) -> None:
     old = web_workers(moonhook)
     crowds = [workers_after_a_request_to_replace(moonhook) for _ in range(20)]
     wait_for_replacement(moonhook, old, count=2)
@@ -62,7 +62,7 @@ def test_many_requests_to_replace_make_no_crowd_of_workers(moonhook: MoonhookSer
     assert max(crowds) < 20
 
 
-def test_one_worker_is_asked_to_end_under_load(moonhook: MoonhookServer, hook: str) -> None:
+def test_a_worker_is_terminated_under_load(moonhook: MoonhookServer, hook: str) -> None:
     victim = min(web_workers(moonhook))
     before = set(run_ids(moonhook))
     with Load(hook).running() as load:
@@ -75,7 +75,7 @@ def test_one_worker_is_asked_to_end_under_load(moonhook: MoonhookServer, hook: s
     assert set(run_ids(moonhook)) - before == set(load.runs)
 
 
-def test_callers_of_a_killed_worker_are_taken_by_its_neighbour(
+def test_connections_queued_at_a_killed_worker_are_served_by_another(
     moonhook: MoonhookServer, hook: str
 ) -> None:
     victim = min(web_workers(moonhook))
@@ -107,7 +107,7 @@ def test_kept_connections_are_spread_among_the_workers(moonhook: MoonhookServer)
     assert min(held) >= KEPT_CONNECTIONS // 8
 
 
-def test_workers_are_replaced_after_their_share_of_requests(tmp_path: Path) -> None:
+def test_workers_are_replaced_after_the_configured_number_of_requests(tmp_path: Path) -> None:
     server = MoonhookServer(tmp_path, "web", WEB_CONCURRENCY="1", WEB_MAX_REQUESTS="2000")
     with server.running():
         hook = hook_of(server)

@@ -1,4 +1,4 @@
-"""Nodes share all but their warm sandboxes: what happens on one holds on the others at once."""
+"""Nodes share everything except warm sandboxes: a change on one applies to all immediately."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def count(database_url: str, query: str, *values: object) -> int:
     return int(row[0])
 
 
-def test_a_session_opened_on_one_node_is_good_on_all_until_one_ends_it(
+def test_a_session_is_valid_on_all_nodes_until_one_ends_it(
     nodes: list[Node], organisation_id: str
 ) -> None:
     session = open_session(nodes[0], **new_key(nodes[0], organisation_id))
@@ -101,7 +101,7 @@ def test_a_session_opened_on_one_node_is_good_on_all_until_one_ends_it(
     assert statuses_of(nodes, session["token"]) == [401, 401, 401]
 
 
-def test_a_key_revoked_on_one_node_is_refused_by_all_with_its_sessions(
+def test_a_key_revoked_on_one_node_and_its_sessions_are_refused_by_all(
     nodes: list[Node], organisation_id: str, token: str
 ) -> None:
     login = new_key(nodes[0], organisation_id)
@@ -120,7 +120,7 @@ def test_a_key_revoked_on_one_node_is_refused_by_all_with_its_sessions(
     assert logins == [401, 401, 401]
 
 
-def test_a_script_saved_on_one_node_runs_so_on_all_at_the_next_call(
+def test_a_script_saved_on_one_node_runs_on_all_at_the_next_call(
     nodes: list[Node], token: str
 ) -> None:
     script, hook = new_hook(nodes[0], token, "return 'version 0'")
@@ -151,7 +151,7 @@ def test_of_sixty_guesses_at_three_nodes_exactly_five_are_evaluated(
     assert check_on_all(nodes, email, [pin]) == [False]
 
 
-def test_one_code_is_redeemed_once_at_whichever_node(
+def test_a_code_is_redeemed_on_one_node_only(
     nodes: list[Node], worker: Worker, mail_server: MailServer, token: str
 ) -> None:
     email = f"{uuid.uuid4()}@example.com"
@@ -160,7 +160,7 @@ def test_one_code_is_redeemed_once_at_whichever_node(
     assert check_on_all(nodes, email, [pin] * 15).count(True) == 1
 
 
-def test_a_limit_counts_what_all_nodes_are_asked(nodes: list[Node]) -> None:
+def test_a_limit_counts_attempts_on_all_nodes(nodes: list[Node]) -> None:
     email = f"{uuid.uuid4()}@example.com"
     body = json.dumps({"query": SEND, "variables": {"email": email}}).encode()
     headers = {"Content-Type": "application/json"}
@@ -179,7 +179,7 @@ def test_a_limit_counts_what_all_nodes_are_asked(nodes: list[Node]) -> None:
     assert codes == {"sent": 1, "RATE_LIMITED": 8}
 
 
-def test_a_node_that_is_killed_loses_no_answered_run_and_others_take_over(
+def test_a_killed_node_loses_no_answered_run(
     nodes: list[Node], token: str, database_url: str
 ) -> None:
     script, hook = new_hook(nodes[0], token, "return params.get('body')")

@@ -109,7 +109,7 @@ def test_a_device_token_opens_a_long_lived_session(client: Client, alice: User) 
     assert expires - created == timedelta(days=90)
 
 
-def test_a_user_of_several_organisations_has_none_in_the_session(
+def test_the_session_of_a_user_of_several_organisations_names_none(
     client: Client, alice: User
 ) -> None:
     issued = make_device_token(alice)

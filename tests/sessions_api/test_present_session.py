@@ -109,7 +109,7 @@ def test_the_header_wins_over_the_cookie(
     assert client.get("/session", headers=bearer("mhx_wrong")).status_code == 401
 
 
-def test_without_a_session_nobody_is_authenticated(client: Client, db: None) -> None:
+def test_a_request_without_a_session_is_not_authenticated(client: Client, db: None) -> None:
     response = client.get("/session")
 
     assert response.status_code == 401
@@ -294,7 +294,7 @@ def test_leaving_an_organisation_brings_no_session_back_that_ended_with_it(
     assert (while_off, Client().get("/session", headers=bearer(token)).status_code) == (401, 401)
 
 
-def test_leaving_an_organisation_that_was_off_for_a_while_brings_none_back_either(
+def test_leaving_a_reactivated_organisation_restores_no_session(
     acme: Organisation, alice: User
 ) -> None:
     ended = open_session(device_login(make_device_token(alice)))
@@ -309,7 +309,7 @@ def test_leaving_an_organisation_that_was_off_for_a_while_brings_none_back_eithe
     assert Client().get("/session", headers=bearer(opened)).status_code == 200
 
 
-def test_leaving_one_organisation_leaves_the_sessions_of_a_member_of_another(
+def test_leaving_one_organisation_keeps_the_sessions_of_members_of_others(
     acme: Organisation, globex: Organisation, alice: User
 ) -> None:
     alice.memberships.create(organisation=globex)

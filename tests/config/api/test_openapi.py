@@ -122,7 +122,7 @@ def test_every_code_is_the_response_of_an_operation() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_responses_stand_under_their_status(path: str) -> None:
+def test_responses_are_documented_under_their_status(path: str) -> None:
     stated = [
         (int(status), PROBLEMS[response["$ref"].rpartition("/")[2]][0])
         for method, operation in DOCUMENT["paths"][path].items()
@@ -135,7 +135,7 @@ def test_responses_stand_under_their_status(path: str) -> None:
     assert [status for status, _ in stated] == [status for _, status in stated]
 
 
-def test_every_component_is_used_and_every_reference_leads_to_one() -> None:
+def test_every_component_is_used_and_every_reference_resolves() -> None:
     defined = {
         f"#/components/{kind}/{name}"
         for kind, components in COMPONENTS.items()

@@ -5,7 +5,7 @@ from django.test import Client
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 
 
-def test_a_living_process_says_so_without_asking_anybody(client: Client) -> None:
+def test_healthz_answers_without_any_other_service(client: Client) -> None:
     response = client.get("/healthz")
 
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -58,7 +58,7 @@ def test_without_a_sandbox_it_is_not_ready(
     assert response.json()["reasons"] == {"sandbox": "cannot-start"}
 
 
-def test_an_address_that_nobody_serves_is_a_problem(client: Client) -> None:
+def test_an_unknown_address_is_a_problem_document(client: Client) -> None:
     response = client.get("/nowhere")
 
     assert response.status_code == 404

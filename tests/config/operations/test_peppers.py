@@ -1,4 +1,4 @@
-"""A pepper's way out: what is used moves under the newest, and the command says what is left."""
+"""Retiring a pepper: secrets in use move to the newest one, and a command lists the rest."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def use_of(version: int, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-def test_an_old_pepper_is_needed_by_what_is_under_it(
+def test_an_old_pepper_is_needed_by_its_secrets(
     acme_under_the_old_one: Organisation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("peppers", "--json")
@@ -73,7 +73,7 @@ def test_a_hook_that_is_rotated_with_an_overlap_needs_both_peppers(
     assert [(use["version"], use["hooks"]) for use in documents] == [(2, 1), (1, 1)]
 
 
-def test_secrets_are_moved_and_open_without_the_old_one(
+def test_secrets_are_moved_to_the_new_pepper(
     acme_under_the_old_one: Organisation, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ApiKey.objects.update(revoked_at="2026-01-01T00:00Z")
@@ -86,7 +86,7 @@ def test_secrets_are_moved_and_open_without_the_old_one(
     assert decrypt(bytes(secret.ciphertext), context) == b"hush"
 
 
-def test_what_is_lost_with_a_pepper_is_said(
+def test_the_command_lists_secrets_lost_with_a_pepper(
     acme_under_the_old_one: Organisation, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.PEPPERS = {2: NEW}
@@ -109,7 +109,7 @@ def test_a_login_moves_its_key(acme_under_the_old_one: Organisation, settings: A
     assert (old.pepper_version, moved.pepper_version) == (2, 3)
 
 
-def test_a_pepper_that_is_only_known_yet_opens_what_other_nodes_issue(
+def test_a_pepper_not_yet_in_use_verifies_secrets_of_other_nodes(
     acme: Organisation, settings: Any
 ) -> None:
     settings.PEPPERS = {2: NEW, 1: OLD}

@@ -53,7 +53,9 @@ def test_a_database_that_refuses_is_named_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_database_that_never_answers_holds_up_nobody(tmp_path: Path, silent_port: int) -> None:
+def test_a_database_that_never_responds_does_not_delay_others(
+    tmp_path: Path, silent_port: int
+) -> None:
     server = WebServer(tmp_path, DATABASE_URL=postgres_at(silent_port))
     with server.running():
         started = time.monotonic()
@@ -90,7 +92,7 @@ def test_a_process_that_is_about_to_stop_is_not_ready(
     assert client.get("/healthz").status_code == 200
 
 
-def test_checks_are_asked_at_once_and_a_hanging_one_only_once() -> None:
+def test_checks_run_in_parallel_and_a_hanging_one_runs_only_once() -> None:
     asked = []
     may_end = Event()
 

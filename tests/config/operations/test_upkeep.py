@@ -24,7 +24,7 @@ from tests.factories import api_key_login, make_pin, open_session
 NOW = timezone.now
 
 
-def test_what_has_expired_is_forgotten_and_the_rest_kept(
+def test_only_expired_rows_are_deleted(
     acme_key: IssuedApiKey, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH", 1)
@@ -75,7 +75,7 @@ def test_counts_of_failed_pins_are_forgotten_unless_they_stop_somebody(alice: Us
     assert kept == {alice.email, "new@example.com"}
 
 
-def test_one_failing_duty_does_not_keep_the_others_from_theirs(
+def test_a_failing_duty_does_not_stop_the_others(
     db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[str] = []

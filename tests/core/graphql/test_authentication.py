@@ -50,7 +50,9 @@ def test_a_request_without_a_session_is_refused(accept: str, admin: bool, calls:
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_a_refused_session_is_told_from_none(accept: str, admin: bool, calls: list[str]) -> None:
+def test_a_refused_session_differs_from_a_missing_one(
+    accept: str, admin: bool, calls: list[str]
+) -> None:
     response = post(ME, accept=accept, admin=admin, headers={"Authorization": "Bearer mallory"})
 
     assert response.status_code == 401

@@ -1,4 +1,4 @@
-"""Concurrent documents: places, shares of keys, and the reply where none is free."""
+"""Concurrent documents: limits, shares of keys, and the response without a free place."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -73,7 +73,7 @@ def test_a_key_beyond_its_share_is_refused_and_others_are_served(
 
 @BOTH_TYPES
 @BOTH_ENDPOINTS
-def test_with_all_places_taken_nobody_is_served(
+def test_no_document_is_served_while_all_places_are_taken(
     accept: str, admin: bool, taken: Any, calls: list[str]
 ) -> None:
     taken("acme", "globex", "initech")

@@ -262,7 +262,7 @@ def test_introspection_cannot_go_round_in_circles(calls: list[str]) -> None:
     assert_over_limit(post(query), calls)
 
 
-def test_introspection_does_not_hide_the_depth_beside_it(calls: list[str]) -> None:
+def test_introspection_does_not_hide_the_depth_of_other_fields(calls: list[str]) -> None:
     query = managers(13).replace("{ me", "{ __schema { queryType { name } } me", 1)
 
     assert_over_limit(post_as_alice(query), calls)
@@ -290,7 +290,7 @@ def test_the_worst_small_documents_are_little_work(query: str) -> None:
     assert response.status_code in (400, 401)
 
 
-def test_every_rule_of_the_specification_is_asked_before_the_limits() -> None:
+def test_every_rule_of_the_specification_applies_before_the_limits() -> None:
     ours = {ValuesOfCorrectTypeWithoutValuesRule}
     worded_anew = {ValuesOfCorrectTypeRule}
 

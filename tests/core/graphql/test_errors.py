@@ -187,7 +187,7 @@ def test_a_syntax_error_says_what_is_wrong(document: str, message: str) -> None:
 
 
 @BOTH_TYPES
-def test_a_problem_of_a_field_is_sent_beside_the_data(accept: str) -> None:
+def test_a_field_error_is_sent_together_with_the_data(accept: str) -> None:
     response = post_as_alice("{ me { email } gone: missing }", accept=accept)
 
     assert response.status_code == 200

@@ -41,5 +41,5 @@ def test_every_other_client_of_json_gets_json(accept: str | None) -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/*", "application/json;q=0", ";", "json"])
-def test_a_client_that_takes_neither_gets_nothing(accept: str) -> None:
+def test_a_client_that_accepts_neither_type_gets_406(accept: str) -> None:
     assert negotiate(accept) is None

@@ -69,7 +69,7 @@ def test_a_body_that_was_read_before_is_still_there() -> None:
     assert read_body(request, 256) == EVERY_BYTE
 
 
-def test_nothing_behind_the_declared_length_is_read() -> None:
+def test_bytes_after_the_declared_length_are_not_read() -> None:
     stream = io.BytesIO(b"bodythe next request")
 
     assert read_body(request_with(stream, CONTENT_LENGTH="4"), 256) == b"body"
@@ -128,7 +128,7 @@ def test_broken_chunks_are_an_incomplete_body(error: Exception) -> None:
         read_body(chunked(BrokenStream(error)), 256)
 
 
-def test_a_server_that_cannot_tell_the_end_of_chunks_says_so() -> None:
+def test_a_server_without_chunked_decoding_refuses_chunks() -> None:
     request = request_with(io.BytesIO(b"4\r\nbody\r\n0\r\n\r\n"), HTTP_TRANSFER_ENCODING="chunked")
 
     with pytest.raises(BodyIncomplete):

@@ -49,14 +49,14 @@ def test_a_request_that_bypassed_a_proxy_falls_back_to_the_socket() -> None:
     assert address(2, "203.0.113.9") == "192.0.2.1"
 
 
-def test_an_ipv4_address_is_one_client() -> None:
+def test_an_ipv4_address_counts_as_one_client() -> None:
     assert network_of("192.0.2.1") == "192.0.2.1"
 
 
-def test_the_addresses_of_an_ipv6_64_are_one_client() -> None:
+def test_addresses_of_one_ipv6_64_count_as_one_client() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:0:1") == "2001:db8::/64"
     assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
 
 
-def test_clients_without_an_address_are_one() -> None:
+def test_clients_without_an_address_count_as_one() -> None:
     assert network_of("") == "unknown"

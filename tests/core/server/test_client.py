@@ -1,4 +1,4 @@
-"""A client's socket, which never waits and sends in as few pieces as possible."""
+"""A client's socket, which never blocks."""
 
 import socket
 from collections.abc import Iterator

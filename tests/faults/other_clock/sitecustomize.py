@@ -1,4 +1,4 @@
-"""Makes a process believe another time: off by as many seconds as the file OTHER_CLOCK says.
+"""Shifts a process's clock by the number of seconds in the file OTHER_CLOCK.
 
 Python imports this before anything else where this folder is in PYTHONPATH.
 """

@@ -1,4 +1,4 @@
-"""Frames, however their bytes arrive."""
+"""Frames whose bytes arrive in any pieces."""
 
 from __future__ import annotations
 
