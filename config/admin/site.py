@@ -45,11 +45,16 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def get_urls(self) -> list[URLPattern]:
         from config.admin.login import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
-        from config.admin.second_factor import second_factor  # noqa: PLC0415
+        from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
 
         return [
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
+            path(
+                "second_factor/recovery_codes/",
+                self.admin_view(recovery_codes),
+                name="recovery_codes",
+            ),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             # Without admin_view: for users who have entered only the password, too.
             path("logout/", self.logout, name="logout"),
