@@ -129,6 +129,6 @@ def _warning(credential: str, until: datetime | None) -> str:
     if until is None:
         return ""
     return (
-        f"An earlier {credential} is still valid until {until:%Y-%m-%d %H:%M} UTC "
+        f"The previous {credential} is still valid until {until:%Y-%m-%d %H:%M} UTC "
         f"({timeuntil(until)} from now). If you rotate now, it stops working immediately."
     )

@@ -33,7 +33,7 @@ class IssuedOnAdd:
         obj: Model | None = None,
     ) -> HttpResponse:
         if add:
-            context["issue_button"] = self.issue_button
+            context |= {"issue_button": self.issue_button, "title": self.issue_button}
         response: HttpResponse = super().render_change_form(  # type: ignore[misc]
             request, context, add, change, form_url, obj
         )

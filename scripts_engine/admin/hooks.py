@@ -123,7 +123,10 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
     @display(description="Last called")
     def last_called(self, hook: Hook) -> SafeString | str:
         run = hook.runs.only("id", "started_at").first()
-        return "Never" if run is None else link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
+        if run is None:
+            # Older runs may have been deleted.
+            return "No recorded calls"
+        return link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
 
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:

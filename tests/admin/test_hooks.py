@@ -204,7 +204,7 @@ def test_the_page_says_when_the_hook_was_last_called(as_bob: Client, acme_hook: 
 
     after = text_of(as_bob.get(page_of(acme_hook)))
 
-    assert re.search(r"Last called.*?Never", before, re.DOTALL)
+    assert re.search(r"Last called.*?No recorded calls", before, re.DOTALL)
     assert re.search(rf"Last called.*?{page_of(run)}.*?{run.started_at:%Y-%m-%d}", after, re.DOTALL)
 
 
