@@ -139,7 +139,7 @@ def test_a_reload_says_so_and_rotates_nothing(as_bob: Client, place: Place) -> N
     assert secrets_in(shown)
     assert reloaded.status_code == 200
     assert "cannot be shown again" in text_of(reloaded)
-    assert "Opening this page again has changed nothing" in text_of(reloaded)
+    assert "Opening this page changes nothing" in text_of(reloaded)
     assert place.rotate in text_of(reloaded)
     assert not secrets_in(reloaded)
     assert "no-store" in reloaded["Cache-Control"]
