@@ -56,9 +56,10 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
 
     empty_state = EmptyState(
         "Programs open sessions with an API key, users with a device, at POST /session. Create "
-        "an API key to open the first.",
+        "an API key to open one.",
         "Create API key",
         "admin:accounts_apikey_add",
+        title="No open sessions",
     )
     list_display = (
         "owner",

@@ -131,6 +131,6 @@ def devices_of_user(request: HttpRequest, user: User) -> Panel | None:
             )
             for device_token in active
         ],
-        empty="No devices. One appears here when this user logs in on it with a PIN code.",
+        empty="No active devices. One appears here when this user logs in on it with a PIN code.",
         links=(revoke_all,) if active else (),
     )

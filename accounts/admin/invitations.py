@@ -31,6 +31,7 @@ class InvitationAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         "an organisation and add them under Members.",
         "Organisations",
         "admin:accounts_organisation_changelist",
+        title="No open invitations",
     )
     list_display = ("email", "organisation", "role", "status", "created_at", "expires_at")
     list_select_related = ("organisation",)

@@ -137,6 +137,12 @@ def _random_code() -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
 
 
+def find_recovery_codes_id(user: User) -> int | None:
+    """The id of the user's set of recovery codes; each new set has another id."""
+    found: int | None = StaticDevice.objects.filter(user=user).values_list("pk", flat=True).first()
+    return found
+
+
 def count_recovery_codes(user: User) -> int:
     return StaticToken.objects.filter(device__user=user).count()
 

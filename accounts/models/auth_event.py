@@ -143,6 +143,7 @@ class AuthEvent(models.Model):
     objects = AuthEventQuerySet.as_manager()
 
     class Meta:
+        verbose_name, verbose_name_plural = "audit log entry", "audit log entries"
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["organisation", "-id"], name="event_of_organisation"),

@@ -66,7 +66,7 @@ class PinFailures(models.Model):
         verbose_name, verbose_name_plural = "PIN lockout", "PIN lockouts"
 
     def __str__(self) -> str:
-        return f"PIN failures of {self.email}"
+        return f"PIN lockout of {self.email}"
 
     @property
     def is_stopped(self) -> bool:

@@ -69,6 +69,11 @@ class RotatingSecret(models.Model):
         return current or previous
 
     @property
+    def secret_name(self) -> str:
+        """Tells the current secret from all others, without revealing it."""
+        return f"{self._meta.label_lower}:{self.pk}:{self.digest}"
+
+    @property
     def previous_good_until(self) -> datetime | None:
         """The end of the overlap; ``None`` when it has passed or there was no rotation."""
         until = self.previous_valid_until

@@ -74,6 +74,11 @@ class TaskFilter(DropdownFilter):
 
 
 admin.site.unregister(DBTaskResult)
+# The library's names would show in messages, titles and the history. A proxy model would have an
+# address and a migration of its own.
+DBTaskResult._meta.verbose_name = "background task"
+DBTaskResult._meta.verbose_name_plural = "background tasks"
+DBTaskResult.__str__ = lambda row: name_of(row.task_path)  # type: ignore[method-assign, attr-defined]
 
 
 @admin.register(DBTaskResult)
@@ -111,13 +116,6 @@ class BackgroundTaskAdmin(SuperusersOnly, ModelAdmin):
         "task_path",
     )
     readonly_fields = fields
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {**(extra_context or {}), "title": "Background tasks"}
-        response: HttpResponse = super().changelist_view(request, context)
-        return response
 
     @display(description="Task")
     def task_in_words(self, row: Any) -> str:

@@ -7,10 +7,14 @@ import segno
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin, site
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_GET
 from django_otp import login as remember_verification
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
@@ -20,6 +24,7 @@ from accounts.flows.second_factor import (
     confirm_enrolment,
     count_recovery_codes,
     find_pending_enrolment,
+    find_recovery_codes_id,
     remove_second_factor,
     replace_recovery_codes,
     verify_code,
@@ -33,6 +38,7 @@ from config.admin.login import (
     note_login,
     note_refusal,
 )
+from core.admin import shown_once
 from core.errors import RateLimitedError
 from core.http.origin import origin_of
 
@@ -109,18 +115,31 @@ def _write_down(request: HttpRequest, user: User, what: str, reason: AuditReason
 
 
 def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
-    """Show the codes in the response to their POST, since they are not stored in clear."""
-    return TemplateResponse(
+    shown_once.keep(request, _codes_name(request), "\n".join(codes))
+    query = urlencode({REDIRECT_FIELD_NAME: next_page(request)})
+    return redirect(f"{reverse('admin:recovery_codes')}?{query}")
+
+
+@require_GET
+def recovery_codes(request: HttpRequest) -> HttpResponse:
+    """Show new recovery codes, once, to the login that created them."""
+    response = TemplateResponse(
         request,
         "admin/recovery_codes.html",
         {
             **site.each_context(request),
             "title": "Recovery codes",
-            "codes": codes,
-            "text": "\n".join(codes),
+            "codes": shown_once.take(request, _codes_name(request)),
+            "kept_minutes": int(shown_once.KEPT_FOR.total_seconds() // 60),
             "done": next_page(request),
         },
     )
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _codes_name(request: HttpRequest) -> str:
+    return f"recovery codes {find_recovery_codes_id(cast('User', request.user))}"
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:

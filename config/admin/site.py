@@ -7,6 +7,7 @@ from django.contrib.admin import ModelAdmin
 from django.core.paginator import InvalidPage
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
@@ -15,6 +16,7 @@ from unfold.sites import UnfoldAdminSite
 
 from config.admin.parameters import with_exact_parameters
 from config.admin.requests import View, bounded
+from config.admin.sidebar import in_sidebar_groups
 
 # The site loads before the models, so modules that need models are imported where they are used.
 
@@ -45,11 +47,16 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def get_urls(self) -> list[URLPattern]:
         from config.admin.login import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
-        from config.admin.second_factor import second_factor  # noqa: PLC0415
+        from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
 
         return [
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
+            path(
+                "second_factor/recovery_codes/",
+                self.admin_view(recovery_codes),
+                name="recovery_codes",
+            ),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             # Without admin_view: for users who have entered only the password, too.
             path("logout/", self.logout, name="logout"),
@@ -83,9 +90,20 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Search the menu. Unfold's own view raises for a page that does not exist."""
+        """Search the lists. Unfold's own view raises for a page that does not exist."""
         try:
             response: HttpResponse = super().search(request, extra_context)
         except InvalidPage:
             raise Http404 from None
         return response
+
+    def app_index(
+        self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Redirect to the home page: the sidebar groups the lists, and not by app."""
+        return redirect("admin:index")
+
+    def _search_apps(self, app_list: list[dict[str, Any]], search_term: str) -> list[Any]:
+        """Search the lists by the names of the sidebar, and show them with its groups."""
+        results: list[Any] = super()._search_apps(in_sidebar_groups(app_list), search_term)
+        return results

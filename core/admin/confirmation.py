@@ -18,6 +18,7 @@ class Question(NamedTuple):
     title: str
     consequences: str
     button: str
+    warning: str = ""
 
 
 def is_confirmed(request: HttpRequest) -> bool:

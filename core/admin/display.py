@@ -50,8 +50,10 @@ class EmptyState(NamedTuple):
     """The text of an empty list: why it is empty, and the next step.
 
     ``page`` is the name of the admin page that the button opens; without it there is no button.
+    ``title`` is for lists that show only some of the rows.
     """
 
     text: str
     button: str = ""
     page: str = ""
+    title: str = ""

@@ -1,4 +1,4 @@
-"""Pages that show a new secret once, the overlap with the old one, and commands to paste."""
+"""Forms that create or rotate a secret, and commands to paste that use it."""
 
 import json
 import shlex
@@ -6,10 +6,8 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.admin import ModelAdmin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminSelectWidget
 
 _OVERLAPS = {
@@ -18,22 +16,6 @@ _OVERLAPS = {
     "1 day": timedelta(days=1),
     "7 days": timedelta(days=7),
 }
-
-
-def show_once(
-    model_admin: ModelAdmin[Any], request: HttpRequest, template: str, context: dict[str, Any]
-) -> TemplateResponse:
-    """Returns the page in reply to the POST that created the secret.
-
-    A message or a redirect would store the secret in a cookie, a session row or a URL.
-    """
-    response = TemplateResponse(
-        request,
-        template,
-        {**model_admin.admin_site.each_context(request), "opts": model_admin.opts, **context},
-    )
-    response["Cache-Control"] = "no-store"
-    return response
 
 
 class IssuedOnAdd:
@@ -51,7 +33,7 @@ class IssuedOnAdd:
         obj: Model | None = None,
     ) -> HttpResponse:
         if add:
-            context["issue_button"] = self.issue_button
+            context |= {"issue_button": self.issue_button, "title": self.issue_button}
         response: HttpResponse = super().render_change_form(  # type: ignore[misc]
             request, context, add, change, form_url, obj
         )
@@ -68,9 +50,13 @@ class OverlapForm(forms.Form):
         help_text=("Both work until then. Choose “Revoke immediately” if the old one has leaked."),
     )
 
-    def __init__(self, *args: Any, subject: str = "secret", **kwargs: Any) -> None:
+    announced = forms.CharField(required=False, widget=forms.HiddenInput)
+    """The end of an earlier overlap that the question announced, which the rotation cuts short."""
+
+    def __init__(self, *args: Any, label: str, announced: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["overlap_seconds"].label = f"Keep old {subject} valid for"
+        self.fields["overlap_seconds"].label = label
+        self.fields["announced"].initial = announced
 
 
 def curl(address: str, *options: tuple[str, ...]) -> str:

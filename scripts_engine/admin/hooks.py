@@ -13,10 +13,11 @@ from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
 
 from accounts.admin.reach import person
-from core.admin.confirmation import Question, ask, is_confirmed
+from accounts.admin.rotating_secrets import RotatingSecretAdmin
+from core.admin.confirmation import Question
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.issuing import IssuedOnAdd, OverlapForm, curl, json_body, show_once
+from core.admin.issuing import curl, json_body
 from core.admin.links import action_of, link, page_of
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
@@ -54,7 +55,7 @@ _EXAMPLE_PAYLOAD = {"hello": "world"}
 
 
 @admin.register(Hook)
-class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
+class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
     empty_state = EmptyState(
         "A hook is a URL that runs one script when it is called. Create one and give its URL "
         "to the caller.",
@@ -74,6 +75,11 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
         js = (Script("moonhook/copy.js", defer=True),)
 
     issue_button = "Create hook"
+    credential = "call token"
+    issued_title = "Hook created"
+    issued_template = "admin/issued_hook.html"
+    rotate_question = _ROTATE
+    overlap_label = "Keep old token valid for"
     change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
@@ -117,7 +123,10 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     @display(description="Last called")
     def last_called(self, hook: Hook) -> SafeString | str:
         run = hook.runs.only("id", "started_at").first()
-        return "Never" if run is None else link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
+        if run is None:
+            # Older runs may have been deleted.
+            return "No recorded calls"
+        return link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
 
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
@@ -162,39 +171,29 @@ class HookAdmin(IssuedOnAdd, SwitchableHooks, DeletedByFlowModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: Hook, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return self._show(request, request.issued, "Hook created")  # type: ignore[attr-defined]
+        issued: IssuedHook = request.issued  # type: ignore[attr-defined]
+        return self.redirect_to_secret(request, *issued)
 
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        hook = self.get_or_404(request, object_id)
-        form = OverlapForm(request.POST if is_confirmed(request) else None, subject="token")
-        if not form.is_valid():
-            return ask(self, request, _ROTATE, [hook], form)
-        issued = rotate_call_token(
-            hook,
-            overlap_seconds=form.cleaned_data["overlap_seconds"],
-            origin=origin_of(request),
-            by=person(request),
-        )
-        self.log_change(request, hook, "Rotated the call token.")
-        return self._show(request, issued, "Call token rotated")
+        response: HttpResponse = self.ask_and_rotate(request, object_id)
+        return response
 
-    def _show(self, request: HttpRequest, issued: IssuedHook, title: str) -> HttpResponse:
-        return show_once(
-            self,
-            request,
-            "admin/issued_hook.html",
-            {
-                "title": title,
-                "hook_id": str(issued.hook.pk),
-                "call_token": issued.call_token,
-                "calls": calls_of(issued.hook, issued.call_token),
-                "previous_until": issued.hook.previous_good_until,
-                "done": page_of(issued.hook),
-                "script": issued.hook.script,
-                "script_page": page_of(issued.hook.script),
-            },
+    def rotate_row(self, request: HttpRequest, row: Hook, overlap_seconds: int) -> tuple[Hook, str]:
+        return rotate_call_token(
+            row, overlap_seconds=overlap_seconds, origin=origin_of(request), by=person(request)
         )
+
+    def issued_context(self, row: Hook, secret: str) -> dict[str, object]:
+        return {
+            "hook_id": str(row.pk),
+            "call_token": secret,
+            "calls": calls_of(row, secret),
+            "previous_until": row.previous_good_until,
+            "done": page_of(row),
+            "script": row.script,
+            "script_page": page_of(row.script),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def scripts_of_organisation(request: HttpRequest, organisation: Organisation) ->
         rows=[
             (link_to(script), _enabled(script.is_enabled), script.updated_at) for script in scripts
         ],
-        empty="No scripts yet. Create one, then create a hook that runs it.",
+        empty="No scripts. Create one, then create a hook that runs it.",
         links=(
             Link("All scripts", list_of(Script, organisation__id__exact=organisation.pk)),
             Link("Create script", list_of(Script, "add", organisation=organisation.pk)),
@@ -48,7 +48,7 @@ def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
             )
             for hook in script.hooks.filter(deleted_at__isnull=True)
         ],
-        empty="No hooks yet. Create one and give its URL to the caller.",
+        empty="No hooks. Create one and give its URL to the caller.",
         links=(Link("Create hook", list_of(Hook, "add", script=script.pk)),),
     )
 
@@ -57,7 +57,7 @@ def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
 def runs_of_script(request: HttpRequest, script: Script) -> Panel:
     return _runs(
         script.runs.select_related("hook")[:_LATEST],
-        empty="No runs yet. Create a hook and call it; the run appears here.",
+        empty="No recorded runs. A run appears here when a hook is called or the script is tried.",
         all_runs=list_of(Run, script__id__exact=script.pk),
     )
 
@@ -66,7 +66,7 @@ def runs_of_script(request: HttpRequest, script: Script) -> Panel:
 def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
     return _runs(
         hook.runs.select_related("hook")[:_LATEST],
-        empty="No calls yet. The call token was shown when the hook was created.",
+        empty="No recorded calls. The call token was shown when it was created.",
         all_runs=list_of(Run, hook__id__exact=hook.pk),
     )
 
@@ -89,7 +89,7 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
             )
             for version in versions
         ],
-        empty="No versions yet.",
+        empty="No versions.",
         links=(Link("All versions", list_of(ScriptVersion, script__id__exact=script.pk)),),
     )
 

@@ -19,7 +19,12 @@ from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
 
 def issue(client: Client, organisation: Organisation, **changes: str) -> Any:
     form = {"organisation": str(organisation.pk), "name": "warehouse", **changes}
-    return client.post(list_of(ApiKey, "add"), form)
+    return client.post(list_of(ApiKey, "add"), form, follow=True)
+
+
+def rotate(client: Client, api_key: ApiKey, *, overlap: str = "0") -> Any:
+    form = {**CONFIRMED, "overlap_seconds": overlap}
+    return client.post(page_of(api_key, "rotate"), form, follow=True)
 
 
 def secret_in(response: Any) -> str:
@@ -157,9 +162,7 @@ def test_rotating_shows_a_new_secret_and_refuses_the_old_one(
     as_bob: Client, bob: User, acme_key: IssuedApiKey
 ) -> None:
     asked = as_bob.get(page_of(acme_key.api_key, "rotate"))
-    response = as_bob.post(
-        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "0"}
-    )
+    response = rotate(as_bob, acme_key.api_key)
 
     new = IssuedApiKey(acme_key.api_key, secret_in(response))
     assert "mhs_" not in text_of(asked)
@@ -273,9 +276,7 @@ def test_after_a_rotation_with_overlap_both_pages_say_how_long_the_old_secret_wo
 ) -> None:
     page = page_of(acme_key.api_key)
 
-    shown_once = as_bob.post(
-        page_of(acme_key.api_key, "rotate"), {**CONFIRMED, "overlap_seconds": "3600"}
-    )
+    shown_once = rotate(as_bob, acme_key.api_key, overlap="3600")
 
     until = f"is valid until {ApiKey.objects.get().previous_valid_until:%Y-%m-%d %H:%M} UTC"
     assert until in text_of(shown_once)

@@ -46,7 +46,9 @@ def pasted(response: Any, command: str) -> str:
 def test_a_keys_first_query_answers_with_its_organisation(
     address: str, as_bob: Client, acme: Organisation, acme_script: Script
 ) -> None:
-    page = as_bob.post(list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "sync"})
+    page = as_bob.post(
+        list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "sync"}, follow=True
+    )
 
     answer = json.loads(pasted(page, "first-query"))
 
@@ -57,7 +59,9 @@ def test_a_keys_first_query_answers_with_its_organisation(
 def test_a_keys_first_command_opens_a_session(
     address: str, as_bob: Client, acme: Organisation
 ) -> None:
-    page = as_bob.post(list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "sync"})
+    page = as_bob.post(
+        list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "sync"}, follow=True
+    )
 
     assert json.loads(pasted(page, "curl"))["status"] == "active"
 
@@ -82,7 +86,9 @@ def test_a_hooks_commands_run_its_script(
 ) -> None:
     source = 'return params.query("hello") or FromJson(params.get("body")).hello'
     script = factories.make_script(acme, source)
-    page = as_bob.post(list_of(Hook, "add"), {"script": str(script.pk), "name": "shop"})
+    page = as_bob.post(
+        list_of(Hook, "add"), {"script": str(script.pk), "name": "shop"}, follow=True
+    )
 
     assert pasted(page, command) == reply
 

@@ -52,19 +52,19 @@ def test_root_is_told_to_add_an_organisation_first(as_root: Client) -> None:
 def test_then_to_write_a_script(as_bob: Client) -> None:
     text = text_of(as_bob.get(HOME))
 
-    assert "There is no script yet" in text
+    assert "There is no script." in text
     assert list_of(Script, "add") in text
 
 
 def test_then_to_issue_a_hook(as_bob: Client, acme_script: Script) -> None:
     text = text_of(as_bob.get(HOME))
 
-    assert "No script has a hook yet" in text
+    assert "No script has a hook." in text
     assert list_of(Hook, "add") in text
 
 
 def test_then_to_call_it(as_bob: Client, acme_hook: Hook) -> None:
-    assert "No runs yet" in text_of(as_bob.get(HOME))
+    assert "No recorded runs" in text_of(as_bob.get(HOME))
 
 
 def test_and_then_it_shows_the_latest_runs(as_bob: Client, acme_hook: Hook) -> None:
@@ -258,8 +258,8 @@ def test_a_day_without_runs_says_what_would_stand_there(as_bob: Client, acme_hoo
     assert "No runs in the last 24 hours" in text
     assert "<canvas" not in text
     assert "No failed runs" in text
-    assert "No API key yet" in text
-    assert "No sign-ins yet" in text
+    assert "No active API key" in text
+    assert "No recorded sign-ins" in text
 
 
 def test_a_key_that_lasts_is_no_call_to_issue_one(as_bob: Client, acme: Organisation) -> None:
@@ -268,7 +268,7 @@ def test_a_key_that_lasts_is_no_call_to_issue_one(as_bob: Client, acme: Organisa
     text = text_of(as_bob.get(HOME))
 
     assert "None within 30 days" in text
-    assert "No API key yet" not in text
+    assert "No active API key" not in text
 
 
 def test_the_sandbox_says_that_it_is_healthy(as_bob: Client, as_root: Client) -> None:

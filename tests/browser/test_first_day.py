@@ -36,7 +36,7 @@ def is_wider_than_the_screen(page: Page) -> bool:
 
 def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
     page = desk.log_in(bob)
-    expect(page.get_by_text("There is no script yet")).to_be_visible()
+    expect(page.get_by_text("There is no script.")).to_be_visible()
 
     desk.open("/admin/accounts/apikey/add/")
     page.get_by_label("Name").fill("warehouse sync")
@@ -61,9 +61,9 @@ def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
     write_source(page, FIXED)
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
-    expect(page.get_by_text("No hooks yet. Create one")).to_be_visible()
+    expect(page.get_by_text("No hooks. Create one")).to_be_visible()
 
-    page.locator("section").filter(has_text="No hooks yet").get_by_role("link").click()
+    page.locator("section").filter(has_text="No hooks.").get_by_role("link").click()
     page.get_by_label("Name").fill("shop")
     page.get_by_role("button", name="Create hook").click()
     expect(page.get_by_text("shown only once")).to_be_visible()

@@ -12,12 +12,12 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.api_keys.commands import commands_of
 from accounts.admin.reach import person
+from accounts.admin.rotating_secrets import RotatingSecretAdmin
 from accounts.flows.api_keys import IssuedApiKey, issue_api_key, rotate_api_key
 from accounts.models import ApiKey
 from accounts.networks import canonical_networks
-from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.confirmation import Question
 from core.admin.display import action
-from core.admin.issuing import IssuedOnAdd, OverlapForm, show_once
 from core.admin.links import page_of
 from core.http.origin import origin_of
 
@@ -51,10 +51,15 @@ class CreateApiKeyForm(forms.ModelForm[ApiKey]):
         return expires_at
 
 
-class ApiKeyIssuing(IssuedOnAdd):
+class ApiKeyIssuing(RotatingSecretAdmin):
     """Mixin for the model admin of API keys."""
 
     issue_button = "Create API key"
+    credential = "secret"
+    issued_title = "API key created"
+    issued_template = "admin/issued_api_key.html"
+    rotate_question = _ROTATE
+    overlap_label = "Keep old secret valid for"
     form = CreateApiKeyForm
 
     def save_model(
@@ -76,7 +81,7 @@ class ApiKeyIssuing(IssuedOnAdd):
         self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
     ) -> HttpResponse:
         issued: IssuedApiKey = request.issued  # type: ignore[attr-defined]
-        return self._show_secret(request, issued, "API key created")
+        return self.redirect_to_secret(request, *issued)
 
     def has_rotate_permission(
         self: Any, request: HttpRequest, object_id: str | None = None
@@ -89,34 +94,25 @@ class ApiKeyIssuing(IssuedOnAdd):
         variant=ActionVariant.WARNING,
         icon="sync",
     )
-    def rotate(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        api_key = self.get_or_404(request, object_id)
-        form = OverlapForm(request.POST if is_confirmed(request) else None)
-        if not form.is_valid():
-            return ask(self, request, _ROTATE, [api_key], form)
-        issued = rotate_api_key(
-            api_key,
-            overlap_seconds=form.cleaned_data["overlap_seconds"],
-            origin=origin_of(request),
-            by=person(request),
-        )
-        self.log_change(request, api_key, "Rotated the secret.")
-        response: HttpResponse = self._show_secret(request, issued, "Secret rotated")
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        response: HttpResponse = self.ask_and_rotate(request, object_id)
         return response
 
-    def _show_secret(
-        self: Any, request: HttpRequest, issued: IssuedApiKey, title: str
-    ) -> HttpResponse:
-        return show_once(
-            self,
-            request,
-            "admin/issued_api_key.html",
-            {
-                "title": title,
-                "api_key": issued.api_key,
-                "secret": issued.secret,
-                "commands": commands_of(issued.api_key, issued.secret),
-                "previous_until": issued.api_key.previous_good_until,
-                "done": page_of(issued.api_key),
-            },
+    def rotate_row(
+        self, request: HttpRequest, row: ApiKey, overlap_seconds: int
+    ) -> tuple[ApiKey, str]:
+        return rotate_api_key(
+            row, overlap_seconds=overlap_seconds, origin=origin_of(request), by=person(request)
         )
+
+    def is_rotatable(self, row: ApiKey) -> bool:
+        return row.revoked_at is None
+
+    def issued_context(self, row: ApiKey, secret: str) -> dict[str, object]:
+        return {
+            "api_key": row,
+            "secret": secret,
+            "commands": commands_of(row, secret),
+            "previous_until": row.previous_good_until,
+            "done": page_of(row),
+        }

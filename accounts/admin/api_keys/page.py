@@ -126,7 +126,7 @@ class ApiKeyAdmin(ApiKeyIssuing, EndingMixin, TenantModelAdmin):
             labels.append(label("Unused for 90 days", WARNING))
         until = api_key.previous_good_until
         if until is not None:
-            labels.append(label(f"Previous secret valid until {until:%Y-%m-%d %H:%M}", INFO))
+            labels.append(label(f"Previous secret valid until {until:%Y-%m-%d %H:%M} UTC", INFO))
         joined = format_html_join("", "{}", ((one,) for one in labels))
         return format_html('<div class="mh-labels">{}</div>', joined)
 
@@ -177,7 +177,7 @@ def keys_of_organisation(request: HttpRequest, organisation: Organisation) -> Pa
             (link_to(api_key), api_key.key, api_key.created_at, api_key.last_used_at or "Never")
             for api_key in live
         ],
-        empty="No API keys. Create one to let a program open sessions and use Admin GraphQL.",
+        empty="No active API keys. Create one so that a program can open sessions.",
         links=(
             Link("All API keys", list_of(ApiKey, organisation__id__exact=organisation.pk)),
             Link("Create API key", list_of(ApiKey, "add", organisation=organisation.pk)),

@@ -88,17 +88,17 @@ class NextStep:
 def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
     if not inventory.has(Organisation) and is_superuser(request):
         return NextStep(
-            "There is no organisation yet. API keys, scripts and runs all belong to one.",
+            "There is no organisation. API keys, scripts and runs all belong to one.",
             Link("Add organisation", list_of(Organisation, "add")),
         )
     if not inventory.has(Script):
         return NextStep(
-            "There is no script yet. A script runs whenever one of its hooks is called.",
+            "There is no script. A script runs whenever one of its hooks is called.",
             Link("Add script", list_of(Script, "add")),
         )
     if not inventory.has(Hook):
         return NextStep(
-            "No script has a hook yet. Create one, and give its URL to the caller.",
+            "No script has a hook. Create one, and give its URL to the caller.",
             Link("Create hook", list_of(Hook, "add")),
         )
     return None

@@ -124,7 +124,7 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        return status_label(script.last_status) if script.last_status else "No runs"
+        return status_label(script.last_status) if script.last_status else "None recorded"
 
     def save_model(
         self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool

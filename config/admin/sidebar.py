@@ -1,0 +1,92 @@
+"""The lists and pages in the admin's sidebar, by group: breadcrumbs and titles use these names.
+
+Imports no models: templates and the site load before them.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.urls import reverse
+
+GROUPS = (
+    (
+        "Scripts",
+        (
+            ("Scripts", "code", "scripts_engine_script_changelist"),
+            ("Hooks", "webhook", "scripts_engine_hook_changelist"),
+            ("Runs", "play_circle", "scripts_engine_run_changelist"),
+            ("Secrets", "password", "scripts_engine_secret_changelist"),
+            ("Stored values", "database", "scripts_engine_storedvalue_changelist"),
+        ),
+    ),
+    (
+        "Identity",
+        (
+            ("Organisations", "domain", "accounts_organisation_changelist"),
+            ("Users", "group", "accounts_user_changelist"),
+            ("Invitations", "mail", "accounts_invitation_changelist"),
+            ("API keys", "key", "accounts_apikey_changelist"),
+            ("Devices", "smartphone", "accounts_devicetoken_changelist"),
+            ("Sessions", "login", "sessions_api_session_changelist"),
+        ),
+    ),
+    (
+        "PIN login",
+        (
+            ("PIN requests", "pin", "accounts_pinchallenge_changelist"),
+            ("PIN lockouts", "lock", "accounts_pinfailures_changelist"),
+        ),
+    ),
+    ("Audit", (("Audit log", "history", "accounts_authevent_changelist"),)),
+)
+SUPERUSERS_GROUP = (
+    "System",
+    (
+        (
+            "Failed admin logins",
+            "gpp_bad",
+            "accounts_authevent_changelist?kind__exact=admin.login-refused",
+        ),
+        ("Background tasks", "schedule", "django_tasks_database_dbtaskresult_changelist"),
+        ("Message delivery", "outgoing_mail", "message_delivery"),
+    ),
+)
+
+
+class Place(NamedTuple):
+    """A list's group and name in the sidebar."""
+
+    group: str
+    name: str
+
+
+def place_of(address: str) -> Place | None:
+    return _places().get(address)
+
+
+def in_sidebar_groups(apps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Django's dictionaries of apps and their models, with the sidebar's groups and names.
+
+    Models that are not in the sidebar stay with their app.
+    """
+    groups: dict[str, dict[str, Any]] = {}
+    for app in apps:
+        for model in app["models"]:
+            place = place_of(model["admin_url"] or "") or Place(app["name"], model["name"])
+            group = groups.setdefault(place.group, {**app, "name": place.group, "models": []})
+            group["models"].append({**model, "name": place.name})
+    return [*groups.values()]
+
+
+@cache
+def _places() -> dict[str, Place]:
+    return {
+        link_to(page): Place(group, name)
+        for group, items in (*GROUPS, SUPERUSERS_GROUP)
+        for name, _, page in items
+    }
+
+
+def link_to(page: str) -> str:
+    name, mark, query = page.partition("?")
+    return f"{reverse(f'admin:{name}')}{mark}{query}"
