@@ -14,6 +14,8 @@ local null = null
 local MAX_BYTES = 16 * 1024 * 1024
 local PIECES_PER_FLUSH = 4096
 
+private.utf8_len = utf8_len
+
 -- Raised through pcall; `problem` describes the first.
 local failure, too_large = {}, {}
 local problem
@@ -53,18 +55,15 @@ local function refuse(what, depth)
   error(failure, 0)
 end
 
-local written_escapes = {
-  ['"'] = '\\"',
-  ["\\"] = "\\\\",
-  ["\b"] = "\\b",
-  ["\f"] = "\\f",
-  ["\n"] = "\\n",
-  ["\r"] = "\\r",
-  ["\t"] = "\\t",
-}
-
+-- Without a table, which would have to be created in every state.
 local function escape(character)
-  return written_escapes[character] or format("\\u%04x", byte(character))
+  local code = byte(character)
+  if code >= 32 then
+    return "\\" .. character
+  elseif code >= 8 and code <= 13 and code ~= 11 then
+    return "\\" .. sub("btn fr", code - 7, code - 7)
+  end
+  return format("\\u%04x", code)
 end
 
 local function quote(value, depth)
