@@ -45,6 +45,7 @@ LATER_CHUNKS = {
     "json_place": "place_in_json",
     "packing": "",
     "reply": "Reply",
+    "reply_size": "size_of_reply",
     "text": "html. string.",
     "time": "time.",
     "trace": "",
