@@ -42,7 +42,7 @@ LATER_CHUNKS = {
     "failure": "",
     "host": "http. secrets. store.",
     "inspect": "inspect table_in_log",
-    "json_place": "place_in_json",
+    "json_problem": "place_in_json unexpected_in_json with_path_in_json",
     "packing": "",
     "reply": "Reply",
     "reply_size": "size_of_reply",

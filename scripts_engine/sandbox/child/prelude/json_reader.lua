@@ -22,15 +22,7 @@ local function fail(position, what)
 end
 
 local function unexpected(position)
-  if position > length then
-    fail(position, "unexpected end")
-  end
-  local character = match(text, "^[%g ][\128-\191]*", position)
-    or match(text, "^[\194-\244][\128-\191]+", position)
-  if character then
-    fail(position, "unexpected '" .. character .. "'")
-  end
-  fail(position, format("unexpected byte 0x%02X", byte(text, position)))
+  fail(position, load_chunk("unexpected_in_json")(text, length, position))
 end
 
 local escapes = {

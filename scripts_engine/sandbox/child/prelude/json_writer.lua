@@ -6,10 +6,10 @@ local byte, find, format, gsub, rep, sub =
 local concat, sort = table.concat, table.sort
 local huge, math_type, utf8_len = math.huge, math.type, utf8.len
 local error, next, pcall, rawequal, rawlen = error, next, pcall, rawequal, rawlen
-local tonumber, tostring, type = tonumber, tostring, type
+local tonumber, type = tonumber, type
 local getmetatable = private.debug.getmetatable
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local null = null
+local load_chunk, null = private.load_chunk, null
 
 local MAX_BYTES = 16 * 1024 * 1024
 local PIECES_PER_FLUSH = 4096
@@ -38,20 +38,7 @@ local function put(piece)
 end
 
 local function refuse(what, depth)
-  local path = {}
-  for level = 1, depth do
-    local key = keys_above[level]
-    if type(key) == "string" then
-      path[#path + 1] = (level > 1 and "." or "") .. key
-    else
-      path[#path + 1] = "[" .. tostring(key) .. "]"
-    end
-    if level == 16 and depth > 16 then
-      path[#path + 1] = "…"
-      break
-    end
-  end
-  problem = depth == 0 and what or what .. " (at " .. concat(path) .. ")"
+  problem = load_chunk("with_path_in_json")(what, keys_above, depth)
   error(failure, 0)
 end
 
