@@ -32,6 +32,8 @@ MAX_REFUSED_HOST_CALLS = 100
 MAX_HOST_CALL_ERROR_CHARS = 1000
 # The longest text of ToJson, to bound tables that refer to the same table many times.
 MAX_JSON_BYTES = 16 * MIB
+# The address space of a child's process.
+PROCESS_MEMORY_BYTES = 512 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +77,12 @@ def figure_in_words(size_bytes: int) -> str:
     if size_bytes >= KIB and size_bytes % KIB == 0:
         return f"{size_bytes // KIB} KiB"
     return f"{size_bytes} bytes"
+
+
+def size_over_limit_in_words(size_bytes: int, limit_bytes: int) -> str:
+    """Format a size that is over a limit, so that it reads as larger: 1.3 MiB; 1,048,577 bytes."""
+    for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
+        rounded = round(size_bytes / unit, 1)
+        if limit_bytes >= unit and rounded * unit > limit_bytes:
+            return f"{rounded:g} {name}"
+    return f"{size_bytes:,} bytes"

@@ -21,16 +21,20 @@ from tests.factories import make_script
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
 EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
 FUNCTIONS = (
-    "params.get params.header params.query FromJson ToJson null array object Reply print log.warn "
+    "params.get params.header params.query params.json params.form FromJson ToJson null array "
+    "object Reply print log.warn inspect "
+    "string.split string.trim html.escape "
     "http.request http.get http.post store.get store.set store.delete store.increment secrets.get "
-    "crypto.sha256 crypto.hmac_sha256 crypto.hmac_sha1 crypto.equals crypto.random_hex "
+    "crypto.md5 crypto.sha1 crypto.sha256 crypto.sha512 crypto.hmac_sha1 crypto.hmac_sha256 "
+    "crypto.hmac_sha512 crypto.equals crypto.random_hex "
     "base64.encode base64.decode base64.urlencode base64.urldecode hex.encode hex.decode "
-    "url.encode url.decode url.parse_query time.now time.format time.parse uuid.v4"
+    "url.encode url.decode url.parse url.parse_query url.build_query "
+    "time.now time.format time.parse time.add time.in_zone uuid.v4"
 )
 EVENT = Event(
     method="POST",
     query="page=2",
-    headers=(("X-Shop", "tea"),),
+    headers=(("X-Shop", "tea"), ("Content-Type", "application/json")),
     body=b'{"items": [{"price": 4.5, "quantity": 2}]}    ',
     client_address="",
 )

@@ -4,12 +4,16 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A completion. ``insert`` is the text put into the editor; the name when empty."""
+    """A completion. ``insert`` is the text put into the editor; the name when empty.
+
+    ``words`` are what a person may search for who does not know the name.
+    """
 
     name: str
     signature: str
     explanation: str
     insert: str = ""
+    words: str = ""
 
 
 MOONHOOK = (
@@ -20,7 +24,24 @@ MOONHOOK = (
         "content_type, remote_addr, run_id, hook_id, script_id, org_id.",
     ),
     Entry("params.header", "params.header(name)", "A request header; names are case-insensitive."),
-    Entry("params.query", "params.query(name)", "A decoded query parameter, or nil."),
+    Entry(
+        "params.query",
+        "params.query(name)",
+        "A decoded query parameter, or nil; of a repeated one, the first.",
+    ),
+    Entry(
+        "params.json",
+        "params.json()",
+        "The body of the call, parsed as JSON; raises an error with the position.",
+        words="body payload decode parse FromJson",
+    ),
+    Entry(
+        "params.form",
+        "params.form([{multi = true}])",
+        "The body of an HTML form as a table of strings; multi gives an array for each name. "
+        "Not for multipart.",
+        words="body urlencoded x-www-form-urlencoded post fields checkbox",
+    ),
     Entry("FromJson", "FromJson(str)", "Parses JSON; raises an error with the position."),
     Entry(
         "ToJson",
@@ -37,10 +58,16 @@ MOONHOOK = (
         "Reply{status = 200, body = }",
     ),
     Entry("print", "print(…)", "Writes its arguments to the run's log."),
-    Entry("log.debug", "log.debug(…)", "Writes to the run's log."),
-    Entry("log.info", "log.info(…)", "Writes to the run's log."),
+    Entry("log.debug", "log.debug(…)", "Writes to the run's log; tables as JSON."),
+    Entry("log.info", "log.info(…)", "Writes to the run's log; tables as JSON."),
     Entry("log.warn", "log.warn(…)", "Writes a warning to the run's log."),
     Entry("log.error", "log.error(…)", "Writes an error to the run's log; the run continues."),
+    Entry(
+        "inspect",
+        "inspect(value)",
+        "A readable text of any value: 8 levels deep, 1,000 items a table, 64 KiB. Never raises.",
+        words="dump print table debug show pretty cycle",
+    ),
     Entry(
         "http.get",
         "http.get(url)",
@@ -70,9 +97,33 @@ MOONHOOK = (
         "Adds 1, or by, atomically and returns the new value.",
     ),
     Entry("secrets.get", "secrets.get(name)", "A secret of the organisation, or nil."),
+    Entry(
+        "crypto.md5",
+        "crypto.md5(data)",
+        "→ lower-case hexadecimal. Broken: only where an old interface asks for it.",
+        words="hash digest checksum etag",
+    ),
+    Entry(
+        "crypto.sha1",
+        "crypto.sha1(data)",
+        "→ lower-case hexadecimal. Broken: only where an old interface asks for it.",
+        words="hash digest checksum",
+    ),
     Entry("crypto.sha256", "crypto.sha256(data)", "→ lower-case hexadecimal."),
-    Entry("crypto.hmac_sha256", "crypto.hmac_sha256(key, data)", "→ lower-case hexadecimal."),
+    Entry(
+        "crypto.sha512",
+        "crypto.sha512(data)",
+        "→ lower-case hexadecimal.",
+        words="hash digest checksum",
+    ),
     Entry("crypto.hmac_sha1", "crypto.hmac_sha1(key, data)", "→ lower-case hexadecimal."),
+    Entry("crypto.hmac_sha256", "crypto.hmac_sha256(key, data)", "→ lower-case hexadecimal."),
+    Entry(
+        "crypto.hmac_sha512",
+        "crypto.hmac_sha512(key, data)",
+        "→ lower-case hexadecimal.",
+        words="signature sign verify webhook",
+    ),
     Entry(
         "crypto.equals", "crypto.equals(a, b)", "Compares in constant time; use it for signatures."
     ),
@@ -85,7 +136,44 @@ MOONHOOK = (
     Entry("hex.decode", "hex.decode(str)", "The decoded bytes; raises if invalid."),
     Entry("url.encode", "url.encode(str)", "Percent-encodes reserved characters."),
     Entry("url.decode", "url.decode(str)", "Decodes percent-encoding."),
-    Entry("url.parse_query", "url.parse_query(str)", "Parses a=1&b=2 into a table of strings."),
+    Entry(
+        "url.parse",
+        "url.parse(str)",
+        "→ {scheme, user, host, port, path, query, fragment}; raises unless it follows RFC 3986.",
+        words="uri link split hostname domain",
+    ),
+    Entry(
+        "url.parse_query",
+        "url.parse_query(str [, {multi = true}])",
+        "Parses a=1&b=2 into a table of strings, the first of a repeated name; multi gives an "
+        "array for each name.",
+        words="repeated values list decode",
+    ),
+    Entry(
+        "url.build_query",
+        "url.build_query{name = value, …}",
+        "→ a=1&b=2, sorted by name; an array repeats its name.",
+        "url.build_query{ }",
+        words="encode parameters urlencode form",
+    ),
+    Entry(
+        "html.escape",
+        "html.escape(str)",
+        "Escapes & < > and quotes for HTML.",
+        words="entities xss quote sanitise",
+    ),
+    Entry(
+        "string.split",
+        "string.split(str, sep [, max])",
+        "An array of the parts between plain separators; the last of max parts keeps the rest.",
+        words="explode separate tokenize csv lines join",
+    ),
+    Entry(
+        "string.trim",
+        "string.trim(str)",
+        "The string without white space at its ends.",
+        words="strip whitespace blank space chomp",
+    ),
     Entry("time.now", "time.now()", "Seconds since 1970 in UTC, with fractions."),
     Entry(
         "time.format",
@@ -94,6 +182,21 @@ MOONHOOK = (
     ),
     Entry(
         "time.parse", "time.parse(iso8601)", "Parses text like 2026-11-20T12:00:00Z into seconds."
+    ),
+    Entry(
+        "time.add",
+        "time.add(seconds, {years, months, weeks, days, hours, minutes, seconds})",
+        "A later or earlier time in UTC; a day that a month lacks becomes its last day.",
+        "time.add(time.now(), {days = })",
+        words="plus minus date tomorrow yesterday next month later interval duration",
+    ),
+    Entry(
+        "time.in_zone",
+        'time.in_zone(seconds, "Europe/Berlin")',
+        "→ {year, month, day, hour, min, sec, wday, yday, isdst, offset, abbreviation, iso}: "
+        "local time.",
+        'time.in_zone(time.now(), "")',
+        words="timezone local time daylight saving summer utc offset IANA tz",
     ),
     Entry("uuid.v4", "uuid.v4()", "A random UUID."),
 )
@@ -125,6 +228,7 @@ def completions() -> list[dict[str, str]]:
             "signature": entry.signature,
             "explanation": entry.explanation,
             "insert": entry.insert or entry.name,
+            "words": entry.words,
             "origin": origin,
         }
         for origin, entries in (("Moonhook", MOONHOOK), ("Lua", STANDARD))

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
+from scripts_engine.sandbox.child import time_zones
 from scripts_engine.sandbox.child.lockdown import LayerMissing, lock_down, seccomp_filter
 from scripts_engine.sandbox.child.operations import Operations
 from scripts_engine.sandbox.child.runtime import (
@@ -172,6 +173,8 @@ def main(control_descriptor: int) -> None:
     # Ctrl-C in a terminal is for the worker; the fork server ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_descriptor)
+    # Before the lockdown, since a child cannot open the files.
+    time_zones.zone_files()
     prelude = compile_prelude()
     _warm_up(prelude)
     unexpected = _unexpected_names(prelude)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 
 from scripts_engine.sandbox.contract import LayerName
+from scripts_engine.sandbox.limits import PROCESS_MEMORY_BYTES
 
 try:
     import pyseccomp
@@ -25,8 +26,6 @@ except (ImportError, RuntimeError, OSError) as error:
     _seccomp_missing = str(error) or type(error).__name__
 else:
     _seccomp_missing = ""
-
-PROCESS_MEMORY_BYTES = 512 * 1024 * 1024
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 PR_SET_DUMPABLE = 4

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from scripts_engine.sandbox.child import time_zones
 from scripts_engine.sandbox.limits import figure_in_words
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.reply_headers import is_reserved
@@ -51,9 +52,14 @@ class Operations:
             b"header.is_reserved": is_reserved,
             b"now": time.time,
             b"random": os.urandom,
+            b"zone": time_zones.offset_at,
+            b"crypto.md5": _md5,
+            b"crypto.sha1": _sha1,
             b"crypto.sha256": _sha256,
-            b"crypto.hmac_sha256": _hmac_sha256,
+            b"crypto.sha512": _sha512,
             b"crypto.hmac_sha1": _hmac_sha1,
+            b"crypto.hmac_sha256": _hmac_sha256,
+            b"crypto.hmac_sha512": _hmac_sha512,
             b"crypto.equals": hmac.compare_digest,
             b"base64.encode": base64.b64encode,
             b"base64.decode": _base64_decode,
@@ -113,16 +119,32 @@ class Operations:
         self._log(level, f"the log is cut here: over {figure}".encode())
 
 
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest().encode()
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest().encode()
+
+
 def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).hexdigest().encode()
+
+
+def _sha512(data: bytes) -> bytes:
+    return hashlib.sha512(data).hexdigest().encode()
+
+
+def _hmac_sha1(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha1").hex().encode()
 
 
 def _hmac_sha256(key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, "sha256").hex().encode()
 
 
-def _hmac_sha1(key: bytes, data: bytes) -> bytes:
-    return hmac.digest(key, data, "sha1").hex().encode()
+def _hmac_sha512(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha512").hex().encode()
 
 
 def _base64_decode(data: bytes) -> Answer:

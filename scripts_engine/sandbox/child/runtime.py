@@ -33,8 +33,25 @@ EAGER_CHUNKS = (
     "run",
     "globals",
 )
-# Loaded on first use.
-LATER_CHUNKS = ("audit", "bytes", "failure", "host", "packing", "reply", "time", "trace", "url")
+# Loaded on first use: each chunk with its functions; "crypto." stands for a library.
+LATER_CHUNKS = {
+    "audit": "list_names",
+    "body": "params.",
+    "bytes": "base64. crypto. hex. uuid.",
+    "calendar": "time.add time.in_zone",
+    "failure": "",
+    "host": "http. secrets. store.",
+    "inspect": "inspect table_in_log",
+    "json_problem": "place_in_json unexpected_in_json with_path_in_json",
+    "packing": "",
+    "reply": "Reply",
+    "reply_size": "size_of_reply",
+    "text": "html. string.",
+    "time": "time.",
+    "trace": "",
+    "url": "url.",
+    "url_parts": "url.parse url.build_query",
+}
 SEED_BYTES = 16
 _PRELUDE_FOLDER = Path(__file__).parent / "prelude"
 
@@ -48,6 +65,17 @@ class UnexpectedGlobals(Exception):
     """The names that a script can reach differ from the allow-list."""
 
 
+class LaterChunks(dict[bytes, bytes]):
+    """Compiled chunks by their names, the functions in them and "library."."""
+
+    def __missing__(self, function: bytes) -> bytes:
+        library, dot, name = function.partition(b".")
+        if not dot or not name:
+            raise KeyError(function)
+        self[function] = found = self[library + dot]
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Prelude:
     """The Lua side of the platform, compiled once in the fork server."""
@@ -55,7 +83,7 @@ class Prelude:
     eager: bytes
     """EAGER_CHUNKS as one chunk."""
     later: Mapping[bytes, bytes]
-    """LATER_CHUNKS, by name."""
+    """LATER_CHUNKS, by the name of a chunk or of a function in it."""
 
 
 def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
@@ -71,9 +99,11 @@ def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
     eager = b"local private, native, seed = {}, ...\n%b\nreturn private.call" % b"\n".join(
         b";(function(...)\n%b\nend)(private, native, seed)" % read(name) for name in EAGER_CHUNKS
     )
-    return Prelude(
-        eager=dump(eager), later={name.encode(): dump(read(name)) for name in LATER_CHUNKS}
-    )
+    later = LaterChunks()
+    for chunk, functions in LATER_CHUNKS.items():
+        compiled = dump(read(chunk))
+        later.update((name.encode(), compiled) for name in (chunk, *functions.split()))
+    return Prelude(eager=dump(eager), later=later)
 
 
 class LuaState:

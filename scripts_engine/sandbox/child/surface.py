@@ -6,7 +6,7 @@ The fork server compares it with a new state; if they differ, no child serves.
 from __future__ import annotations
 
 _FUNCTIONS = """
-FromJson Reply ToJson array assert error getmetatable ipairs next object pairs pcall print
+FromJson Reply ToJson array assert error getmetatable inspect ipairs next object pairs pcall print
 rawequal rawget rawlen rawset select setmetatable tonumber tostring type xpcall
 <string>.<metatable>.__add <string>.<metatable>.__div <string>.<metatable>.__idiv
 <string>.<metatable>.__mod <string>.<metatable>.__mul <string>.<metatable>.__pow
@@ -15,28 +15,30 @@ null.<metatable>.__newindex null.<metatable>.__tostring
 base64.decode base64.encode base64.urldecode base64.urlencode
 coroutine.close coroutine.create coroutine.isyieldable coroutine.resume coroutine.running
 coroutine.status coroutine.wrap coroutine.yield
-crypto.equals crypto.hmac_sha1 crypto.hmac_sha256 crypto.random_hex crypto.sha256
+crypto.equals crypto.hmac_sha1 crypto.hmac_sha256 crypto.hmac_sha512 crypto.md5
+crypto.random_hex crypto.sha1 crypto.sha256 crypto.sha512
 hex.decode hex.encode
+html.escape
 http.get http.post http.request
 log.debug log.error log.info log.warn
 math.abs math.acos math.asin math.atan math.ceil math.cos math.deg math.exp math.floor
 math.fmod math.log math.max math.min math.modf math.rad math.random math.randomseed math.sin
 math.sqrt math.tan math.tointeger math.type math.ult
 os.clock os.date os.difftime os.time
-params.get params.header params.query
+params.form params.get params.header params.json params.query
 secrets.get
 store.delete store.get store.increment store.set
 string.byte string.char string.find string.format string.gmatch string.gsub string.len
-string.lower string.match string.pack string.packsize string.rep string.reverse string.sub
-string.unpack string.upper
+string.lower string.match string.pack string.packsize string.rep string.reverse string.split
+string.sub string.trim string.unpack string.upper
 table.concat table.insert table.move table.pack table.remove table.sort table.unpack
-time.format time.now time.parse
-url.decode url.encode url.parse_query
+time.add time.format time.in_zone time.now time.parse
+url.build_query url.decode url.encode url.parse url.parse_query
 utf8.char utf8.codepoint utf8.codes utf8.len utf8.offset
 uuid.v4
 """
 _TABLES = """
-_G base64 coroutine crypto hex http log math null os params secrets store string table time url
+_G base64 coroutine crypto hex html http log math null os params secrets store string table time url
 utf8 uuid <string>.<metatable>.__index
 """
 _NUMBERS = "math.huge math.maxinteger math.mininteger math.pi"

@@ -14,8 +14,10 @@ from scripts_engine.sandbox.contract import OutcomeKind, Reply, ScriptError
 from scripts_engine.sandbox.limits import (
     MAX_MESSAGE_BYTES,
     MAX_TRACEBACK_BYTES,
+    PROCESS_MEMORY_BYTES,
     Limits,
     figure_in_words,
+    size_over_limit_in_words,
 )
 from scripts_engine.sandbox.parent import child_frames
 from scripts_engine.sandbox.parent.observer import KillReason
@@ -44,11 +46,8 @@ def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending
             return Ending(OutcomeKind.FAILED, error=_script_error(values, source))
         case OutcomeKind.OUT_OF_MEMORY if not values:
             return out_of_memory(limits)
-        case OutcomeKind.REPLY_TOO_LARGE if not values:
-            figure = figure_in_words(limits.reply_bytes)
-            return Ending(
-                OutcomeKind.REPLY_TOO_LARGE, error=ScriptError(f"reply too large: {figure} limit")
-            )
+        case OutcomeKind.REPLY_TOO_LARGE if len(values) == 1:
+            return _reply_too_large(values[0], limits)
     raise ProtocolError("an unknown kind of outcome")
 
 
@@ -61,7 +60,7 @@ def of_syntax_check(answer: Sequence[Any], source: bytes) -> Ending:
 
 def out_of_memory(limits: Limits) -> Ending:
     figure = figure_in_words(limits.lua_memory_bytes)
-    message = f"out of memory: {figure} Lua memory limit"
+    message = f"The script used more than {figure} of memory"
     return Ending(OutcomeKind.OUT_OF_MEMORY, error=ScriptError(message))
 
 
@@ -85,7 +84,8 @@ def from_exit_status(status: int | None, limits: Limits, line: int | None) -> En
     if code == -signal.SIGXCPU:
         return _out_of_time(f"{limits.cpu_seconds} s CPU limit", line, KillReason.CPU_TIME)
     if code == EXIT_OUT_OF_MEMORY:
-        error = ScriptError("out of memory: process memory limit")
+        figure = figure_in_words(PROCESS_MEMORY_BYTES)
+        error = ScriptError(f"The process of the script used more than {figure} of memory")
         return Ending(OutcomeKind.OUT_OF_MEMORY, error=error, kill_reason=KillReason.MEMORY)
     if code >= 0:
         message = "the sandbox process ended before it answered"
@@ -96,6 +96,19 @@ def from_exit_status(status: int | None, limits: Limits, line: int | None) -> En
     else:
         message = f"the sandbox process crashed ({_signal_name(-code)})"
     return _failed(message, KillReason.CRASHED)
+
+
+def _reply_too_large(size_bytes: object, limits: Limits) -> Ending:
+    """`size_bytes` is what the child counted, or None. Raises ProtocolError if that cannot be."""
+    limit = figure_in_words(limits.reply_bytes)
+    if size_bytes is None:
+        message = f"The reply is larger than the limit of {limit}"
+    elif type(size_bytes) is int and limits.reply_bytes < size_bytes <= PROCESS_MEMORY_BYTES:
+        size = size_over_limit_in_words(size_bytes, limits.reply_bytes)
+        message = f"The reply has {size}; the limit is {limit}"
+    else:
+        raise ProtocolError("a reply with an impossible size")
+    return Ending(OutcomeKind.REPLY_TOO_LARGE, error=ScriptError(message))
 
 
 def _failed(message: str, kill_reason: KillReason) -> Ending:

@@ -149,7 +149,7 @@ def test_a_script_that_used_all_its_memory_still_gets_its_error(run, freed_bytes
 @pytest.mark.parametrize("freed_bytes", range(0, 24_000, 750))
 def test_an_error_without_memory_for_its_message_is_out_of_memory(run, freed_bytes):
     assert fail_with_little_memory(run, freed_bytes) in [
-        ("out-of-memory", "out of memory: 4 MiB Lua memory limit"),
+        ("out-of-memory", "The script used more than 4 MiB of memory"),
         ("failed", "demo:9: boom"),
     ]
 

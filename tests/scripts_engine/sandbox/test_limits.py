@@ -75,7 +75,7 @@ def test_a_run_has_its_own_cpu_limit_and_not_that_of_the_run_before(new_pool):
 def test_the_lua_memory_limit(run):
     outcome = run("local t = {}\nwhile true do t[#t + 1] = ('x'):rep(1000) .. #t end")
     assert outcome.kind == "out-of-memory"
-    assert outcome.error.message == "out of memory: 64 MiB Lua memory limit"
+    assert outcome.error.message == "The script used more than 64 MiB of memory"
 
 
 def test_a_smaller_lua_memory_limit(run):
@@ -83,7 +83,7 @@ def test_a_smaller_lua_memory_limit(run):
     assert run("return #('x'):rep(1000 * 1000)", limits=limits).kind == "succeeded"
     outcome = run("return #('x'):rep(3 * 1000 * 1000)", limits=limits)
     assert outcome.kind == "out-of-memory"
-    assert outcome.error.message == "out of memory: 2 MiB Lua memory limit"
+    assert outcome.error.message == "The script used more than 2 MiB of memory"
 
 
 def test_values_that_come_from_python_count_as_lua_memory(run):
@@ -96,6 +96,7 @@ def test_values_that_come_from_python_count_as_lua_memory(run):
 def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
     source = f"""
         local held, size = {{}}, 1024 * 1024
+        local table_to_log, options = {{{{1}}, print}}, {{multi = true}}
         local function hold_more() held[#held + 1] = ("x"):rep(size) .. #held end
         while size >= 1 do
             if not pcall(hold_more) then
@@ -108,6 +109,9 @@ def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
             pcall(crypto.sha256, "x")
             pcall(crypto.random_hex, 1024)
             pcall(params.get, "body")
+            pcall(log.info, table_to_log)
+            pcall(time.in_zone, 0, "Europe/Berlin")
+            pcall(url.parse_query, "a=1", options)
             pcall(Reply, {{body = "x"}})
         end
         held = nil

@@ -34,6 +34,34 @@ def test_values_are_shown_without_addresses(run):
     assert texts(run(source)) == ["table\tfunction\tthread\tnull", "mine", "Order"]
 
 
+def test_a_logged_table_is_json(run):
+    source = """
+        log.info("order", {id = 7, items = {1, 2}}, {}, null)
+        log.warn(FromJson('{"a": [], "b": {}}'))
+        log.error(setmetatable({id = 7}, {}))
+        log.debug(setmetatable({}, {__tostring = function() return "mine" end}))
+    """
+    assert texts(run(source)) == [
+        'order\t{"id":7,"items":[1,2]}\t[]\tnull',
+        '{"a":[],"b":{}}',
+        '{"id":7}',
+        "mine",
+    ]
+
+
+def test_a_logged_table_without_json_is_inspected(run):
+    assert texts(run("log.info({f = print}, {[1.5] = 1})")) == [
+        "{\n  f = function,\n}\t{\n  [1.5] = 1,\n}"
+    ]
+
+
+def test_a_logged_table_is_cut_like_any_line(run):
+    source = "local t = {} for i = 1, 1e5 do t[i] = 'x' end log.info(t) log.info(t)"
+    found = texts(run(source))
+    assert [len(text) for text in found] == [65536, len("the log is cut here: over 64 KiB")]
+    assert found[0].startswith('["x","x",')
+
+
 def test_bytes_that_are_not_utf8_are_shown_with_replacement(run):
     assert texts(run(r"print('a\xffb')")) == ["a\ufffdb"]
 

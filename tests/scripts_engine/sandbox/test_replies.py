@@ -193,13 +193,48 @@ def test_a_reply_up_to_the_limit_is_sent(run):
 
 @pytest.mark.parametrize(
     "source",
-    ["return ('x'):rep(101)", "return {('x'):rep(97)}", "return Reply{body=('x'):rep(101)}"],
+    ["return ('x'):rep(101)", "return {('x'):rep(97)}", "return Reply{body={('x'):rep(97)}}"],
 )
-def test_a_reply_over_the_limit_has_an_outcome_of_its_own(run, source):
+def test_a_reply_over_the_limit_has_an_outcome_that_names_its_size(run, source):
     outcome = run(source, limits=Limits(reply_bytes=100))
     assert outcome.kind == "reply-too-large"
     assert outcome.reply is None
-    assert outcome.error.message == "reply too large: 100 bytes limit"
+    assert outcome.error.message == "The reply has 101 bytes; the limit is 100 bytes"
+
+
+@pytest.mark.parametrize(
+    ("source", "size"),
+    [
+        ("return ('x'):rep(1024 * 1024 + 1)", "1,048,577 bytes"),
+        ("return ('x'):rep(1024 * 1024 * 13 // 10)", "1.3 MiB"),
+        ("return Reply{body=('x'):rep(1024 * 1024 * 2)}", "2 MiB"),
+    ],
+)
+def test_the_size_of_a_reply_never_reads_like_the_limit(run, source, size):
+    assert run(source).error.message == f"The reply has {size}; the limit is 1 MiB"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "local t = {('x'):rep(100)} for i = 1, 20 do t = {t, t} end return t",
+        "return {('x'):rep(1024 * 1024), print}",
+    ],
+)
+def test_a_reply_that_cannot_be_measured_is_still_too_large(run, source):
+    outcome = run(source)
+    assert outcome.kind == "reply-too-large"
+    assert outcome.error.message == "The reply is larger than the limit of 1 MiB"
+
+
+def test_a_reply_is_measured_by_a_script_that_used_all_its_memory(run):
+    source = """
+        local big, held = {("x"):rep(600 * 1024), ("y"):rep(600 * 1024)}, {}
+        pcall(function() while true do held[#held + 1] = ("z"):rep(20000) .. #held end end)
+        return big
+    """
+    outcome = run(source, limits=Limits(lua_memory_bytes=8 * 1024 * 1024))
+    assert outcome.kind == "reply-too-large"
 
 
 def test_an_unsendable_result_says_where_in_it(fail):

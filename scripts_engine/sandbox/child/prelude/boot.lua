@@ -70,6 +70,7 @@ local originals = {
   math = { floor = math.floor, huge = math.huge, type = math.type },
   next = next,
   pcall = pcall,
+  rawequal = rawequal,
   rawget = rawget,
   rawlen = rawlen,
   select = select,
@@ -94,23 +95,30 @@ local originals = {
 }
 private.originals = originals
 
+-- Loads a chunk, named by itself or by a function in it, unless that function is there. Returns the
+-- function.
 local function load_chunk(name)
-  load(call_python("chunk", name), nil, "b", originals)(private)
+  if not functions[name] then
+    load(call_python("chunk", name), nil, "b", originals)(private)
+  end
+  return functions[name]
 end
 
 private.load_chunk = load_chunk
 
--- Makes functions that load their chunk on the first call. The tail call keeps their frames out of
--- tracebacks.
-function private.later(chunk_name)
-  return function(function_name)
+-- Makes the functions of a library, which load their chunk on the first call; `target` is a name
+-- until then. The tail call keeps their frames out of tracebacks.
+-- A name without its library is one string less to create in every state.
+function private.later(library)
+  return function(target)
     return function(...)
-      local target = functions[function_name]
-      if not target then
-        load_chunk(chunk_name)
-        target = functions[function_name]
+      if type(target) == "string" then
+        target = load_chunk(library .. target)
       end
       return target(...)
     end
   end
 end
+
+-- For functions alone in their library, by their full names.
+private.single = private.later("")

@@ -29,7 +29,10 @@ end
 for _, operation in
   next,
   {
+    "crypto.md5",
+    "crypto.sha1",
     "crypto.sha256",
+    "crypto.sha512",
     "base64.encode",
     "base64.decode",
     "base64.urlencode",
@@ -40,8 +43,9 @@ for _, operation in
 do
   functions[operation] = of_string(operation)
 end
-functions["crypto.hmac_sha256"] = hmac("crypto.hmac_sha256")
 functions["crypto.hmac_sha1"] = hmac("crypto.hmac_sha1")
+functions["crypto.hmac_sha256"] = hmac("crypto.hmac_sha256")
+functions["crypto.hmac_sha512"] = hmac("crypto.hmac_sha512")
 
 functions["crypto.equals"] = function(a, b)
   expect("string", a, "crypto.equals")

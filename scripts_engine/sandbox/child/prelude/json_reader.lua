@@ -1,14 +1,14 @@
 -- FromJson: strict RFC 8259.
 -- No code of the script runs meanwhile, so the state of the reader may be in upvalues.
 local private = ...
-local byte, find, format, gsub, match, sub =
-  string.byte, string.find, string.format, string.gsub, string.match, string.sub
+local byte, find, format, match, sub =
+  string.byte, string.find, string.format, string.match, string.sub
 local concat = table.concat
 local huge, math_type = math.huge, math.type
 local utf8_char, utf8_len = utf8.char, utf8.len
-local error, pcall, select, setmetatable, tonumber = error, pcall, select, setmetatable, tonumber
+local error, pcall, setmetatable, tonumber = error, pcall, setmetatable, tonumber
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local null = null
+local load_chunk, null = private.load_chunk, null
 
 -- Raised through pcall; `problem` and `problem_position` describe it.
 local failure = {}
@@ -22,15 +22,7 @@ local function fail(position, what)
 end
 
 local function unexpected(position)
-  if position > length then
-    fail(position, "unexpected end")
-  end
-  local character = match(text, "^[%g ][\128-\191]*", position)
-    or match(text, "^[\194-\244][\128-\191]+", position)
-  if character then
-    fail(position, "unexpected '" .. character .. "'")
-  end
-  fail(position, format("unexpected byte 0x%02X", byte(text, position)))
+  fail(position, load_chunk("unexpected_in_json")(text, length, position))
 end
 
 local escapes = {
@@ -255,14 +247,6 @@ local function read_document(source)
   return value
 end
 
-local function line_and_column(source, position)
-  local before = sub(source, 1, position - 1)
-  local line = select(2, gsub(before, "\n", "")) + 1
-  local line_start = match(before, "^.*\n()") or 1
-  local column = utf8_len(before, line_start) or #before - line_start + 1
-  return line, column + 1
-end
-
 local function from_json(source, name, level)
   local ok, value = pcall(read_document, source)
   text = nil
@@ -271,8 +255,8 @@ local function from_json(source, name, level)
   elseif value ~= failure then
     error(value, 0)
   end
-  local line, column = line_and_column(source, problem_position)
-  error(format("%s: %s at line %d column %d", name, problem, line, column), level + 1)
+  local place = load_chunk("place_in_json")(source, problem_position)
+  error(format("%s: %s at %s", name, problem, place), level + 1)
 end
 
 private.from_json = from_json

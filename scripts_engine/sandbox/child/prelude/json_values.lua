@@ -24,6 +24,8 @@ null = setmetatable({}, {
   __newindex = refuse,
 })
 
+private.null = null
+
 function array(items)
   expect("table", items, "array")
   return setmetatable(items, array_mark)

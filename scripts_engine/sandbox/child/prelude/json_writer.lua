@@ -6,13 +6,15 @@ local byte, find, format, gsub, rep, sub =
 local concat, sort = table.concat, table.sort
 local huge, math_type, utf8_len = math.huge, math.type, utf8.len
 local error, next, pcall, rawequal, rawlen = error, next, pcall, rawequal, rawlen
-local tonumber, tostring, type = tonumber, tostring, type
+local tonumber, type = tonumber, type
 local getmetatable = private.debug.getmetatable
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local null = null
+local load_chunk, null = private.load_chunk, null
 
 local MAX_BYTES = 16 * 1024 * 1024
 local PIECES_PER_FLUSH = 4096
+
+private.utf8_len = utf8_len
 
 -- Raised through pcall; `problem` describes the first.
 local failure, too_large = {}, {}
@@ -36,35 +38,19 @@ local function put(piece)
 end
 
 local function refuse(what, depth)
-  local path = {}
-  for level = 1, depth do
-    local key = keys_above[level]
-    if type(key) == "string" then
-      path[#path + 1] = (level > 1 and "." or "") .. key
-    else
-      path[#path + 1] = "[" .. tostring(key) .. "]"
-    end
-    if level == 16 and depth > 16 then
-      path[#path + 1] = "…"
-      break
-    end
-  end
-  problem = depth == 0 and what or what .. " (at " .. concat(path) .. ")"
+  problem = load_chunk("with_path_in_json")(what, keys_above, depth)
   error(failure, 0)
 end
 
-local written_escapes = {
-  ['"'] = '\\"',
-  ["\\"] = "\\\\",
-  ["\b"] = "\\b",
-  ["\f"] = "\\f",
-  ["\n"] = "\\n",
-  ["\r"] = "\\r",
-  ["\t"] = "\\t",
-}
-
+-- Without a table, which would have to be created in every state.
 local function escape(character)
-  return written_escapes[character] or format("\\u%04x", byte(character))
+  local code = byte(character)
+  if code >= 32 then
+    return "\\" .. character
+  elseif code >= 8 and code <= 13 and code ~= 11 then
+    return "\\" .. sub("btn fr", code - 7, code - 7)
+  end
+  return format("\\u%04x", code)
 end
 
 local function quote(value, depth)

@@ -1,49 +1,61 @@
 -- The library functions that load their chunk on first use, under their public names.
 local private = ...
-local later = private.later
-local bytes_function, host_function = later("bytes"), later("host")
-local time_function, url_function = later("time"), later("url")
+local later, single = private.later, private.single
+local of_base64, of_crypto, of_hex = later("base64."), later("crypto."), later("hex.")
+local of_http, of_store, of_time, of_url =
+  later("http."), later("store."), later("time."), later("url.")
 
 base64 = {
-  encode = bytes_function("base64.encode"),
-  decode = bytes_function("base64.decode"),
-  urlencode = bytes_function("base64.urlencode"),
-  urldecode = bytes_function("base64.urldecode"),
+  encode = of_base64("encode"),
+  decode = of_base64("decode"),
+  urlencode = of_base64("urlencode"),
+  urldecode = of_base64("urldecode"),
 }
 crypto = {
-  sha256 = bytes_function("crypto.sha256"),
-  hmac_sha256 = bytes_function("crypto.hmac_sha256"),
-  hmac_sha1 = bytes_function("crypto.hmac_sha1"),
-  equals = bytes_function("crypto.equals"),
-  random_hex = bytes_function("crypto.random_hex"),
+  md5 = of_crypto("md5"),
+  sha1 = of_crypto("sha1"),
+  sha256 = of_crypto("sha256"),
+  sha512 = of_crypto("sha512"),
+  hmac_sha1 = of_crypto("hmac_sha1"),
+  hmac_sha256 = of_crypto("hmac_sha256"),
+  hmac_sha512 = of_crypto("hmac_sha512"),
+  equals = of_crypto("equals"),
+  random_hex = of_crypto("random_hex"),
 }
 hex = {
-  encode = bytes_function("hex.encode"),
-  decode = bytes_function("hex.decode"),
+  encode = of_hex("encode"),
+  decode = of_hex("decode"),
 }
+html = { escape = single("html.escape") }
 http = {
-  request = host_function("http.request"),
-  get = host_function("http.get"),
-  post = host_function("http.post"),
+  request = of_http("request"),
+  get = of_http("get"),
+  post = of_http("post"),
 }
-secrets = { get = host_function("secrets.get") }
+secrets = { get = single("secrets.get") }
 store = {
-  get = host_function("store.get"),
-  set = host_function("store.set"),
-  delete = host_function("store.delete"),
-  increment = host_function("store.increment"),
+  get = of_store("get"),
+  set = of_store("set"),
+  delete = of_store("delete"),
+  increment = of_store("increment"),
 }
+string.split = single("string.split")
+string.trim = single("string.trim")
 time = {
-  now = time_function("time.now"),
-  format = time_function("time.format"),
-  parse = time_function("time.parse"),
+  now = of_time("now"),
+  format = of_time("format"),
+  parse = of_time("parse"),
+  add = of_time("add"),
+  in_zone = of_time("in_zone"),
 }
 url = {
-  encode = url_function("url.encode"),
-  decode = url_function("url.decode"),
-  parse_query = url_function("url.parse_query"),
+  encode = of_url("encode"),
+  decode = of_url("decode"),
+  parse = of_url("parse"),
+  parse_query = of_url("parse_query"),
+  build_query = of_url("build_query"),
 }
-uuid = { v4 = bytes_function("uuid.v4") }
+uuid = { v4 = single("uuid.v4") }
 
-Reply = later("reply")("Reply")
-private.list_names = later("audit")("list_names")
+inspect = single("inspect")
+Reply = single("Reply")

@@ -1,7 +1,8 @@
 -- print and log.*: write lines to the run's log, up to its limits.
 local private = ...
 local call_python = private.call_python
-local concat, pack, sub, tostring = table.concat, table.pack, string.sub, tostring
+local concat, pack, sub = table.concat, table.pack, string.sub
+local table_in_log, tostring, type = private.single("table_in_log"), tostring, type
 
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
 local max_bytes, max_lines, bytes_left, lines_left
@@ -37,23 +38,25 @@ function private.warn(text)
   write(WARN, text)
 end
 
-local function writer(level)
+local function writer(level, text_of_table)
   return function(...)
     if is_cut then
       return
     end
     local texts = pack(...)
     for index = 1, texts.n do
-      texts[index] = tostring(texts[index])
+      local value = texts[index]
+      texts[index] = (type(value) == "table" and text_of_table or tostring)(value)
     end
     write(level, concat(texts, "\t"))
   end
 end
 
-print = writer(INFO)
+-- As in Lua, where a table is only named by its type.
+print = writer(INFO, tostring)
 log = {
-  debug = writer(DEBUG),
-  info = writer(INFO),
-  warn = writer(WARN),
-  error = writer(ERROR),
+  debug = writer(DEBUG, table_in_log),
+  info = writer(INFO, table_in_log),
+  warn = writer(WARN, table_in_log),
+  error = writer(ERROR, table_in_log),
 }

@@ -1,11 +1,11 @@
 -- params: the request that the run answers.
 local private = ...
-local call_python, expect, later = private.call_python, private.expect, private.later
+local call_python, expect, single = private.call_python, private.expect, private.single
 
 -- A cache, so that a body is copied from Python only once.
 local known = {}
 local query_values
-local parse_query = later("url")("url.parse_query")
+local parse_query = single("url.parse_query")
 
 local function get(name)
   local value = known[name]
@@ -15,6 +15,8 @@ local function get(name)
   end
   return value
 end
+
+private.param = get
 
 params = {
   get = function(name)
@@ -30,4 +32,6 @@ params = {
     query_values = query_values or parse_query(get("query") or "")
     return query_values[name]
   end,
+  json = single("params.json"),
+  form = single("params.form"),
 }

@@ -93,7 +93,7 @@ local function answer(status, headers, body, content_type)
   return "succeeded", status, body, unpack(flat)
 end
 
--- Takes a Reply that the script returned; returns the fields of an outcome, as `run` does.
+-- Takes a Reply that the script returned; returns the fields of an outcome, as `finish` does.
 function private.finish_reply(reply)
   -- Check again: the script may have changed the fields.
   local problem = find_problem(reply)
@@ -102,7 +102,7 @@ function private.finish_reply(reply)
   end
   local body, content_type = body_of(rawget(reply, "body"))
   if not body then
-    return "reply-too-large"
+    return "reply-too-large", rawget(reply, "body")
   end
   return answer(rawget(reply, "status") or 200, rawget(reply, "headers") or {}, body, content_type)
 end

@@ -30,7 +30,8 @@ end
 
 private.body_of = body_of
 
--- Takes the values that the script returned; returns the fields of an outcome, as `run` does.
+-- Takes the values that the script returned; returns the fields of an outcome, as `run` does, but
+-- "reply-too-large" with the body itself.
 function private.finish(...)
   local value, message = ...
   if value == nil and select("#", ...) > 1 and message ~= nil then
@@ -43,7 +44,7 @@ function private.finish(...)
   end
   local body, content_type = body_of(value)
   if not body then
-    return "reply-too-large"
+    return "reply-too-large", value
   elseif content_type then
     return "succeeded", 200, body, "Content-Type", content_type
   end

@@ -4,7 +4,7 @@ local debug, load = private.debug, private.load
 local finish, limit_reply = private.finish, private.limit_reply
 local load_chunk, start_log = private.load_chunk, private.start_log
 local getinfo, traceback = debug.getinfo, debug.traceback
-local collectgarbage, xpcall = collectgarbage, xpcall
+local collectgarbage, select, xpcall = collectgarbage, select, xpcall
 
 -- Most scripts end before they have allocated this much, and so without a collection.
 local KILOBYTES_BEFORE_COLLECTING = 256
@@ -41,21 +41,28 @@ local function run_script()
   return finish(script())
 end
 
+-- Makes room to describe the end of a script that has used up its own memory.
+local function use_reserve()
+  private.memory_bytes = private.memory_bytes + BYTES_OF_RESERVE
+end
+
 local function fail(chunk_name, problem)
   if problem == "not enough memory" then
     return "out-of-memory"
   end
-  -- Room for the error message of a script that has used up its own memory.
-  private.memory_bytes = private.memory_bytes + BYTES_OF_RESERVE
+  use_reserve()
   load_chunk("failure")
   return "failed", private.describe_failure(problem, chunk_name, line, stack)
 end
 
 local function conclude(chunk_name, ok, ...)
-  if ok then
-    return ...
+  if not ok then
+    return fail(chunk_name, ...)
+  elseif ... == "reply-too-large" then
+    use_reserve()
+    return "reply-too-large", load_chunk("size_of_reply")(select(2, ...))
   end
-  return fail(chunk_name, ...)
+  return ...
 end
 
 -- Returns nil if the source compiles, else the message, its line and an empty traceback.
@@ -72,7 +79,8 @@ end
 -- Returns the kind of the outcome and its fields:
 --   "succeeded", status, body, then name and value of each header
 --   "failed", message, line or nil, traceback
---   "out-of-memory" or "reply-too-large"
+--   "out-of-memory"
+--   "reply-too-large", bytes of the body or nil
 function private.run(
   source,
   chunk_name,

@@ -21,17 +21,19 @@ local function days_of(year, month, day)
   return 365 * year + leap_days + (153 * (month - 3) + 2) // 5 + day - 719469
 end
 
+local function days_in_month(year, month)
+  return month == 2 and is_leap(year) and 29 or MONTH_DAYS[month]
+end
+
+private.days_of, private.days_in_month = days_of, days_in_month
+
 local function parse(text)
   local year, month, day, rest = match(text, "^(%d%d%d%d)%-(%d%d)%-(%d%d)(.*)$")
   if not year then
     return nil
   end
   year, month, day = tonumber(year), tonumber(month), tonumber(day)
-  local days_in_month = MONTH_DAYS[month]
-  if month == 2 and is_leap(year) then
-    days_in_month = 29
-  end
-  if not days_in_month or day < 1 or day > days_in_month then
+  if not MONTH_DAYS[month] or day < 1 or day > days_in_month(year, month) then
     return nil
   end
   local seconds = days_of(year, month, day) * DAY_SECONDS

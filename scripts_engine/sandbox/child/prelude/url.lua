@@ -1,9 +1,11 @@
 -- url.encode, url.decode, url.parse_query.
 local private = ...
+local array_mark, object_mark = private.array_mark, private.object_mark
 local expect, functions = private.expect, private.functions
 local byte, char, find, format, gmatch, gsub, match =
   string.byte, string.char, string.find, string.format, string.gmatch, string.gsub, string.match
-local tonumber = tonumber
+local error, next, rawget, setmetatable = error, next, rawget, setmetatable
+local tonumber, tostring = tonumber, tostring
 
 local function encode_character(character)
   return format("%%%02X", byte(character))
@@ -23,22 +25,48 @@ local function decode(text)
   return text
 end
 
-local function parse_query(query)
+-- Of a repeated name the first value is kept; with `is_multi`, each name gets an array of them all.
+local function parse_query(query, is_multi)
   local values = {}
   for pair in gmatch(query, "[^&]+") do
     local name, value = match(pair, "^([^=]*)=(.*)$")
     name, value = decode(name or pair), decode(value or "")
-    -- The first value of a repeated name is kept.
-    if values[name] == nil then
+    local known = values[name]
+    if is_multi then
+      known = known or setmetatable({}, array_mark)
+      known[#known + 1] = value
+      values[name] = known
+    elseif known == nil then
       values[name] = value
     end
   end
-  return values
+  return is_multi and setmetatable(values, object_mark) or values
+end
+
+private.parse_query = parse_query
+
+-- Reads the options of a function that parses names with values.
+function private.is_multi(options, what)
+  if options == nil then
+    return false
+  end
+  expect("table", options, what .. ": options", 2)
+  for name, value in next, options do
+    if name ~= "multi" then
+      error(what .. ": unknown option " .. tostring(name), 3)
+    end
+    expect("boolean", value, what .. ": multi", 2)
+  end
+  return rawget(options, "multi") == true
+end
+
+local function encode(text)
+  return (gsub(text, "[^%w%-._~]", encode_character))
 end
 
 functions["url.encode"] = function(text)
   expect("string", text, "url.encode")
-  return (gsub(text, "[^%w%-._~]", encode_character))
+  return encode(text)
 end
 
 functions["url.decode"] = function(text)
@@ -46,7 +74,8 @@ functions["url.decode"] = function(text)
   return decode(text)
 end
 
-functions["url.parse_query"] = function(query)
+functions["url.parse_query"] = function(query, options)
   expect("string", query, "url.parse_query")
-  return parse_query(query)
+  local is_multi = private.is_multi(options, "url.parse_query")
+  return parse_query(query, is_multi)
 end
