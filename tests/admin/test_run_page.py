@@ -29,7 +29,7 @@ def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Org
     assert "Queue time" in text
     assert '<span class="mh-bar-label">store.set</span>' in text
     assert "mh-bar-failed" in text
-    assert "this address is not public" in text
+    assert "its address is not public" in text
 
 
 def test_log_lines_show_offset_and_date(as_bob: Client, acme: Organisation) -> None:

@@ -141,7 +141,7 @@ def test_the_timeline_is_drawn_within_the_screen(desk: Desk, bob: User, run: Run
     bars = timeline.locator("rect")
 
     expect(timeline.get_by_text("store.set", exact=True)).to_be_visible()
-    expect(timeline.get_by_text("this address is not public")).to_be_visible()
+    expect(timeline.get_by_text("its address is not public")).to_be_visible()
     expect(bars).to_have_count(4)
     expect(timeline.locator(".mh-tick")).to_have_count(1)
     ran, call = bars.nth(1).bounding_box(), bars.nth(2).bounding_box()

@@ -22,7 +22,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
 EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
 FUNCTIONS = (
     "params.get params.header params.query FromJson ToJson null array object Reply print log.warn "
-    "http.request http.get http.post store.get store.set store.delete store.increment secrets.get "
+    "http.request http.get http.head http.post http.put http.patch http.delete store.get store.set "
+    "store.set_if_absent store.delete store.increment store.list secrets.get "
     "crypto.sha256 crypto.hmac_sha256 crypto.hmac_sha1 crypto.equals crypto.random_hex "
     "base64.encode base64.decode base64.urlencode base64.urldecode hex.encode hex.decode "
     "url.encode url.decode url.parse_query time.now time.format time.parse uuid.v4"
@@ -45,7 +46,10 @@ class Shop(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self.answer(204, b"")
 
-    do_POST = do_PUT  # noqa: N815
+    def do_HEAD(self) -> None:
+        self.answer(200, b"")
+
+    do_POST = do_PATCH = do_DELETE = do_PUT  # noqa: N815
 
     def answer(self, status: int, body: bytes) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -17,7 +17,7 @@ coroutine.close coroutine.create coroutine.isyieldable coroutine.resume coroutin
 coroutine.status coroutine.wrap coroutine.yield
 crypto.equals crypto.hmac_sha1 crypto.hmac_sha256 crypto.random_hex crypto.sha256
 hex.decode hex.encode
-http.get http.post http.request
+http.delete http.get http.head http.patch http.post http.put http.request
 log.debug log.error log.info log.warn
 math.abs math.acos math.asin math.atan math.ceil math.cos math.deg math.exp math.floor
 math.fmod math.log math.max math.min math.modf math.rad math.random math.randomseed math.sin
@@ -25,7 +25,7 @@ math.sqrt math.tan math.tointeger math.type math.ult
 os.clock os.date os.difftime os.time
 params.get params.header params.query
 secrets.get
-store.delete store.get store.increment store.set
+store.delete store.get store.increment store.list store.set store.set_if_absent
 string.byte string.char string.find string.format string.gmatch string.gsub string.len
 string.lower string.match string.pack string.packsize string.rep string.reverse string.sub
 string.unpack string.upper

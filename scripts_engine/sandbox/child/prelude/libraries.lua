@@ -24,14 +24,20 @@ hex = {
 http = {
   request = host_function("http.request"),
   get = host_function("http.get"),
+  head = host_function("http.head"),
   post = host_function("http.post"),
+  put = host_function("http.put"),
+  patch = host_function("http.patch"),
+  delete = host_function("http.delete"),
 }
 secrets = { get = host_function("secrets.get") }
 store = {
   get = host_function("store.get"),
   set = host_function("store.set"),
+  set_if_absent = host_function("store.set_if_absent"),
   delete = host_function("store.delete"),
   increment = host_function("store.increment"),
+  list = host_function("store.list"),
 }
 time = {
   now = time_function("time.now"),
