@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import AnyStr, Generic
+from urllib.parse import unquote_to_bytes
 
 from core.http.redaction import REDACTED
 
@@ -12,6 +13,8 @@ from core.http.redaction import REDACTED
 MIN_SECRET_LENGTH = 4
 # A text with more redacted stretches is replaced as a whole.
 MAX_STRETCHES = 10_000
+# How many layers of percent-encoding are undone to find a secret.
+MAX_DECODINGS = 4
 
 
 class Redactor:
@@ -26,6 +29,20 @@ class Redactor:
         long_enough = [form for form in forms if len(form) >= MIN_SECRET_LENGTH]
         self._patterns = [_Pattern(form) for form in long_enough]
         self._text_patterns = [_Pattern(form.decode("utf-8", "replace")) for form in long_enough]
+
+    def is_disguised_in(self, content: bytes) -> bool:
+        """Whether the content holds a secret in another case, or percent-encoded, as in a URL."""
+        if not self._patterns:
+            return False
+        for _ in range(MAX_DECODINGS):
+            folded = content.lower()
+            if any(pattern.content.lower() in folded for pattern in self._patterns):
+                return True
+            decoded = unquote_to_bytes(content.replace(b"+", b" "))
+            if decoded == content:
+                return False
+            content = decoded
+        return False
 
     def bytes(self, content: bytes, max_bytes: int) -> bytes:
         return _without(content, self._patterns, REDACTED.encode())[:max_bytes]

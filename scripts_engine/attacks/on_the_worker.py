@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scripts_engine.attacks.hostile_child import hostile_child
+from scripts_engine.host.call_summary import summaries_of
+from scripts_engine.host.handler import RunHost
 from scripts_engine.host.http import HttpCapability
 from scripts_engine.redaction import Redactor
-from scripts_engine.sandbox.contract import HostCall, HostCallError, Job, OutcomeKind
+from scripts_engine.sandbox.contract import CallNote, HostCall, HostCallError, Job, OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.parent.conversation import Conversation, Request
 from scripts_engine.sandbox.parent.endings import Ending
@@ -150,6 +152,27 @@ def _many_headers() -> str:
     return "sent"
 
 
+def _other_method() -> str:
+    """A child that was taken over calls http.get for a DELETE."""
+    options = {b"method": b"DELETE", b"url": b"http://192.0.2.1/", b"headers": {}}
+    deadline = time.monotonic() + 10
+    try:
+        RunHost(uuid.uuid4())("http.get", [options], deadline=deadline, note=CallNote())
+    except HostCallError as error:
+        return REFUSED if "wrong arguments" in str(error) else f"tried: {error}"
+    return "sent"
+
+
+def _disguised_secret() -> str:
+    """A secret in a URL, percent-encoded or in another case."""
+    calls = [
+        HostCall("http.get", 0, 0, None, subject=b"GET https://%b.example/%b?q" % (host, path))
+        for host, path in ((b"a", b"P%2561ss%2Fword"), (b"pass/WORD".replace(b"/", b"%2f"), b""))
+    ]
+    kept = list(summaries_of(calls, Redactor([b"Pass/word"]), 1000))
+    return REFUSED if kept == ["GET [redacted]"] * 2 else f"kept: {kept}"
+
+
 def _redaction_bomb() -> str:
     """Secrets that are part of the mark that replaces other secrets."""
     secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
@@ -217,6 +240,8 @@ _ATTACKS = [
         _said(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
     ),
     _attack("http_headers_by_the_thousand", REFUSED, _many_headers),
+    _attack("http_get_with_another_method", REFUSED, _other_method),
+    _attack("record_of_a_disguised_secret", REFUSED, _disguised_secret),
     _attack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
     _attack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
 ]

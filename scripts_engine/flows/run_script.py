@@ -14,6 +14,7 @@ from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
 from scripts_engine.flows.run_payloads import sizes_of
+from scripts_engine.host.call_summary import summaries_of
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import RunStatus, Script, Trigger
 from scripts_engine.redaction import Redactor, storable
@@ -150,6 +151,7 @@ def _row(
     # A full log ends with a truncated line and a line that says so.
     log_texts = redactor.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = redactor.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
+    summaries = summaries_of(outcome.host_calls, redactor, MAX_LOG_BYTES)
     row = {
         "id": run_id,
         "organisation_id": spec.organisation_id,
@@ -192,8 +194,12 @@ def _row(
                 "offsetMs": round(call.offset_seconds * 1000, 3),
                 "durationMs": round(call.duration_seconds * 1000, 3),
                 "error": None if call.ok else problem,
+                "summary": summary,
+                "hint": call.hint,
             }
-            for call, problem in zip(outcome.host_calls, call_errors, strict=True)
+            for call, problem, summary in zip(
+                outcome.host_calls, call_errors, summaries, strict=True
+            )
         ],
         "error_message": ""
         if error is None

@@ -7,6 +7,9 @@ from math import ceil
 
 from django.db import connection, transaction
 
+# For administrators, if the run ends before a call does.
+SCRIPT_TIMEOUT_HINT = "the timeout of the run is set on the page of its script"
+
 
 def remaining(ends_at: float) -> float:
     """Seconds until ``ends_at``, in ``time.monotonic()``. Raises ``TimeoutError`` once past."""

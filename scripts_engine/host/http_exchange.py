@@ -86,7 +86,7 @@ def exchange(
         except (OSError, h11.RemoteProtocolError) as error:
             if getattr(error, "error_status_hint", None) == _TOO_LARGE:
                 raise _too_many_headers() from None
-            raise HostCallError("http: the connection broke or the response is not HTTP") from None
+            raise HostCallError("the connection broke or the response is not HTTP") from None
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def _connected(endpoint: Endpoint, ca_bundle: str, ends_at: float) -> Iterator[s
     except TimeoutError:
         raise
     except OSError:
-        raise HostCallError("http: the connection failed") from None
+        raise HostCallError("the connection failed") from None
     with connection:
         if endpoint.tls_name is None:
             yield connection
@@ -109,7 +109,10 @@ def _connected(endpoint: Endpoint, ca_bundle: str, ends_at: float) -> Iterator[s
         except TimeoutError:
             raise
         except (OSError, ValueError):
-            raise HostCallError("http: TLS handshake failed or certificate not valid") from None
+            raise HostCallError(
+                "TLS handshake failed or certificate not valid",
+                hint="HTTP_CA_BUNDLE sets the certificate authorities that scripts trust",
+            ) from None
         with secured:
             yield secured
 
@@ -137,7 +140,7 @@ def _serialise(
     try:
         request = h11.Request(method=method, target=target, headers=fields)
     except h11.LocalProtocolError:
-        raise HostCallError("http: a header contains characters that are not allowed") from None
+        raise HostCallError("a header contains characters that are not allowed") from None
     head = protocol.send(request) or b""
     rest = protocol.send(h11.Data(data=body)) if body else None
     return head, (rest or b"") + (protocol.send(h11.EndOfMessage()) or b"")
@@ -185,7 +188,7 @@ class ResponseReader:
             if len(body) > MAX_RESPONSE_BYTES:
                 raise _too_large()
             if chunks > MAX_CHUNKS:
-                raise HostCallError(f"http: the response has more than {MAX_CHUNKS:,} chunks")
+                raise HostCallError(f"the response has more than {MAX_CHUNKS:,} chunks")
         self._count(event.headers)
         return Response(head.status_code, _joined(head.headers), bytes(body))
 
@@ -195,7 +198,7 @@ class ResponseReader:
             self._count(event.headers)
             interim_responses += 1
             if interim_responses > MAX_INTERIM_RESPONSES:
-                raise HostCallError(f"http: more than {MAX_INTERIM_RESPONSES} interim responses")
+                raise HostCallError(f"more than {MAX_INTERIM_RESPONSES} interim responses")
         self._count(event.headers)
         return event
 
@@ -231,7 +234,7 @@ class ResponseReader:
             framing = received[: end.end()] if end else received
         if _TOO_MUCH_WHITESPACE.search(framing):
             raise HostCallError(
-                f"http: the response has more than {MAX_WHITESPACE} whitespace characters in a row"
+                f"the response has more than {MAX_WHITESPACE} whitespace characters in a row"
             )
 
     def _count(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -250,11 +253,10 @@ def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large() -> HostCallError:
-    return HostCallError(f"http: the response is larger than {MAX_RESPONSE_BYTES // MIB} MiB")
+    return HostCallError(f"the response is larger than {MAX_RESPONSE_BYTES // MIB} MiB")
 
 
 def _too_many_headers() -> HostCallError:
     return HostCallError(
-        f"http: the response has more than {MAX_HEADERS} headers"
-        f" or {MAX_HEADER_BYTES // KIB} KiB of them"
+        f"the response has more than {MAX_HEADERS} headers or {MAX_HEADER_BYTES // KIB} KiB of them"
     )

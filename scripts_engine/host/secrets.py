@@ -32,7 +32,7 @@ class SecretsCapability:
     def get(self, name: Any, *, deadline: float) -> bytes | None:
         """The value, or ``None`` if no secret has this name."""
         if not isinstance(name, bytes):
-            raise HostCallError("secrets.get: the name must be a string")
+            raise HostCallError("the name must be a string")
         if len(name) > MAX_NAME_BYTES:
             return None
         text = name.decode("utf-8", "replace").replace("\0", "\ufffd")
@@ -47,8 +47,11 @@ class SecretsCapability:
             if secret.pk not in self._unreadable:
                 self._unreadable.add(secret.pk)
                 logger.error("Secret %s cannot be decrypted", secret.pk)  # noqa: TRY400
-            raise HostCallError(f"secrets.get: {text} cannot be read; set it again") from None
+            raise HostCallError(
+                f"{text} cannot be read; set it again",
+                hint="MOONHOOK_PEPPERS may lack the pepper that encrypted it",
+            ) from None
         if value not in self._revealed and len(self._revealed) >= MAX_REVEALED:
-            raise HostCallError(f"secrets.get: more than {MAX_REVEALED} secrets in a run")
+            raise HostCallError(f"more than {MAX_REVEALED} secrets in a run")
         self._revealed.add(value)
         return value

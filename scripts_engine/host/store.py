@@ -26,6 +26,8 @@ from scripts_engine.sandbox.contract import HostCallError
 MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 64 * 1024
 MAX_KEYS = 10_000
+# The keys of one answer have 250 KiB at most.
+MAX_LISTED_KEYS = 1_000
 MAX_TTL_SECONDS = 10 * 365 * 86_400
 # How long a write waits for other runs of the organisation; then the script gets an error.
 MAX_WAIT_SECONDS = 5.0
@@ -47,9 +49,27 @@ class StoreCapability:
         """Sets the value of the key, given as JSON, optionally with a time to live."""
         key = _checked_key(key)
         value = _checked_value(text)
-        expires_at = _expiry(ttl_seconds)
+        expires_at = _expiry(ttl_seconds, "ttl_seconds")
         with self._write_until(deadline):
             self._write(key, value, expires_at)
+
+    def set_if_absent(self, key: Any, text: Any, ttl_seconds: Any, *, deadline: float) -> bool:
+        """Sets the value of the key unless it has one that has not expired.
+
+        Returns whether it was set: of concurrent calls, exactly one gets ``True``.
+        """
+        key = _checked_key(key)
+        value = _checked_value(text)
+        expires_at = _expiry(ttl_seconds, "ttl")
+        present = self._values.live().filter(key=key)
+        # Most calls find a value, and need not wait for other writers.
+        if present.exists():
+            return False
+        with self._write_until(deadline):
+            if present.exists():
+                return False
+            self._write(key, value, expires_at)
+        return True
 
     def delete(self, key: Any, *, deadline: float) -> None:
         key = _checked_key(key)
@@ -60,17 +80,26 @@ class StoreCapability:
         """Adds to the number under the key, atomically, starting from 0. Returns the new number."""
         key = _checked_key(key)
         if not _is_number(by):
-            raise HostCallError("store.increment: by must be a number")
+            raise HostCallError("by must be a number")
         with self._write_until(deadline):
             row = self._values.live().filter(key=key).first()
             number = 0 if row is None else json.loads(row.value)
             if not _is_number(number):
-                raise HostCallError("store.increment: the value under this key is not a number")
+                raise HostCallError("the value under this key is not a number")
             total = number + by
             if not _is_number(total):
-                raise HostCallError("store.increment: the number would be out of range")
+                raise HostCallError("the number would be out of range")
             self._write(key, json.dumps(total), None if row is None else row.expires_at)
         return total
+
+    def list(self, prefix: Any, limit: Any, *, deadline: float) -> list[bytes]:
+        """The first keys that begin with the prefix and have not expired, in byte order."""
+        if not isinstance(prefix, bytes) or len(prefix) > MAX_KEY_BYTES:
+            raise HostCallError(f"the prefix is a string of up to {MAX_KEY_BYTES} bytes")
+        if not _is_number(limit) or limit not in range(1, MAX_LISTED_KEYS + 1):
+            raise HostCallError(f"the limit must be a whole number from 1 to {MAX_LISTED_KEYS:,}")
+        keys = self._values.live().beginning_with(prefix).order_by("key").values_list("key")
+        return [bytes(key) for (key,) in keys[: int(limit)]]
 
     @property
     def _values(self) -> StoredValueQuerySet:
@@ -97,7 +126,7 @@ class StoreCapability:
         if self._values.count() >= MAX_KEYS:
             self._values.expired().delete()
             if self._values.count() >= MAX_KEYS:
-                raise HostCallError(f"store: the organisation has {MAX_KEYS:,} keys already")
+                raise HostCallError(f"the organisation has {MAX_KEYS:,} keys already")
         StoredValue.objects.create(
             organisation_id=self._organisation_id, key=key, value=value, expires_at=expires_at
         )
@@ -105,30 +134,28 @@ class StoreCapability:
 
 def _checked_key(key: Any) -> bytes:
     if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
-        raise HostCallError(f"store: a key is a string of 1 to {MAX_KEY_BYTES} bytes")
+        raise HostCallError(f"a key is a string of 1 to {MAX_KEY_BYTES} bytes")
     return key
 
 
 def _checked_value(text: Any) -> str:
     if not isinstance(text, bytes):
-        raise HostCallError("store.set: wrong arguments")
+        raise HostCallError("wrong arguments")
     if len(text) > MAX_VALUE_BYTES:
-        raise HostCallError(
-            f"store.set: a value may have 64 KiB as JSON; this one has {len(text):,} bytes"
-        )
+        raise HostCallError(f"a value may have 64 KiB as JSON; this one has {len(text):,} bytes")
     try:
         value = text.decode()
         json.loads(value)
     except (ValueError, RecursionError):
-        raise HostCallError("store.set: the value is not valid JSON") from None
+        raise HostCallError("the value is not valid JSON") from None
     return value
 
 
-def _expiry(ttl_seconds: Any) -> Any:
+def _expiry(ttl_seconds: Any, name: str) -> Any:
     if ttl_seconds is None:
         return None
     if not _is_number(ttl_seconds) or not 0 < ttl_seconds <= MAX_TTL_SECONDS:
-        raise HostCallError("store.set: ttl_seconds must be over 0 and at most ten years")
+        raise HostCallError(f"{name} must be over 0 and at most ten years")
     return timezone.now() + timedelta(seconds=float(ttl_seconds))
 
 
@@ -168,7 +195,7 @@ def store_turn(organisation_id: uuid.UUID, deadline: float) -> Iterator[None]:
     try:
         if not turn.lock.acquire(timeout=min(remaining(deadline), MAX_WAIT_SECONDS)):
             remaining(deadline)
-            raise HostCallError("store: busy with other runs of the organisation; try again")
+            raise HostCallError("busy with other runs of the organisation; try again")
         try:
             yield
         finally:

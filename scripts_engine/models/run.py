@@ -138,6 +138,7 @@ class Run(models.Model):
     response_body = models.BinaryField()
 
     logs = models.JSONField(default=list, help_text="[{at, level, text}], at in epoch seconds")
+    # Also summary and hint, except in runs that earlier releases recorded.
     host_calls = models.JSONField(
         default=list, help_text="[{name, offsetMs, durationMs, error}], offset from the start"
     )

@@ -16,6 +16,13 @@ class StoredValueQuerySet(models.QuerySet["StoredValue"]):
             models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=timezone.now())
         )
 
+    def beginning_with(self, prefix: bytes) -> "StoredValueQuerySet":
+        """Values by the first bytes of their keys: a range, which the index of the keys serves."""
+        rows = self.filter(key__gte=prefix)
+        # The first key behind all that begin with the prefix; no key is behind 0xFF, 0xFF, ….
+        start = prefix.rstrip(b"\xff")
+        return rows.filter(key__lt=start[:-1] + bytes([start[-1] + 1])) if start else rows
+
     def expired(self) -> "StoredValueQuerySet":
         return self.filter(expires_at__lte=timezone.now())
 

@@ -39,17 +39,43 @@ HOST_CALLS: Mapping[bytes, str] = {
     name.encode(): name
     for name in (
         "http.request",
+        "http.get",
+        "http.head",
+        "http.post",
+        "http.put",
+        "http.patch",
+        "http.delete",
         "store.get",
         "store.set",
+        "store.set_if_absent",
         "store.delete",
         "store.increment",
+        "store.list",
         "secrets.get",
     )
 }
 
 
 class HostCallError(Exception):
-    """A host call failed; the script gets the text as a Lua error."""
+    """A host call failed; the script gets the text as a Lua error.
+
+    ``hint`` says what to change, such as a setting. It is recorded for administrators; the script
+    does not get it, because a script may pass its errors on to its caller.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(slots=True)
+class CallNote:
+    """What the handler notes about one call for the timeline. It may contain secrets."""
+
+    subject: bytes = b""
+    """What the call is about, such as a key."""
+    result: str = ""
+    """How it ended, such as the size of the value."""
 
 
 class HostHandler(Protocol):
@@ -58,17 +84,22 @@ class HostHandler(Protocol):
     Names, arguments and answers (strings are bytes, as are the keys of a dict):
         http.request   {method, url, headers: {name: value}, body?, timeout?}
                        -> {status, headers, body}
+        http.get, head, post, put, patch, delete  the same without a method
         store.get      key -> JSON text or None
         store.set      key, JSON text, ttl in seconds or None -> None
+        store.set_if_absent  key, JSON text, ttl in seconds or None -> whether it was set
         store.delete   key -> None
         store.increment  key, by -> the new number
+        store.list     prefix, limit -> the keys, sorted
         secrets.get    name -> the secret or None
 
     Raises HostCallError with a text that the script may see. The handler must answer before
-    `deadline`, the `time.monotonic()` at which the run ends.
+    `deadline`, the `time.monotonic()` at which the run ends. It fills in `note`.
     """
 
-    def __call__(self, name: str, args: list[Value], *, deadline: float) -> Value: ...
+    def __call__(
+        self, name: str, args: list[Value], *, deadline: float, note: CallNote
+    ) -> Value: ...
 
 
 class OutcomeKind(StrEnum):
@@ -115,6 +146,9 @@ class HostCall:
     """Since the start of the run."""
     duration_seconds: float
     error: str | None
+    hint: str = ""
+    subject: bytes = b""
+    result: str = ""
 
     @property
     def ok(self) -> bool:

@@ -329,7 +329,7 @@ class Standstill:
     def __init__(self) -> None:
         self.is_entered, self.is_over = Event(), Event()
 
-    def __call__(self, name: str, args: list[Any], *, deadline: float) -> None:
+    def __call__(self, name: str, args: list[Any], *, deadline: float, note: object) -> None:
         self.is_entered.set()
         self.is_over.wait(30)
 

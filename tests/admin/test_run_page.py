@@ -27,9 +27,34 @@ def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Org
     text = text_of(as_bob.get(page_of(run)))
 
     assert "Queue time" in text
-    assert '<span class="mh-bar-label">store.set</span>' in text
+    assert '<span class="mh-bar-label">store.set a → stored 1 byte</span>' in text
+    assert '<span class="mh-bar-label">GET 10.0.0.1/</span>' in text
     assert "mh-bar-failed" in text
-    assert "this address is not public" in text
+    assert "its address is not public" in text
+
+
+def test_the_setting_concerned_is_shown_with_the_error_and_in_the_timeline(
+    as_bob: Client, acme: Organisation
+) -> None:
+    run = factories.run_lua(acme, 'http.get("http://10.0.0.1/")')
+
+    assert text_of(as_bob.get(page_of(run))).count("HTTP_ALLOWED_NETWORKS") == 2
+
+
+def test_the_timeline_of_a_run_of_an_earlier_release_shows_names(
+    as_bob: Client, acme: Organisation
+) -> None:
+    run = factories.run_lua(acme, 'store.set("a", 1)')
+    run.host_calls = [{"name": "http.request", "offsetMs": 0, "durationMs": 1, "error": None}]
+    run.save()
+
+    assert '<span class="mh-bar-label">http.request</span>' in text_of(as_bob.get(page_of(run)))
+
+
+def test_what_a_call_names_is_escaped_in_the_page(as_bob: Client, acme: Organisation) -> None:
+    run = factories.run_lua(acme, 'store.get("<script>alert(1)</script>")')
+
+    assert "<script>alert" not in text_of(as_bob.get(page_of(run)))
 
 
 def test_log_lines_show_offset_and_date(as_bob: Client, acme: Organisation) -> None:

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from scripts_engine.admin.runs.presentation import Mark, duration_text, offset_text, timeline_of
+from scripts_engine.admin.runs.presentation import (
+    Mark,
+    duration_text,
+    hint_of_error,
+    offset_text,
+    timeline_of,
+)
 from scripts_engine.models import Run
 
 STARTED = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -43,6 +49,27 @@ def test_a_call_that_failed_says_why() -> None:
     bar = timeline_of(run_with(host_calls=[call(0, 1, "no such host")])).bars[2]
 
     assert (bar.kind, bar.error) == ("failed", "no such host")
+
+
+def test_a_call_says_what_was_called_and_which_setting_is_concerned() -> None:
+    more = {"summary": "GET a.example/stock", "hint": "set this"}
+    bar = timeline_of(run_with(host_calls=[call(0, 1, "refused") | more])).bars[2]
+
+    assert (bar.label, bar.error, bar.hint) == ("GET a.example/stock", "refused", "set this")
+
+
+def test_the_hint_of_the_last_call_whose_error_ended_the_script_is_shown() -> None:
+    calls = [
+        call(0, 1, "http.get: refused") | {"hint": "first"},
+        call(1, 1, "http.get: refused") | {"hint": "second"},
+        call(2, 1, "store.get: other") | {"hint": "third"},
+        call(3, 1),
+    ]
+
+    failed = run_with(host_calls=calls, error_message="order:1: http.get: refused")
+    assert hint_of_error(failed) == "second"
+    assert hint_of_error(run_with(host_calls=calls, error_message="order:1: boom")) == ""
+    assert hint_of_error(run_with(host_calls=calls)) == ""
 
 
 def test_very_short_calls_stay_visible() -> None:

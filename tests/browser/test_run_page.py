@@ -140,8 +140,8 @@ def test_the_timeline_is_drawn_within_the_screen(desk: Desk, bob: User, run: Run
     timeline = page.get_by_role("region", name="Timeline")
     bars = timeline.locator("rect")
 
-    expect(timeline.get_by_text("store.set", exact=True)).to_be_visible()
-    expect(timeline.get_by_text("this address is not public")).to_be_visible()
+    expect(timeline.get_by_text("store.set last → stored 1 byte", exact=True)).to_be_visible()
+    expect(timeline.get_by_text("its address is not public")).to_be_visible()
     expect(bars).to_have_count(4)
     expect(timeline.locator(".mh-tick")).to_have_count(1)
     ran, call = bars.nth(1).bounding_box(), bars.nth(2).bounding_box()

@@ -33,6 +33,7 @@ LIMIT = "mutation($id: ID!, $s: Float!) { updateScript(id: $id, timeoutSeconds: 
 ISSUE = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
 RUN = "query($id: ID!) { run(id: $id) { status responseBody error { message } } }"
 HONEST = """store.set("honest", secrets.get("HONEST_KEY"), 600)
+    store.set_if_absent("honest_once", 1, {ttl = 600})
     leaked = "state of the honest tenant"
     return { FromJson(params.get("body")).n, store.get("honest"), #params.get("body") }"""
 SPY = """local found = {}

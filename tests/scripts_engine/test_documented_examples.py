@@ -24,7 +24,8 @@ FUNCTIONS = (
     "params.get params.header params.query params.json params.form FromJson ToJson null array "
     "object Reply print log.warn inspect "
     "string.split string.trim html.escape "
-    "http.request http.get http.post store.get store.set store.delete store.increment secrets.get "
+    "http.request http.get http.head http.post http.put http.patch http.delete store.get store.set "
+    "store.set_if_absent store.delete store.increment store.list secrets.get "
     "crypto.md5 crypto.sha1 crypto.sha256 crypto.sha512 crypto.hmac_sha1 crypto.hmac_sha256 "
     "crypto.hmac_sha512 crypto.equals crypto.random_hex "
     "base64.encode base64.decode base64.urlencode base64.urldecode hex.encode hex.decode "
@@ -49,7 +50,10 @@ class Shop(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self.answer(204, b"")
 
-    do_POST = do_PUT  # noqa: N815
+    def do_HEAD(self) -> None:
+        self.answer(200, b"")
+
+    do_POST = do_PATCH = do_DELETE = do_PUT  # noqa: N815
 
     def answer(self, status: int, body: bytes) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))

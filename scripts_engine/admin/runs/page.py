@@ -26,7 +26,12 @@ from scripts_engine.admin.runs.filters import (
     StartTimeFilter,
     TriggerFilter,
 )
-from scripts_engine.admin.runs.presentation import logs_of, source_around, timeline_of
+from scripts_engine.admin.runs.presentation import (
+    hint_of_error,
+    logs_of,
+    source_around,
+    timeline_of,
+)
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import headers_left_out, run_again
@@ -153,6 +158,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             "run": run,
             "status": status_label(run.status),
             "timeline": timeline_of(run),
+            "error_hint": hint_of_error(run),
             "request_body": body_of(run.request_body),
             "response_body": body_of(run.response_body),
             "logs": logs_of(run),

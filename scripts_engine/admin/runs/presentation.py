@@ -24,6 +24,7 @@ class Bar(NamedTuple):
     x: str
     width: str
     error: str = ""
+    hint: str = ""
 
 
 class Tick(NamedTuple):
@@ -63,12 +64,18 @@ class _Axis:
         return min(max((ms - self.begin) / self._span * 100, 0), 100)
 
     def bar(
-        self, kind: str, label: str, start_ms: float, duration_ms: float, error: str = ""
+        self,
+        kind: str,
+        label: str,
+        start_ms: float,
+        duration_ms: float,
+        error: str = "",
+        hint: str = "",
     ) -> Bar:
         width = max(self.place(start_ms + duration_ms) - self.place(start_ms), _MIN_BAR_WIDTH)
         x = min(self.place(start_ms), 100 - width)
         when, took = offset_text(start_ms), duration_text(duration_ms)
-        return Bar(kind, label, when, took, _percent(x), _percent(width), error)
+        return Bar(kind, label, when, took, _percent(x), _percent(width), error, hint)
 
     def marks(self) -> Iterator[Mark]:
         step = _round_up(self._span / _MARKS)
@@ -87,10 +94,12 @@ def timeline_of(run: Run) -> Timeline:
     bars += [
         axis.bar(
             "failed" if call["error"] else "call",
-            call["name"],
+            # Runs recorded by earlier releases have names only.
+            call.get("summary") or call["name"],
             call["offsetMs"],
             call["durationMs"],
             call["error"] or "",
+            call.get("hint", ""),
         )
         for call in run.host_calls[:MAX_CALLS]
     ]
@@ -106,6 +115,15 @@ def timeline_of(run: Run) -> Timeline:
         logged_lines=len(run.logs),
         marks=list(axis.marks()),
     )
+
+
+def hint_of_error(run: Run) -> str:
+    """The setting concerned, if the script failed with the error of a host call."""
+    for call in reversed(run.host_calls):
+        if call.get("hint") and call["error"] and call["error"] in run.error_message:
+            hint: str = call["hint"]
+            return hint
+    return ""
 
 
 def offset_text(ms: float) -> str:

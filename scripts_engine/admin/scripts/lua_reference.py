@@ -70,14 +70,18 @@ MOONHOOK = (
     ),
     Entry(
         "http.get",
-        "http.get(url)",
+        "http.get(url [, headers])",
         "→ {status, headers, body}. Public addresses only; raises a string on failure.",
     ),
+    Entry("http.head", "http.head(url [, headers])", "Like http.get, for the headers alone."),
+    Entry("http.delete", "http.delete(url [, headers])", "Like http.get, with DELETE."),
     Entry(
         "http.post",
-        "http.post(url, body)",
+        "http.post(url [, body [, headers]])",
         "→ {status, headers, body}. Public addresses only; raises a string on failure.",
     ),
+    Entry("http.put", "http.put(url [, body [, headers]])", "Like http.post, with PUT."),
+    Entry("http.patch", "http.patch(url [, body [, headers]])", "Like http.post, with PATCH."),
     Entry(
         "http.request",
         "http.request{method, url, headers, body, json, timeout}",
@@ -90,11 +94,22 @@ MOONHOOK = (
         "store.set(key, value [, ttl_seconds])",
         "Stores a value that all scripts of the organisation share between runs; maximum 64 KiB.",
     ),
+    Entry(
+        "store.set_if_absent",
+        "store.set_if_absent(key, value [, {ttl = seconds}])",
+        "Stores the value unless the key has one; atomic. Returns whether it was stored.",
+        "store.set_if_absent(key, true, {ttl = 3600})",
+    ),
     Entry("store.delete", "store.delete(key)", "Deletes a stored value."),
     Entry(
         "store.increment",
         "store.increment(key [, by])",
         "Adds 1, or by, atomically and returns the new value.",
+    ),
+    Entry(
+        "store.list",
+        "store.list(prefix, limit)",
+        "The first keys that begin with the prefix, sorted; the limit is 1 to 1,000.",
     ),
     Entry("secrets.get", "secrets.get(name)", "A secret of the organisation, or nil."),
     Entry(

@@ -19,7 +19,7 @@ from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from core.http.json_body import MalformedJson, parse_json_object
 from scripts_engine.admin.runs.bodies import body_of
-from scripts_engine.admin.runs.presentation import logs_of, timeline_of
+from scripts_engine.admin.runs.presentation import hint_of_error, logs_of, timeline_of
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.scripts.try_form import (
     SEARCHED_RUNS,
@@ -137,6 +137,7 @@ def _result(run: Run) -> dict[str, Any]:
         "response_body": body_of(run.response_body),
         "logs": logs_of(run),
         "timeline": timeline_of(run),
+        "error_hint": hint_of_error(run),
     }
 
 

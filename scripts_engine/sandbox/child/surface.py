@@ -19,7 +19,7 @@ crypto.equals crypto.hmac_sha1 crypto.hmac_sha256 crypto.hmac_sha512 crypto.md5
 crypto.random_hex crypto.sha1 crypto.sha256 crypto.sha512
 hex.decode hex.encode
 html.escape
-http.get http.post http.request
+http.delete http.get http.head http.patch http.post http.put http.request
 log.debug log.error log.info log.warn
 math.abs math.acos math.asin math.atan math.ceil math.cos math.deg math.exp math.floor
 math.fmod math.log math.max math.min math.modf math.rad math.random math.randomseed math.sin
@@ -27,7 +27,7 @@ math.sqrt math.tan math.tointeger math.type math.ult
 os.clock os.date os.difftime os.time
 params.form params.get params.header params.json params.query
 secrets.get
-store.delete store.get store.increment store.set
+store.delete store.get store.increment store.list store.set store.set_if_absent
 string.byte string.char string.find string.format string.gmatch string.gsub string.len
 string.lower string.match string.pack string.packsize string.rep string.reverse string.split
 string.sub string.trim string.unpack string.upper

@@ -12,7 +12,13 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from scripts_engine.sandbox import protocol
-from scripts_engine.sandbox.contract import HostCall, HostCallError, HostHandler, Job
+from scripts_engine.sandbox.contract import (
+    CallNote,
+    HostCall,
+    HostCallError,
+    HostHandler,
+    Job,
+)
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
     MAX_REFUSED_HOST_CALLS,
@@ -164,11 +170,17 @@ class Conversation:
         self._calls += 1
         self._lower_priority_if_long()
         started = time.monotonic()
+        note = CallNote()
+        error: str | None = None
+        hint = ""
         try:
-            frame = protocol.encode([Tag.VALUE, protocol.pack(self._ask_host(call))])
-            error = None
-        except (HostCallError, protocol.FrameTooLarge) as refusal:
-            error = str(refusal)[:MAX_HOST_CALL_ERROR_CHARS]
+            answer = protocol.pack(self._ask_host(call, note))
+            frame = protocol.encode([Tag.VALUE, answer])
+        except HostCallError as refusal:
+            error, hint = str(refusal)[:MAX_HOST_CALL_ERROR_CHARS], refusal.hint
+        except protocol.FrameTooLarge as refusal:
+            error = f"{call.name}: {refusal}"
+        if error is not None:
             frame = protocol.encode([Tag.ERROR, error.encode("utf-8", "replace")])
         if self._calls <= self._limits.host_calls:
             self.host_calls.append(
@@ -177,11 +189,14 @@ class Conversation:
                     offset_seconds=started - self.started,
                     duration_seconds=time.monotonic() - started,
                     error=error,
+                    hint=hint,
+                    subject=note.subject,
+                    result=note.result if error is None else "",
                 )
             )
         return frame
 
-    def _ask_host(self, call: Call) -> Any:
+    def _ask_host(self, call: Call, note: CallNote) -> Any:
         most = self._limits.host_calls
         if self._calls > most + MAX_REFUSED_HOST_CALLS:
             raise TooManyHostCalls
@@ -189,8 +204,9 @@ class Conversation:
             raise HostCallError(f"{call.name}: more than {most:,} host calls in a run")
         arguments = call.arguments()
         if self._host is None:
-            raise HostCallError(f"{call.name.partition('.')[0]} is not available here")
-        return self._host(call.name, arguments, deadline=self._deadline)
+            library = call.name.partition(".")[0]
+            raise HostCallError(f"{call.name}: {library} is not available here")
+        return self._host(call.name, arguments, deadline=self._deadline, note=note)
 
     def _traced_line(self) -> int | None:
         if not self._request.trace_lines:

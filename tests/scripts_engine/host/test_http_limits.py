@@ -106,14 +106,14 @@ def test_a_request_with_more_headers_is_not_sent(
 ) -> None:
     fill = f'for i = 1, {count} do headers["X-" .. i] = "a" end'
 
-    assert ask(acme, server, fill) == "http: more than 100 headers"
+    assert ask(acme, server, fill) == "http.request: more than 100 headers"
     assert server.requests == []
 
 
 def test_the_headers_of_a_request_have_16_kib(acme: Organisation, server: RawServer) -> None:
     fits, too_long = (f'headers["X-A"] = ("a"):rep({16 * 1024 - 3 + more})' for more in (0, 1))
 
-    assert ask(acme, server, too_long) == "http: more than 16 KiB of headers"
+    assert ask(acme, server, too_long) == "http.request: more than 16 KiB of headers"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -121,7 +121,7 @@ def test_the_headers_of_a_request_have_16_kib(acme: Organisation, server: RawSer
 def test_a_header_given_twice_is_refused(acme: Organisation, server: RawServer) -> None:
     problem = ask(acme, server, 'headers["X-A"] = "1" headers["x-a"] = "2"')
 
-    assert problem.lower() == "http: the header x-a is given twice"
+    assert problem.lower() == "http.request: the header x-a is given twice"
     assert server.requests == []
 
 
@@ -138,7 +138,7 @@ def test_a_url_has_up_to_8_kib(acme: Organisation, server: RawServer) -> None:
         for more in (0, 1)
     )
 
-    assert ask(acme, server, too_long) == "http: the URL is longer than 8 KiB"
+    assert ask(acme, server, too_long) == "http.request: the URL is longer than 8 KiB"
     assert server.requests == []
     assert ask(acme, server, fits) == "sent"
 
@@ -178,8 +178,11 @@ def test_an_impossible_host_name_is_not_looked_up(
 ) -> None:
     problem = ask(acme, server, f'request.url = "http://{host}/"')
 
-    assert problem.startswith("http: ")
-    assert problem in {"http: the URL is malformed", "http: the URL is longer than 8 KiB"}
+    assert problem.startswith("http.request: ")
+    assert problem in {
+        "http.request: the URL is malformed",
+        "http.request: the URL is longer than 8 KiB",
+    }
 
 
 def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> None:
@@ -194,7 +197,7 @@ def test_a_server_that_does_not_read_is_an_error_in_time(acme: Organisation) -> 
             return problem"""
         problem = reply_of(run_lua(acme, source))
 
-    assert problem == "http: no complete response within 0.3 s"
+    assert problem == "http.request: 127.0.0.1 did not answer within 0.3 s"
 
 
 def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: RawServer) -> None:
@@ -202,7 +205,7 @@ def test_a_silent_tls_handshake_is_an_error_in_time(acme: Organisation, server: 
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         problem = ask(acme, server, f'request.url = "{url}" request.timeout = 0.3')
 
-    assert problem == "http: no complete response within 0.3 s"
+    assert problem == "http.request: 127.0.0.1 did not answer within 0.3 s"
 
 
 # --- The response ------------------------------------------------------------------------------
@@ -279,7 +282,7 @@ def test_a_response_has_up_to_100_headers_and_16_kib_of_them(
 def test_more_headers_in_a_response_are_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
+    assert answer(acme, server, sent) == f"error: http.request: 127.0.0.1: {MANY_HEADERS}"
 
 
 def test_the_number_of_interim_responses_is_limited(acme: Organisation, server: RawServer) -> None:
@@ -296,7 +299,7 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
 
     assert answer(acme, server, CHUNKED + chunk * 8_191 + LAST_CHUNK) == "200 " + "x" * 8_191
     problem = answer(acme, server, CHUNKED + chunk * 2 * 1024 * 1024 + LAST_CHUNK)
-    assert problem == "error: http: the response has more than 8,192 chunks"
+    assert problem == "error: http.request: 127.0.0.1: the response has more than 8,192 chunks"
 
 
 @pytest.mark.parametrize(
@@ -313,7 +316,7 @@ def test_an_answer_in_small_chunks_is_read_up_to_their_limit(
 def test_a_line_that_is_too_long_is_an_error(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == f"error: http: {MANY_HEADERS}"
+    assert answer(acme, server, sent) == f"error: http.request: 127.0.0.1: {MANY_HEADERS}"
 
 
 @pytest.mark.parametrize(
@@ -336,7 +339,7 @@ def test_too_much_whitespace_in_the_framing_of_a_response_is_an_error(
 ) -> None:
     problem = "the response has more than 256 whitespace characters in a row"
 
-    assert answer(acme, server, sent) == f"error: http: {problem}"
+    assert answer(acme, server, sent) == f"error: http.request: 127.0.0.1: {problem}"
 
 
 BLANKS = b" " * 500 + b"\r\n" * 500
@@ -379,7 +382,7 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
     chunk = b"1;" + b"x" * 10_000 + b"\r\nx\r\n"
 
     problem = answer(acme, server, CHUNKED + chunk * 500 + LAST_CHUNK)
-    assert problem == "error: http: the response is larger than 2 MiB"
+    assert problem == "error: http.request: 127.0.0.1: the response is larger than 2 MiB"
 
 
 @pytest.mark.parametrize(
@@ -396,7 +399,10 @@ def test_chunks_that_are_mostly_extensions_are_an_error(
 def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
     acme: Organisation, server: RawServer, sent: bytes
 ) -> None:
-    assert answer(acme, server, sent) == "error: http: the response is larger than 2 MiB"
+    assert (
+        answer(acme, server, sent)
+        == "error: http.request: 127.0.0.1: the response is larger than 2 MiB"
+    )
 
 
 @pytest.mark.parametrize(
@@ -433,7 +439,7 @@ def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
     ],
 )
 def test_what_is_not_http_is_an_error(acme: Organisation, server: RawServer, sent: bytes) -> None:
-    assert answer(acme, server, sent) == f"error: http: {BROKEN}"
+    assert answer(acme, server, sent) == f"error: http.request: 127.0.0.1: {BROKEN}"
 
 
 def test_a_redirect_to_a_url_over_8_kib_is_an_error(acme: Organisation, server: RawServer) -> None:
@@ -441,4 +447,4 @@ def test_a_redirect_to_a_url_over_8_kib_is_an_error(acme: Organisation, server: 
     longer = b"HTTP/1.1 302 Found\r\nLocation: /%b\r\n" % (b"a" * 9000) + EMPTY
 
     assert "more than 5 redirects" in answer(acme, server, sent)
-    assert answer(acme, server, longer) == "error: http: the URL is longer than 8 KiB"
+    assert answer(acme, server, longer) == "error: http.request: the URL is longer than 8 KiB"

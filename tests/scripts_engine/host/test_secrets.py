@@ -83,7 +83,7 @@ def test_the_error_of_a_call_holds_no_part_of_a_secret(acme: Organisation) -> No
         http.get("http://127.0.0.1/", {[name] = "", [name:upper()] = ""})""",
     )
 
-    assert run.error_message == "echo:2: http: a header is given twice"
+    assert run.error_message == "echo:2: http.get: a header is given twice"
     assert "sk_" not in f"{run.host_calls}{run.error_traceback}".lower()
 
 

@@ -1,10 +1,11 @@
 """store.*, from scripts."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -106,6 +107,22 @@ def test_increment_keeps_the_ttl_of_the_value(acme: Organisation) -> None:
         ('store.set("k", 1, 1e300)', "ttl_seconds"),
         ('store.set("k", 1, "soon")', "ttl_seconds"),
         ("store.set(5, 1)", "key"),
+        ('store.set_if_absent("", 1)', "store.set_if_absent: a key is a string of 1 to 256 bytes"),
+        ('store.set_if_absent("n", ("x"):rep(64 * 1024))', "64 KiB"),
+        ('store.set_if_absent("n", function() end)', "store.set_if_absent: "),
+        ('store.set_if_absent("n", 1, 60)', "options: table expected"),
+        ('store.set_if_absent("n", 1, {tll = 60})', "unknown option tll"),
+        ('store.set_if_absent("n", 1, {ttl = "60"})', "ttl: number expected"),
+        ('store.set_if_absent("n", 1, {ttl = 0})', "ttl must be over 0"),
+        ('store.set_if_absent("n", 1, {ttl = 0/0})', "ttl must be over 0"),
+        ('store.list("k")', "store.list: limit: number expected, got nil"),
+        ("store.list(nil, 1)", "store.list: prefix: string expected"),
+        ('store.list("k", 0)', "store.list: the limit must be a whole number from 1 to 1,000"),
+        ('store.list("k", 1001)', "from 1 to 1,000"),
+        ('store.list("k", 1.5)', "from 1 to 1,000"),
+        ('store.list("k", 0/0)', "from 1 to 1,000"),
+        ('store.list("k", math.huge)', "from 1 to 1,000"),
+        ('store.list(("k"):rep(257), 1)', "the prefix is a string of up to 256 bytes"),
         ('store.increment("text")', "not a number"),
         ('store.increment("k", "x")', "by"),
         ('store.increment("k", 0/0)', "number"),
@@ -130,9 +147,10 @@ def test_a_full_store_takes_no_new_key_but_new_values(
     monkeypatch.setattr(store, "MAX_KEYS", 2)
     lua(acme, 'store.set("a", 1) store.set("b", 1)')
     source = """local ok, problem = pcall(store.set, "c", 1)
-        store.set("a", 2) return tostring(ok) .. problem"""
+        local also, same = pcall(store.set_if_absent, "c", 1)
+        store.set("a", 2) return tostring(ok or also) .. problem .. same"""
 
-    assert "keys already" in lua(acme, source)
+    assert lua(acme, source).count("keys already") == 2
     assert lua(acme, 'return {store.get("a"), store.get("c") == nil}') == "[2,true]"
     lua(globex, 'store.set("c", 1)')
 
@@ -155,11 +173,133 @@ def test_no_increment_is_lost_among_many_at_once(acme: Organisation) -> None:
     assert sorted(totals) == list(range(1, threads + 1))
 
 
+def test_set_if_absent_says_whether_it_set_the_value(acme: Organisation) -> None:
+    source = """return {store.set_if_absent("k", 1), store.set_if_absent("k", 2), store.get("k")}"""
+
+    assert lua(acme, source) == "[true,false,1]"
+
+
+def test_set_if_absent_takes_a_ttl_and_an_expired_value_for_absent(acme: Organisation) -> None:
+    assert lua(acme, 'return store.set_if_absent("k", "old", {ttl = 60})') == "true"
+    assert lua(acme, 'return store.set_if_absent("k", "new", {ttl = 60})') == "false"
+
+    StoredValue.objects.update(expires_at=timezone.now())
+    assert lua(acme, 'return {store.set_if_absent("k", "new"), store.get("k")}') == '[true,"new"]'
+    assert StoredValue.objects.get().expires_at is None
+
+
+def test_set_if_absent_keeps_the_ttl_of_a_value_that_is_there(acme: Organisation) -> None:
+    lua(acme, 'store.set("k", 1, 60) return store.set_if_absent("k", 2, {ttl = 6000})')
+
+    expires_at = StoredValue.objects.get().expires_at
+    assert expires_at is not None
+    assert expires_at < timezone.now() + timedelta(seconds=61)
+
+
+def without_turn(_organisation_id: Any, _deadline: float) -> nullcontext[None]:
+    """Lets the database alone decide, as between processes."""
+    return nullcontext()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", [store.store_turn, without_turn])
+def test_exactly_one_of_many_at_once_sets_an_absent_value(
+    acme: Organisation, turn: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "store_turn", turn)
+    threads = 32 if connection.vendor == "postgresql" else 100
+    capability = StoreCapability(acme.pk)
+    deadline = time.monotonic() + 60
+    won = at_once(
+        threads,
+        lambda number: capability.set_if_absent(b"k", b"%d" % number, None, deadline=deadline),
+    )
+
+    assert won.count(True) == 1
+    assert StoredValue.objects.get().value == str(won.index(True))
+
+
+def test_list_answers_the_sorted_keys_of_the_organisation(
+    acme: Organisation, globex: Organisation
+) -> None:
+    lua(acme, 'for _, k in ipairs{"seen:9", "seen:10", "seenX", "other"} do store.set(k, 1) end')
+    lua(globex, 'store.set("seen:of globex", 1)')
+
+    assert lua(acme, 'return store.list("seen:", 10)') == '["seen:10","seen:9"]'
+    assert lua(acme, 'return store.list("seen:", 1)') == '["seen:10"]'
+    assert lua(acme, 'return store.list("", 10)') == '["other","seen:10","seen:9","seenX"]'
+    assert lua(acme, 'return store.list("nothing", 10)') == "[]"
+
+
+def test_list_leaves_out_expired_keys(acme: Organisation) -> None:
+    lua(acme, 'store.set("a", 1, 60) store.set("b", 1) store.set("c", 1)')
+    StoredValue.objects.filter(key=b"a").update(expires_at=timezone.now())
+
+    assert lua(acme, 'return store.list("", 2)') == '["b","c"]'
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        (r"%", '["%"]'),
+        (r"_", '["_"]'),
+        (r"a%", '["a%b"]'),
+        (r"\255", '["FF","FF FF"]'),
+        (r"\255\255", '["FF FF"]'),
+        (r"a\255", '["a FF"]'),
+        (r"\0", '["00"]'),
+        (r"'", "[]"),
+    ],
+)
+def test_a_prefix_is_bytes_and_not_a_pattern(acme: Organisation, prefix: str, found: str) -> None:
+    lua(
+        acme,
+        r"""for _, k in ipairs{"%", "_", "a%b", "axb", "a\255", "b", "\255", "\255\255", "\0"} do
+            store.set(k, 1) end""",
+    )
+    source = rf"""local shown = array{{}}
+        for i, key in ipairs(store.list("{prefix}", 9)) do
+            shown[i] = key:gsub("\255", " FF"):gsub("\0", "00"):gsub("^ ", "")
+        end
+        return shown"""
+
+    assert lua(acme, source) == found
+
+
+def test_a_list_of_the_longest_keys_arrives(acme: Organisation) -> None:
+    StoredValue.objects.bulk_create(
+        StoredValue(organisation=acme, key=b"%0256d" % number, value="1") for number in range(1001)
+    )
+
+    assert lua(acme, 'return #table.concat(store.list("0", 1000))') == "256000"
+
+
+@pytest.mark.django_db
+def test_a_list_is_read_in_the_order_of_an_index(acme: Organisation) -> None:
+    rows = StoredValue.objects.of_organisation(acme).live().beginning_with(b"seen:")
+    StoredValue.objects.bulk_create(
+        StoredValue(organisation=acme, key=b"seen:%d" % number, value="1") for number in range(2000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE scripts_engine_storedvalue")
+    plan = rows.order_by("key").values_list("key")[:10].explain()
+
+    assert re.search("one_value_per_key_and_organisation|sqlite_autoindex", plan)
+    assert "sort" not in plan.lower()
+    assert "TEMP B-TREE" not in plan
+
+
 WRITES: dict[str, Callable[[StoreCapability, float], object]] = {
     "set": lambda store, deadline: store.set(b"k", b"2", None, deadline=deadline),
+    "set_if_absent": lambda store, deadline: store.set_if_absent(
+        b"other", b"2", None, deadline=deadline
+    ),
     "delete": lambda store, deadline: store.delete(b"k", deadline=deadline),
     "increment": lambda store, deadline: store.increment(b"k", 1, deadline=deadline),
 }
+
+# Whether there is a value is asked once before the turn.
+LOOK_UPS_BEFORE = {"set_if_absent": 1}
 
 
 @contextmanager
@@ -195,7 +335,7 @@ def test_a_write_waits_for_others_no_longer_than_the_run_lasts(
 
     assert StoredValue.objects.get().value == "1"
     WRITES[write](capability, time.monotonic() + 60)
-    assert [row.value for row in StoredValue.objects.all()] in ([], ["2"])
+    assert [row.value for row in StoredValue.objects.all()] in ([], ["2"], ["1", "2"])
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -228,7 +368,7 @@ def test_a_write_waits_for_another_run_of_the_organisation_without_the_database(
     capability = StoreCapability(acme.pk)
     with (
         a_write_under_way(acme),
-        django_assert_num_queries(0),
+        django_assert_num_queries(LOOK_UPS_BEFORE.get(write, 0)),
         pytest.raises(HostCallError, match="busy with other runs of the organisation"),
     ):
         WRITES[write](capability, time.monotonic() + 60)

@@ -62,7 +62,7 @@ def held_slots(pool: SandboxPool, tenants: list[str]) -> Iterator[None]:
     """Occupy one slot per named tenant during the block."""
     may_end = threading.Event()
 
-    def wait(name: str, args: list[Any], *, deadline: float) -> None:
+    def wait(name: str, args: list[Any], *, deadline: float, note: object) -> None:
         may_end.wait(MAX_WALL_SECONDS)
 
     with ThreadPoolExecutor(len(tenants)) as executor:

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from scripts_engine.host.handler import RunHost
-from scripts_engine.sandbox.contract import HOST_CALLS, HostCallError
+from scripts_engine.sandbox.contract import HOST_CALLS, CallNote, HostCallError
 from scripts_engine.sandbox.limits import MAX_HOST_CALL_ERROR_CHARS, Limits
 
 from .conftest import run_in
@@ -21,7 +21,7 @@ class Host:
         self.answer = answer
         self.calls = []
 
-    def __call__(self, name, args, *, deadline):
+    def __call__(self, name, args, *, deadline, note):
         self.calls.append((name, args))
         self.seconds_left = deadline - time.monotonic()
         return self.answer
@@ -32,13 +32,33 @@ class Host:
     [
         (
             "http.get('http://a.example/')",
-            "http.request",
-            [{b"method": b"GET", b"url": b"http://a.example/", b"headers": {}}],
+            "http.get",
+            [{b"url": b"http://a.example/", b"headers": {}}],
+        ),
+        (
+            "http.head('http://a.example/', {X = 1})",
+            "http.head",
+            [{b"url": b"http://a.example/", b"headers": {b"X": b"1"}}],
+        ),
+        (
+            "http.delete('http://a.example/', {X = 'a'})",
+            "http.delete",
+            [{b"url": b"http://a.example/", b"headers": {b"X": b"a"}}],
         ),
         (
             "http.post('http://a.example/', 'text')",
-            "http.request",
-            [{b"method": b"POST", b"url": b"http://a.example/", b"body": b"text", b"headers": {}}],
+            "http.post",
+            [{b"url": b"http://a.example/", b"body": b"text", b"headers": {}}],
+        ),
+        (
+            "http.put('http://a.example/', 'text', {X = 'a'})",
+            "http.put",
+            [{b"url": b"http://a.example/", b"body": b"text", b"headers": {b"X": b"a"}}],
+        ),
+        (
+            "http.patch('http://a.example/')",
+            "http.patch",
+            [{b"url": b"http://a.example/", b"headers": {}}],
         ),
         (
             "http.request{url = 'u', method = 'PUT', json = {a = 1}, timeout = 2, headers = {X=1}}",
@@ -68,6 +88,9 @@ class Host:
         ("store.get('k')", "store.get", [b"k"]),
         ("store.set('k', {1, null})", "store.set", [b"k", b"[1,null]", None]),
         ("store.set('k', 'v', 60)", "store.set", [b"k", b'"v"', 60]),
+        ("store.set_if_absent('k', 1)", "store.set_if_absent", [b"k", b"1", None]),
+        ("store.set_if_absent('k', 1, {ttl = 9})", "store.set_if_absent", [b"k", b"1", 9]),
+        ("store.list('k', 5)", "store.list", [b"k", 5]),
         ("store.delete('k')", "store.delete", [b"k"]),
         ("store.increment('k')", "store.increment", [b"k", 1]),
         ("store.increment('k', -2)", "store.increment", [b"k", -2]),
@@ -116,13 +139,13 @@ def test_an_absent_stored_value_is_nil(evaluate):
     assert evaluate("return tostring(store.get('k'))", host=Host(None)) == b"nil"
 
 
-def refuse(name, args, *, deadline):
+def refuse(name, args, *, deadline, note):
     raise HostCallError(f"{name}: refused")
 
 
 def test_a_refusal_is_an_error_in_the_line_of_the_script(run):
     outcome = run("local x\nx = http.get('http://a.example/')", host=refuse)
-    assert outcome.error.message == "demo:2: http.request: refused"
+    assert outcome.error.message == "demo:2: http.get: refused"
     assert outcome.error.line == 2
 
 
@@ -133,29 +156,25 @@ def test_a_refusal_can_be_caught_as_a_string(evaluate):
 
 @pytest.mark.parametrize("library", ["http.get('u')", "store.get('k')", "secrets.get('n')"])
 def test_without_a_host_a_call_says_so(fail, library):
-    name = library.split(".")[0]
-    assert fail(f"local x = {library}") == f"demo:1: {name} is not available here"
+    function, name = library.split("(")[0], library.split(".")[0]
+    assert fail(f"local x = {library}") == f"demo:1: {function}: {name} is not available here"
 
 
 def test_calls_are_recorded_in_the_timeline(run):
-    def slow(name, args, *, deadline):
+    def slow(name, args, *, deadline, note):
         time.sleep(0.05)
-        return refuse(name, args, deadline=deadline) if name == "http.request" else 1
+        return refuse(name, args, deadline=deadline, note=note) if name == "http.get" else 1
 
     outcome = run("local x = store.increment('k')\npcall(http.get, 'u')", host=slow)
     first, second = outcome.host_calls
     assert (first.name, first.ok, first.error) == ("store.increment", True, None)
-    assert (second.name, second.ok, second.error) == (
-        "http.request",
-        False,
-        "http.request: refused",
-    )
+    assert (second.name, second.ok, second.error) == ("http.get", False, "http.get: refused")
     assert first.duration_seconds >= 0.05
     assert second.offset_seconds >= first.offset_seconds + first.duration_seconds
 
 
 def test_waiting_for_the_host_uses_no_cpu_time(run):
-    def slow(name, args, *, deadline):
+    def slow(name, args, *, deadline, note):
         time.sleep(1.3)
 
     outcome = run("local x = store.get('k')\nreturn 'ok'", host=slow, limits=Limits(cpu_seconds=1))
@@ -165,7 +184,7 @@ def test_waiting_for_the_host_uses_no_cpu_time(run):
 
 
 def test_an_answer_after_the_deadline_does_not_save_the_run(run):
-    def too_slow(name, args, *, deadline):
+    def too_slow(name, args, *, deadline, note):
         time.sleep(max(0, deadline - time.monotonic()) + 0.05)
 
     outcome = run(
@@ -205,7 +224,7 @@ def test_a_script_that_keeps_calling_after_refusals_is_ended(new_pool):
 
 
 def test_the_error_of_a_call_is_cut(run):
-    def refuse_at_length(name, args, *, deadline):
+    def refuse_at_length(name, args, *, deadline, note):
         raise HostCallError("x" * 100_000)
 
     outcome = run("pcall(store.get, 'k')", host=refuse_at_length)
@@ -227,7 +246,7 @@ def test_an_answer_over_the_frame_limit_is_an_error(fail):
 
 
 def test_an_exception_of_the_host_ends_the_run_and_is_raised(new_pool):
-    def broken(name, args, *, deadline):
+    def broken(name, args, *, deadline, note):
         raise ZeroDivisionError
 
     pool = new_pool()
@@ -242,5 +261,5 @@ def test_an_exception_of_the_host_ends_the_run_and_is_raised(new_pool):
 @pytest.mark.parametrize("count", [0, 4])
 def test_a_wrong_number_of_arguments_is_an_error_and_is_not_logged(name, count, caplog):
     with pytest.raises(HostCallError, match="wrong arguments"):
-        RunHost(uuid.uuid4())(name, [b"a"] * count, deadline=time.monotonic() + 1)
+        RunHost(uuid.uuid4())(name, [b"a"] * count, deadline=time.monotonic() + 1, note=CallNote())
     assert caplog.records == []

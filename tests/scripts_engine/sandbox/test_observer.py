@@ -79,7 +79,7 @@ def test_a_child_found_dead_and_one_that_crashes_are_reported_differently(new_po
     os.kill(warm, signal.SIGKILL)
     wait_until(lambda: not is_running(warm))
 
-    def kill_the_child(name: str, args: list[object], *, deadline: float) -> None:
+    def kill_the_child(name: str, args: list[object], *, deadline: float, note: object) -> None:
         [busy] = children_of(pool.fork_server_pid())
         os.kill(busy, signal.SIGKILL)
 
@@ -89,7 +89,7 @@ def test_a_child_found_dead_and_one_that_crashes_are_reported_differently(new_po
 
 
 def test_a_child_killed_for_its_host_handler_is_reported(new_pool, notes):
-    def host(name: str, args: list[object], *, deadline: float) -> None:
+    def host(name: str, args: list[object], *, deadline: float, note: object) -> None:
         raise RuntimeError
 
     pool = new_pool(observer=notes)

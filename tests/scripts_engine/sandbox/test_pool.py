@@ -30,7 +30,7 @@ def test_a_run_whose_child_is_killed_fails_and_is_not_retried(new_pool):
     pool = new_pool()
     calls = []
 
-    def kill_the_child(name, args, *, deadline):
+    def kill_the_child(name, args, *, deadline, note):
         calls.append(name)
         (child,) = children_of(pool.fork_server_pid())
         os.kill(child, 9)

@@ -6,6 +6,9 @@ for _, a in ipairs(hostile) do
     pcall(store.set, a, b, b)
     pcall(store.delete, a)
     pcall(store.increment, a, b)
+    pcall(store.set_if_absent, a, b, b)
+    pcall(store.set_if_absent, a, b, { ttl = b })
+    pcall(store.list, a, b)
     pcall(secrets.get, a)
   end
 end

@@ -33,36 +33,36 @@ local request_fields = {
   timeout = "number",
 }
 
-local function request_of(options)
+local function request_of(name, options)
   local request = {}
   for key, value in next, options do
     local kind = request_fields[key]
     if key ~= "json" then
       if not kind then
-        error("http.request: unknown option " .. tostring(key), 3)
+        error(name .. ": unknown option " .. tostring(key), 3)
       end
-      expect(kind, value, "http.request: " .. key, 2)
+      expect(kind, value, name .. ": " .. key, 2)
       request[key] = value
     end
   end
-  expect("string", request.url, "http.request: url", 2)
+  expect("string", request.url, name .. ": url", 2)
   local headers, has_content_type = {}, false
-  for name, value in next, request.headers or headers do
-    expect("string", name, "http.request: header name", 2)
+  for header, value in next, request.headers or headers do
+    expect("string", header, name .. ": header name", 2)
     if type(value) ~= "number" then
-      expect("string", value, "http.request: header " .. name, 2)
+      expect("string", value, name .. ": header " .. header, 2)
     end
-    headers[name] = tostring(value)
-    has_content_type = has_content_type or lower(name) == "content-type"
+    headers[header] = tostring(value)
+    has_content_type = has_content_type or lower(header) == "content-type"
   end
   local json = rawget(options, "json")
   if json ~= nil then
     if request.body ~= nil then
-      error("http.request: body and json exclude each other", 3)
+      error(name .. ": body and json exclude each other", 3)
     end
     local text, problem = try_to_json(json, MAX_REQUEST_BYTES, false)
     if not text then
-      error("http.request: json: " .. (problem or "the text is over 4 MiB"), 3)
+      error(name .. ": json: " .. (problem or "the text is over 4 MiB"), 3)
     end
     request.body = text
     if not has_content_type then
@@ -70,24 +70,27 @@ local function request_of(options)
     end
   end
   request.headers = headers
-  request.method = request.method or "GET"
   return request
 end
 
 functions["http.request"] = function(options)
   expect("table", options, "http.request")
-  return (ask("http.request", request_of(options)))
+  local request = request_of("http.request", options)
+  request.method = request.method or "GET"
+  return (ask("http.request", request))
 end
 
-functions["http.get"] = function(url, headers)
-  expect("string", url, "http.get: url")
-  return (ask("http.request", request_of({ method = "GET", url = url, headers = headers })))
+-- The parent knows the method by the name of the function.
+for _, name in next, { "http.get", "http.head", "http.delete" } do
+  functions[name] = function(url, headers)
+    return (ask(name, request_of(name, { url = url, headers = headers })))
+  end
 end
 
-functions["http.post"] = function(url, body, headers)
-  expect("string", url, "http.post: url")
-  local options = { method = "POST", url = url, body = body, headers = headers }
-  return (ask("http.request", request_of(options)))
+for _, name in next, { "http.post", "http.put", "http.patch" } do
+  functions[name] = function(url, body, headers)
+    return (ask(name, request_of(name, { url = url, body = body, headers = headers })))
+  end
 end
 
 local function expect_key(key, what)
@@ -101,16 +104,37 @@ functions["store.get"] = function(key)
   return value
 end
 
+local function stored_text(value, what)
+  local text, problem = try_to_json(value, MAX_STORED_BYTES, false)
+  if not text then
+    error(what .. ": " .. (problem or "the value is too large"), 3)
+  end
+  return text
+end
+
 functions["store.set"] = function(key, value, ttl_seconds)
   expect_key(key, "store.set")
   if ttl_seconds ~= nil then
     expect("number", ttl_seconds, "store.set: ttl_seconds")
   end
-  local text, problem = try_to_json(value, MAX_STORED_BYTES, false)
-  if not text then
-    error("store.set: " .. (problem or "the value is too large"), 2)
+  ask("store.set", key, stored_text(value, "store.set"), ttl_seconds)
+end
+
+functions["store.set_if_absent"] = function(key, value, options)
+  expect_key(key, "store.set_if_absent")
+  local ttl
+  if options ~= nil then
+    expect("table", options, "store.set_if_absent: options")
+    for name, option in next, options do
+      if name ~= "ttl" then
+        error("store.set_if_absent: unknown option " .. tostring(name), 2)
+      end
+      expect("number", option, "store.set_if_absent: ttl")
+      ttl = option
+    end
   end
-  ask("store.set", key, text, ttl_seconds)
+  local text = stored_text(value, "store.set_if_absent")
+  return (ask("store.set_if_absent", key, text, ttl))
 end
 
 functions["store.delete"] = function(key)
@@ -124,6 +148,12 @@ functions["store.increment"] = function(key, by)
     expect("number", by, "store.increment: by")
   end
   return (ask("store.increment", key, by or 1))
+end
+
+functions["store.list"] = function(prefix, limit)
+  expect("string", prefix, "store.list: prefix")
+  expect("number", limit, "store.list: limit")
+  return (ask("store.list", prefix, limit))
 end
 
 functions["secrets.get"] = function(name)

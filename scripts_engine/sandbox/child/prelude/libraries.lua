@@ -30,14 +30,20 @@ html = { escape = single("html.escape") }
 http = {
   request = of_http("request"),
   get = of_http("get"),
+  head = of_http("head"),
   post = of_http("post"),
+  put = of_http("put"),
+  patch = of_http("patch"),
+  delete = of_http("delete"),
 }
 secrets = { get = single("secrets.get") }
 store = {
   get = of_store("get"),
   set = of_store("set"),
+  set_if_absent = of_store("set_if_absent"),
   delete = of_store("delete"),
   increment = of_store("increment"),
+  list = of_store("list"),
 }
 string.split = single("string.split")
 string.trim = single("string.trim")
