@@ -1,5 +1,11 @@
 from accounts.models.api_key import ApiKey
-from accounts.models.auth_event import AuditReason, AuthEvent, AuthEventKind
+from accounts.models.auth_event import (
+    ActorKind,
+    AuditReason,
+    AuthEvent,
+    AuthEventKind,
+    SubjectKind,
+)
 from accounts.models.device_token import DeviceToken
 from accounts.models.invitation import Invitation
 from accounts.models.membership import Membership, Role
@@ -12,6 +18,7 @@ from accounts.models.run_storage import RunStorage
 from accounts.models.user import User
 
 __all__ = [
+    "ActorKind",
     "ApiKey",
     "AuditReason",
     "AuthEvent",
@@ -27,5 +34,6 @@ __all__ = [
     "Role",
     "RotatingSecret",
     "RunStorage",
+    "SubjectKind",
     "User",
 ]
