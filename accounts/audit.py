@@ -104,7 +104,7 @@ def record(
         subject,
         user_id=None if concerned is None else concerned.pk,
         organisation_id=None if organisation is None else organisation.pk,
-        email=email or (concerned.email if concerned else ""),
+        email=email or _email_of(user or by),
         credential=str(credential),
         reason=reason,
     ).save()
@@ -154,7 +154,6 @@ def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> 
     events = []
     for one in ended:
         concerned = one.by or one.owner
-        email_of = one.owner or one.by
         events.append(
             _event(
                 kind,
@@ -163,7 +162,7 @@ def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> 
                 one.about,
                 user_id=None if concerned is None else concerned.pk,
                 organisation_id=one.organisation_id,
-                email="" if email_of is None else email_of.email,
+                email=_email_of(one.owner or one.by),
                 credential=str(one.credential),
                 known=known,
             )
@@ -257,7 +256,11 @@ def _event(
             actor, organisation_id, is_self, {} if known is None else known
         )
         event.actor_id = _kept(actor.id)[:60]
-        event.actor_label = _kept(actor.label) if event.actor_kind == actor.kind else ""
+        if event.actor_kind == actor.kind:
+            event.actor_label = _kept(actor.label)
+        else:
+            event.actor_label = ""
+            event.email = "" if event.email == actor.label else event.email
     return event
 
 
@@ -288,6 +291,10 @@ def _kind_shown(
     else:
         is_own = True
     return actor.kind if is_own else ActorKind.OUTSIDER
+
+
+def _email_of(user: User | None) -> str:
+    return "" if user is None else user.email
 
 
 def _kept(text: str) -> str:

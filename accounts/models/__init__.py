@@ -1,5 +1,6 @@
 from accounts.models.api_key import ApiKey
 from accounts.models.auth_event import (
+    HIDDEN_ACTORS,
     ActorKind,
     AuditReason,
     AuthEvent,
@@ -18,6 +19,7 @@ from accounts.models.run_storage import RunStorage
 from accounts.models.user import User
 
 __all__ = [
+    "HIDDEN_ACTORS",
     "ActorKind",
     "ApiKey",
     "AuditReason",

@@ -79,6 +79,10 @@ class ActorKind(models.TextChoices):
     STRANGER = "stranger", "Not logged in"
 
 
+# Actors of whom the organisation of the event may know no more.
+HIDDEN_ACTORS = (ActorKind.OPERATOR, ActorKind.OUTSIDER)
+
+
 class SubjectKind(models.TextChoices):
     """What or whom an event is about."""
 
