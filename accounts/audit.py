@@ -285,7 +285,7 @@ def _kind_shown(
         key = (actor.id, organisation_id)
         if key not in known:
             known[key] = Membership.objects.filter(
-                user=actor.id, organisation=organisation_id
+                user=UUID(actor.id), organisation=organisation_id
             ).exists()
         is_own = known[key]
     else:

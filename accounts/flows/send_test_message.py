@@ -72,8 +72,8 @@ def send_test_message(
     sent, not_sent = AuthEventKind.TEST_MESSAGE_SENT, AuthEventKind.TEST_MESSAGE_NOT_SENT
     kind = sent if outcome.is_sent else not_sent
     if about is None:
-        about = Subject(SubjectKind.ADDRESS, "", _shown(channel, to))
-        record(kind, origin, by=by, about=about, email=_shown(channel, to), reason=reason)
+        recipient = Subject(SubjectKind.ADDRESS, "", _shown(channel, to))
+        record(kind, origin, by=by, about=recipient, email=_shown(channel, to), reason=reason)
     else:
         record_about(kind, origin, about, by=by, reason=reason)
     return outcome

@@ -1,5 +1,7 @@
 """GraphQL mutations that change and run scripts."""
 
+from typing import Any
+
 import graphene
 from graphql import GraphQLResolveInfo
 
@@ -55,7 +57,7 @@ def resolve_update_script(
     enabled: bool | None = None,
 ) -> Script:
     given = {"name": name, "timeout_seconds": timeout_seconds, "is_enabled": enabled}
-    changes = {field: value for field, value in given.items() if value is not None}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     script = find(info, Script, id)
     with script_errors():
         return update_script(
