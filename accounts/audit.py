@@ -1,19 +1,89 @@
-"""Writing the audit log. Each entry is committed on its own."""
+"""Writing the audit log: who did what to whom, and from where.
+
+Flows record; endpoints only say who acts and from where (``core.http.origin``). A new event takes a
+member of ``AuthEventKind`` and one call of a function of this module.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from core.http.origin import Origin
+from accounts import actors
+from accounts.models import (
+    ActorKind,
+    ApiKey,
+    AuthEvent,
+    AuthEventKind,
+    DeviceToken,
+    Membership,
+    Organisation,
+    SubjectKind,
+    User,
+)
+from core.http.origin import Actor, Origin
 from core.plain_text import storable
+
+# The client has not proved who it is, even if its browser is logged in as somebody.
+_BY_STRANGERS = frozenset(
+    {
+        AuthEventKind.SESSION_REFUSED,
+        AuthEventKind.PIN_REQUESTED,
+        AuthEventKind.PIN_REFUSED,
+        AuthEventKind.ADMIN_LOGIN_REFUSED,
+    }
+)
+_BY_THE_SYSTEM = frozenset(
+    {AuthEventKind.PIN_SENT, AuthEventKind.PIN_NOT_SENT, AuthEventKind.RATE_LIMITED}
+)
+# Without another actor, done by the user that the event is about.
+_BY_ONESELF = frozenset(
+    {
+        AuthEventKind.SESSION_OPENED,
+        AuthEventKind.SESSION_ENDED,
+        AuthEventKind.DEVICE_ADDED,
+        AuthEventKind.DEVICE_REVOKED,
+        AuthEventKind.INVITATION_ACCEPTED,
+        AuthEventKind.SECOND_FACTOR_CHANGED,
+        AuthEventKind.ADMIN_LOGIN,
+    }
+)
+_STRANGER = Actor(ActorKind.STRANGER, "", "")
+_SYSTEM = Actor(ActorKind.SYSTEM, "", "")
+
+
+class Subject(NamedTuple):
+    """What or whom an event is about. ``label`` is its name at this moment, never a secret."""
+
+    kind: SubjectKind
+    id: object
+    label: str
+
+    @classmethod
+    def user(cls, user: User) -> "Subject":
+        return cls(SubjectKind.USER, user.pk, user.email)
+
+    @classmethod
+    def api_key(cls, api_key: ApiKey) -> "Subject":
+        return cls(SubjectKind.API_KEY, api_key.pk, api_key.name)
+
+    @classmethod
+    def device(cls, device_token: DeviceToken) -> "Subject":
+        owner = device_token.user.email
+        label = f"{device_token.label} of {owner}" if device_token.label else owner
+        return cls(SubjectKind.DEVICE, device_token.pk, label)
+
+    @classmethod
+    def organisation(cls, organisation: Organisation) -> "Subject":
+        return cls(SubjectKind.ORGANISATION, organisation.pk, organisation.name)
 
 
 def record(
     kind: AuthEventKind,
     origin: Origin,
     *,
+    about: Subject | None = None,
     user: User | None = None,
+    by: User | None = None,
     organisation: Organisation | None = None,
     email: str = "",
     credential: object = "",
@@ -21,15 +91,20 @@ def record(
 ) -> None:
     """Writes one event. Call it outside the transaction that the event is about.
 
-    ``credential`` is a public id, never a secret. Only superusers see an event without an
-    organisation.
+    ``user`` is the user concerned, and ``about`` what else the event is about. ``by`` is the person
+    who acted, if ``origin`` does not say it. ``credential`` is a public id, never a secret. Only
+    superusers see an event without an organisation.
     """
+    concerned = by or user
+    subject = about or (None if user is None else Subject.user(user))
     _event(
         kind,
         origin,
-        user_id=None if user is None else user.pk,
+        _actor(kind, origin, by, user),
+        subject,
+        user_id=None if concerned is None else concerned.pk,
         organisation_id=None if organisation is None else organisation.pk,
-        email=email or (user.email if user else ""),
+        email=email or _email_of(user or by),
         credential=str(credential),
         reason=reason,
     ).save()
@@ -40,6 +115,7 @@ def record_about(
     origin: Origin,
     subject: User,
     *,
+    about: Subject | None = None,
     by: User | None = None,
     credential: object = "",
     reason: str = "",
@@ -47,11 +123,13 @@ def record_about(
     """Writes an event about a user's own profile, credentials or sessions.
 
     The event belongs to the organisation that manages the user (``User.home``).
-    ``by`` is the administrator who acted, if it was not the user. Otherwise like ``record``.
+    ``about`` is what belongs to the user, such as a device. Otherwise like ``record``.
     """
     _event(
         kind,
         origin,
+        _actor(kind, origin, by, subject),
+        about or Subject.user(subject),
         user_id=(by or subject).pk,
         organisation_id=subject.tenant_id,
         email=subject.email,
@@ -61,27 +139,35 @@ def record_about(
 
 
 class Ended(NamedTuple):
-    """An ended credential: its public id, its owner, and the user who ended it."""
+    """An ended credential, its tenant, its owner if that is a user, and the user who ended it."""
 
-    credential: UUID | str
+    about: Subject
     organisation_id: UUID | None
-    email: str = ""
+    credential: UUID | str
+    owner: User | None = None
     by: User | None = None
 
 
 def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> None:
     """Writes one event for each credential, in one statement. Otherwise like ``record``."""
-    AuthEvent.objects.bulk_create(
-        _event(
-            kind,
-            origin,
-            user_id=None if one.by is None else one.by.pk,
-            organisation_id=one.organisation_id,
-            email=one.email or (one.by.email if one.by else ""),
-            credential=str(one.credential),
+    known: dict[tuple[str, UUID], bool] = {}
+    events = []
+    for one in ended:
+        concerned = one.by or one.owner
+        events.append(
+            _event(
+                kind,
+                origin,
+                _actor(kind, origin, one.by, one.owner),
+                one.about,
+                user_id=None if concerned is None else concerned.pk,
+                organisation_id=one.organisation_id,
+                email=_email_of(one.owner or one.by),
+                credential=str(one.credential),
+                known=known,
+            )
         )
-        for one in ended
-    )
+    AuthEvent.objects.bulk_create(events)
 
 
 def record_about_address(
@@ -99,11 +185,18 @@ def record_about_address(
     one. Otherwise like ``record_about``.
     """
     subject = User.objects.only("pk", "home_id", "is_superuser").filter(email=email).first()
-    actor = by or subject
+    concerned = by or subject
+    about = Subject(
+        SubjectKind.ADDRESS if subject is None else SubjectKind.USER,
+        "" if subject is None else subject.pk,
+        email,
+    )
     _event(
         kind,
         origin,
-        user_id=None if actor is None else actor.pk,
+        _actor(kind, origin, by, None),
+        about if email else None,
+        user_id=None if concerned is None else concerned.pk,
         organisation_id=None if subject is None else subject.tenant_id,
         email=email,
         credential=str(credential),
@@ -111,19 +204,38 @@ def record_about_address(
     ).save()
 
 
+def _actor(
+    kind: AuthEventKind, origin: Origin, by: User | None, subject: User | None
+) -> Actor | None:
+    if kind in _BY_STRANGERS:
+        return _STRANGER
+    if by is not None:
+        return actors.person(by)
+    if origin.actor is not None:
+        return origin.actor
+    if kind in _BY_THE_SYSTEM:
+        return _SYSTEM
+    if kind in _BY_ONESELF and subject is not None:
+        return actors.person(subject)
+    return None
+
+
 def _event(
     kind: AuthEventKind,
     origin: Origin,
+    actor: Actor | None,
+    subject: Subject | None,
     *,
     email: str,
     user_id: UUID | None,
     organisation_id: UUID | None,
     credential: str = "",
     reason: str = "",
+    known: dict[tuple[str, UUID], bool] | None = None,
 ) -> AuthEvent:
-    return AuthEvent(
+    event = AuthEvent(
         kind=kind,
-        reason=reason,
+        reason=_kept(reason)[:60],
         organisation_id=organisation_id,
         user_id=user_id,
         email=_kept(email),
@@ -132,6 +244,57 @@ def _event(
         user_agent=_kept(origin.user_agent),
         request_id=origin.request_id,
     )
+    if user_id is None and actor is not None and actor.kind == ActorKind.USER and actor.id:
+        event.user_id = UUID(actor.id)
+    if subject is not None:
+        event.subject_kind = subject.kind
+        event.subject_id = _kept(str(subject.id))[:60]
+        event.subject_label = _kept(subject.label)
+    if actor is not None:
+        is_self = subject is not None and actor.id == str(subject.id)
+        event.actor_kind = _kind_shown(
+            actor, organisation_id, is_self, {} if known is None else known
+        )
+        event.actor_id = _kept(actor.id)[:60]
+        if event.actor_kind == actor.kind:
+            event.actor_label = _kept(actor.label)
+        else:
+            event.actor_label = ""
+            event.email = "" if event.email == actor.label else event.email
+    return event
+
+
+def _kind_shown(
+    actor: Actor,
+    organisation_id: UUID | None,
+    is_self: bool,
+    known: dict[tuple[str, UUID], bool],
+) -> str:
+    """The actor's kind as the organisation of the event may know it.
+
+    Decided when the event is written: the label is kept only if that organisation may read it, so
+    that neither a list nor a search can reveal a superuser or a user of another organisation.
+    """
+    if organisation_id is None or is_self or not actor.id:
+        return actor.kind
+    if actor.is_operator:
+        return ActorKind.OPERATOR
+    if actor.kind == ActorKind.API_KEY:
+        is_own = actor.organisation_id == str(organisation_id)
+    elif actor.kind == ActorKind.USER:
+        key = (actor.id, organisation_id)
+        if key not in known:
+            known[key] = Membership.objects.filter(
+                user=UUID(actor.id), organisation=organisation_id
+            ).exists()
+        is_own = known[key]
+    else:
+        is_own = True
+    return actor.kind if is_own else ActorKind.OUTSIDER
+
+
+def _email_of(user: User | None) -> str:
+    return "" if user is None else user.email
 
 
 def _kept(text: str) -> str:

@@ -104,6 +104,7 @@ ADMIN_MIDDLEWARE = [  # For the pages of the admin only.
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
+    "config.admin.middleware.AdminActor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.admin.middleware.AdminSessionLimits",
 ]

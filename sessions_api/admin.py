@@ -15,9 +15,10 @@ from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
 from unfold.views import ChangeList
 
+from accounts.admin.event_parties import register_subject
 from accounts.admin.reach import administered_organisation_ids, is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, SubjectKind, User
 from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
 from core.admin.ending import EndingMixin
@@ -38,6 +39,8 @@ _END_ALL = Question(
     ),
     button="End all",
 )
+
+register_subject(SubjectKind.SESSION, Session)
 
 
 class SessionChangeList(ChangeList):

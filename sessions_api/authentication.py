@@ -1,5 +1,6 @@
 """Authentication by a session's token, sent as a bearer token or in the cookie."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -8,9 +9,11 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from structlog.contextvars import bind_contextvars
 
+from accounts import actors
 from accounts.models import User
 from core.http.client_address import client_address
 from core.http.cross_origin import is_cross_origin
+from core.http.origin import Actor, act_as
 from core.http.problems import Problem, ProblemCode
 from sessions_api.flows.use_session import use_session
 from sessions_api.models import Session
@@ -34,9 +37,16 @@ def authenticate_session(request: HttpRequest) -> Session:
             headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
         )
     bind_contextvars(session=session.pk)
+    act_as(request, partial(actor_of, session))
     if session.api_key is not None:
         bind_contextvars(organisation=session.api_key.organisation_id)
     return session
+
+
+def actor_of(session: Session) -> Actor | None:
+    if session.api_key is not None:
+        return actors.program(session.api_key)
+    return None if session.user is None else actors.person(session.user)
 
 
 def refuse_cross_origin_cookie(request: HttpRequest) -> None:

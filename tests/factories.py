@@ -36,7 +36,9 @@ ECHO = 'return params.get("body")'
 
 
 def make_organisation(name: str = "Acme") -> Organisation:
-    return create_organisation(name)
+    organisation = create_organisation(name)
+    AuthEvent.objects.filter(organisation=organisation).delete()
+    return organisation
 
 
 def make_user(organisation: Organisation, email: str = "alice@example.com", **fields: Any) -> User:

@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin import site
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts.admin.event_words import reason_of
 from accounts.admin.reach import is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlocking import unlock_address
@@ -26,8 +28,9 @@ def failed_logins(request: HttpRequest, user: User) -> Panel | None:
     """For administrators who may unlock the login."""
     if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
         return None
-    failed = AuthEvent.objects.filter(
-        organisation=user.tenant_id,
+    # Whatever organisation they are recorded under: it was the user's home at that time.
+    events = site.get_model_admin(AuthEvent).get_queryset(request)
+    failed = events.filter(
         kind=AuthEventKind.ADMIN_LOGIN_REFUSED,
         pk__gte=first_id_at(timezone.now() - _SHOWN_FOR),
         email=user.email,
@@ -40,7 +43,7 @@ def failed_logins(request: HttpRequest, user: User) -> Panel | None:
         rows=[
             (
                 f"{event.at:%Y-%m-%d %H:%M:%S}",
-                event.reason,
+                reason_of(event),
                 event.client_address or "Unknown",
                 event.user_agent,
             )

@@ -14,9 +14,10 @@ from accounts.admin.reach import is_superuser
 from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.run_storage import run_storage_bar
 from accounts.admin.tenancy import TenantModelAdmin
-from accounts.flows.organisations import create_organisation
+from accounts.flows.organisations import create_organisation, save_organisation
 from accounts.models import Membership, Organisation
 from core.admin.display import EmptyState, display
+from core.http.origin import origin_of
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # These cost the installation storage or lock a tenant out, so a tenant cannot change them.
@@ -92,9 +93,9 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
         change: bool,
     ) -> None:
         if change:
-            super().save_model(request, obj, form, change)
+            save_organisation(obj, form.changed_data, origin=origin_of(request))
         else:
-            obj.pk = create_organisation(obj.name).pk
+            obj.pk = create_organisation(obj.name, origin=origin_of(request)).pk
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

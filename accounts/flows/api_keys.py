@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import Ended, record, record_ends
+from accounts.audit import Ended, Subject, record, record_ends
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from accounts.models.rotating_secret import validated_overlap
 from accounts.networks import canonical_networks
@@ -51,7 +51,8 @@ def issue_api_key(
     record(
         AuthEventKind.API_KEY_ISSUED,
         origin,
-        user=created_by,
+        by=created_by,
+        about=Subject.api_key(api_key),
         organisation=organisation,
         credential=api_key.key,
     )
@@ -78,7 +79,8 @@ def rotate_api_key(
     record(
         AuthEventKind.API_KEY_ROTATED,
         origin,
-        user=by,
+        by=by,
+        about=Subject.api_key(issued.api_key),
         organisation=issued.api_key.organisation,
         credential=issued.api_key.key,
     )
@@ -117,6 +119,9 @@ def revoke_api_keys(
     record_ends(
         AuthEventKind.API_KEY_REVOKED,
         origin,
-        [Ended(api_key.key, api_key.organisation_id, by=by) for api_key in good],
+        [
+            Ended(Subject.api_key(api_key), api_key.organisation_id, api_key.key, by=by)
+            for api_key in good
+        ],
     )
     return good

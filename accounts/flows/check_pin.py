@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.audit import record_about, record_about_address
+from accounts.audit import Subject, record_about, record_about_address
 from accounts.email_address import canonical_email
 from accounts.models import (
     AuditReason,
@@ -53,7 +53,13 @@ def check_pin(
         return None
     PIN_CHECKS.labels("accepted").inc()
     device_token = outcome.issued.device_token
-    record_about(AuthEventKind.DEVICE_ADDED, origin, device_token.user, credential=device_token.pk)
+    record_about(
+        AuthEventKind.DEVICE_ADDED,
+        origin,
+        device_token.user,
+        about=Subject.device(device_token),
+        credential=device_token.pk,
+    )
     if outcome.is_new_device:
         send_new_device_notice.enqueue(
             str(device_token.pk), origin.client_address, request_id=origin.request_id

@@ -1,29 +1,57 @@
 """Creating organisations; adding, inviting and removing members."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import record, record_about
+from accounts.audit import Subject, record, record_about
 from accounts.email_address import canonical_email
-from accounts.flows.users import held
+from accounts.flows.users import change_role, held
 from accounts.messages.quotas import count_mail_of
-from accounts.models import AuthEventKind, Invitation, Membership, Organisation, Role, User
+from accounts.models import (
+    ActorKind,
+    AuthEventKind,
+    Invitation,
+    Membership,
+    Organisation,
+    Role,
+    SubjectKind,
+    User,
+)
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.tasks import send_invitation
 from core.errors import ForbiddenError, NotFoundError
-from core.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Actor, Origin
 
 
-def create_organisation(name: str) -> Organisation:
+def create_organisation(name: str, *, origin: Origin = NOWHERE) -> Organisation:
     """Creates an organisation. Raises ``ValidationError`` for an empty or overlong name."""
     organisation = Organisation(name=name.strip())
     organisation.full_clean()
     organisation.save()
+    _record_organisation(AuthEventKind.ORGANISATION_CREATED, organisation, origin)
     return organisation
+
+
+def save_organisation(
+    organisation: Organisation, changed: Collection[str], *, origin: Origin
+) -> None:
+    """Saves the organisation, and records the names of the fields that were changed."""
+    organisation.save()
+    if changed:
+        reason = ", ".join(sorted(changed))
+        _record_organisation(AuthEventKind.ORGANISATION_CHANGED, organisation, origin, reason)
+
+
+def _record_organisation(
+    kind: AuthEventKind, organisation: Organisation, origin: Origin, reason: str = ""
+) -> None:
+    about = Subject.organisation(organisation)
+    record(kind, origin, about=about, organisation=organisation, reason=reason)
 
 
 def add_member(
@@ -42,13 +70,7 @@ def add_member(
         if membership is None:
             invitation = _invite(organisation, user, address, role, origin)
         else:
-            membership.role = role
-            membership.save(update_fields=["role"])
-    if membership is not None:
-        record(
-            AuthEventKind.MEMBER_ADDED, origin, user=user, organisation=organisation, reason=role
-        )
-        return membership
+            return change_role(organisation, user, role, origin=origin)
     record_about_invitation(AuthEventKind.MEMBER_INVITED, origin, invitation)
     return invitation
 
@@ -58,6 +80,7 @@ def record_about_invitation(kind: AuthEventKind, origin: Origin, invitation: Inv
     record(
         kind,
         origin,
+        about=Subject(SubjectKind.INVITATION, invitation.pk, invitation.email),
         organisation=invitation.organisation,
         email=invitation.email,
         credential=invitation.pk,
@@ -147,8 +170,12 @@ def _take(user: User, invitation_id: UUID) -> Invitation:
 
 
 def _tell_inviter(kind: AuthEventKind, invitation: Invitation) -> None:
-    """Records the answer without its origin, which the inviting organisation may not know."""
-    record_about_invitation(kind, NOWHERE, invitation)
+    """Records the answer without its origin, which the inviting organisation may not know.
+
+    Of the user it may know the invited address only.
+    """
+    invited = Actor(ActorKind.USER, "", invitation.email)
+    record_about_invitation(kind, Origin(actor=invited), invitation)
 
 
 def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:

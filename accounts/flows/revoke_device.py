@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import Ended, record_ends
+from accounts.audit import Ended, Subject, record_ends
 from accounts.models import AuthEventKind, DeviceToken, User
 from core.http.origin import NOWHERE, Origin
 
@@ -37,10 +37,11 @@ def revoke_devices(
         origin,
         [
             Ended(
-                credential=device_token.pk,
-                organisation_id=device_token.user.tenant_id,
-                email=device_token.user.email,
-                by=by or device_token.user,
+                Subject.device(device_token),
+                device_token.user.tenant_id,
+                device_token.pk,
+                owner=device_token.user,
+                by=by,
             )
             for device_token in live
         ],

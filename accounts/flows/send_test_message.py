@@ -8,13 +8,13 @@ from uuid import UUID
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.audit import record, record_about
+from accounts.audit import Subject, record, record_about
 from accounts.messages.channels import SMS_OFF, Channel
 from accounts.messages.email import send_email
 from accounts.messages.failures import Failure, failure_of_email
 from accounts.messages.quotas import SmsRefusal, claim_sms, may_send_mail, organisation_that_pays
 from accounts.messages.sms import SmsRefusedError, send_sms
-from accounts.models import AuthEventKind, User
+from accounts.models import AuthEventKind, SubjectKind, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from core.http.origin import Origin
@@ -72,7 +72,8 @@ def send_test_message(
     sent, not_sent = AuthEventKind.TEST_MESSAGE_SENT, AuthEventKind.TEST_MESSAGE_NOT_SENT
     kind = sent if outcome.is_sent else not_sent
     if about is None:
-        record(kind, origin, user=by, email=_shown(channel, to), reason=reason)
+        recipient = Subject(SubjectKind.ADDRESS, "", _shown(channel, to))
+        record(kind, origin, by=by, about=recipient, email=_shown(channel, to), reason=reason)
     else:
         record_about(kind, origin, about, by=by, reason=reason)
     return outcome

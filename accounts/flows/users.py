@@ -45,6 +45,27 @@ def create_user(
     return user
 
 
+def create_user_without_home(*, email: str, name: str, phone: str, origin: Origin) -> User:
+    """Creates a user outside all organisations, whom only superusers manage."""
+    user: User = User.objects.create_user(email, name=name, phone=phone)
+    record_about(AuthEventKind.USER_CREATED, origin, user)
+    return user
+
+
+def record_new_superuser(user: User, *, origin: Origin) -> None:
+    """Records a superuser that Django's command has created."""
+    record_about(AuthEventKind.USER_CREATED, origin, user)
+    record_superuser(user, origin=origin)
+
+
+def record_superuser(user: User, *, origin: Origin) -> None:
+    """Records the access and the password that a user was given without a form."""
+    for kind in (AuthEventKind.SUPERUSER_GRANTED, AuthEventKind.STAFF_GRANTED):
+        record(kind, origin, user=user, organisation=user.home)
+    if user.has_usable_password():
+        record_about(AuthEventKind.PASSWORD_SET, origin, user)
+
+
 @transaction.atomic
 def update_user(
     organisation: Organisation,
@@ -62,27 +83,67 @@ def update_user(
     """
     user = held(user)
     if role is not None:
-        _change_role(organisation, user, role)
+        change_role(organisation, user, role, origin=origin)
     if profile:
         require = require_sole_home if LOGIN_FIELDS & profile.keys() else require_home
         require(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
-    changed = ", ".join(sorted({*profile, *(["role"] if role is not None else [])}))
-    if changed:
+    if profile:
         record(
             AuthEventKind.USER_CHANGED,
             origin,
             user=user,
             organisation=organisation,
-            reason=changed,
+            reason=", ".join(sorted(profile)),
         )
     return user
 
 
-def _change_role(organisation: Organisation, user: User, role: str) -> None:
-    memberships = Membership.objects.filter(organisation=organisation, user=user)
-    if not memberships.update(role=role):
+def change_role(organisation: Organisation, user: User, role: str, *, origin: Origin) -> Membership:
+    """Changes and records the role of a member. Call with the user's row locked.
+
+    Raises ``NotFoundError`` for a former member.
+    """
+    membership = Membership.objects.filter(organisation=organisation, user=user).first()
+    if membership is None:
         raise NotFoundError("This user is no longer a member.")
+    former, membership.role = membership.role, role
+    membership.save(update_fields=["role"])
+    if role != former:
+        record(
+            AuthEventKind.ROLE_CHANGED,
+            origin,
+            user=user,
+            organisation=organisation,
+            reason=f"{former} to {role}",
+        )
+    return membership
+
+
+def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) -> User:
+    """Changes any user's profile and access, for a superuser, and records both.
+
+    Call inside a transaction, with the locked row of ``held``. Raises ``ValidationError`` by field.
+    """
+    was_staff, was_superuser = user.is_staff, user.is_superuser
+    change_profile(user, **changes)
+    if profile := sorted(PROFILE_FIELDS & changes.keys()):
+        reason = ", ".join(profile)
+        record_about(AuthEventKind.USER_CHANGED, origin, user, by=by, reason=reason)
+    for before, now, granted, revoked in (
+        (was_staff, user.is_staff, AuthEventKind.STAFF_GRANTED, AuthEventKind.STAFF_REVOKED),
+        (
+            was_superuser,
+            user.is_superuser,
+            AuthEventKind.SUPERUSER_GRANTED,
+            AuthEventKind.SUPERUSER_REVOKED,
+        ),
+    ):
+        if now != before:
+            # Under home even for a superuser: home should learn that it lost or regained the user.
+            kind = granted if now else revoked
+            record(kind, origin, user=user, by=by, organisation=user.home, email=user.email)
+    return user
 
 
 def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:

@@ -1,5 +1,12 @@
 from accounts.models.api_key import ApiKey
-from accounts.models.auth_event import AuditReason, AuthEvent, AuthEventKind
+from accounts.models.auth_event import (
+    HIDDEN_ACTORS,
+    ActorKind,
+    AuditReason,
+    AuthEvent,
+    AuthEventKind,
+    SubjectKind,
+)
 from accounts.models.device_token import DeviceToken
 from accounts.models.invitation import Invitation
 from accounts.models.membership import Membership, Role
@@ -12,6 +19,8 @@ from accounts.models.run_storage import RunStorage
 from accounts.models.user import User
 
 __all__ = [
+    "HIDDEN_ACTORS",
+    "ActorKind",
     "ApiKey",
     "AuditReason",
     "AuthEvent",
@@ -27,5 +36,6 @@ __all__ = [
     "Role",
     "RotatingSecret",
     "RunStorage",
+    "SubjectKind",
     "User",
 ]

@@ -10,38 +10,92 @@ from accounts.models.organisation import Organisation
 
 
 class AuthEventKind(models.TextChoices):
-    SESSION_OPENED = "session.opened"
-    SESSION_REFUSED = "session.refused"
-    SESSION_ENDED = "session.ended"
-    PIN_REQUESTED = "pin.requested"
-    PIN_SENT = "pin.sent"
-    PIN_NOT_SENT = "pin.not-sent"
-    PIN_REFUSED = "pin.refused"
-    ACCOUNT_UNLOCKED = "account.unlocked"
-    DEVICE_ADDED = "device.added"
-    DEVICE_REVOKED = "device.revoked"
-    API_KEY_ISSUED = "api-key.issued"
-    API_KEY_ROTATED = "api-key.rotated"
-    API_KEY_REVOKED = "api-key.revoked"
-    CALL_TOKEN_ISSUED = "call-token.issued"  # noqa: S105
-    CALL_TOKEN_ROTATED = "call-token.rotated"  # noqa: S105
-    USER_CREATED = "user.created"
-    USER_CHANGED = "user.changed"
-    USER_DEACTIVATED = "user.deactivated"
-    MEMBER_ADDED = "member.added"
-    MEMBER_INVITED = "member.invited"
-    MEMBER_REMOVED = "member.removed"
-    INVITATION_ACCEPTED = "invitation.accepted"
-    INVITATION_DECLINED = "invitation.declined"
-    INVITATION_WITHDRAWN = "invitation.withdrawn"
-    SECRET_SET = "secret.set"  # noqa: S105
-    SECRET_DELETED = "secret.deleted"  # noqa: S105
-    SECOND_FACTOR_CHANGED = "second-factor.changed"
-    TEST_MESSAGE_SENT = "test-message.sent"
-    TEST_MESSAGE_NOT_SENT = "test-message.not-sent"
-    RATE_LIMITED = "rate.limited"
-    ADMIN_LOGIN = "admin.login"
-    ADMIN_LOGIN_REFUSED = "admin.login-refused"
+    """What happened. The values are part of the interface; the labels are shown in the admin."""
+
+    SESSION_OPENED = "session.opened", "Session opened"
+    SESSION_REFUSED = "session.refused", "Session refused"
+    SESSION_ENDED = "session.ended", "Session ended"
+    PIN_REQUESTED = "pin.requested", "PIN requested"
+    PIN_SENT = "pin.sent", "PIN sent"
+    PIN_NOT_SENT = "pin.not-sent", "PIN not sent"
+    PIN_REFUSED = "pin.refused", "PIN refused"
+    ACCOUNT_UNLOCKED = "account.unlocked", "Login unlocked"
+    DEVICE_ADDED = "device.added", "Device added"
+    DEVICE_REVOKED = "device.revoked", "Device revoked"
+    API_KEY_ISSUED = "api-key.issued", "API key created"
+    API_KEY_ROTATED = "api-key.rotated", "API key rotated"
+    API_KEY_REVOKED = "api-key.revoked", "API key revoked"
+    CALL_TOKEN_ISSUED = "call-token.issued", "Hook created"
+    CALL_TOKEN_ROTATED = "call-token.rotated", "Call token rotated"
+    HOOK_CHANGED = "hook.changed", "Hook changed"
+    HOOK_ENABLED = "hook.enabled", "Hook enabled"
+    HOOK_DISABLED = "hook.disabled", "Hook disabled"
+    HOOK_DELETED = "hook.deleted", "Hook deleted"
+    SCRIPT_CREATED = "script.created", "Script created"
+    SCRIPT_SAVED = "script.saved", "Script version saved"
+    SCRIPT_RESTORED = "script.restored", "Script version restored"
+    SCRIPT_CHANGED = "script.changed", "Script settings changed"
+    SCRIPT_ENABLED = "script.enabled", "Script enabled"
+    SCRIPT_DISABLED = "script.disabled", "Script disabled"
+    SCRIPT_DELETED = "script.deleted", "Script deleted"
+    USER_CREATED = "user.created", "User created"
+    USER_CHANGED = "user.changed", "User changed"
+    USER_DEACTIVATED = "user.deactivated", "User deactivated"
+    STAFF_GRANTED = "staff.granted", "Staff access granted"
+    STAFF_REVOKED = "staff.revoked", "Staff access revoked"
+    SUPERUSER_GRANTED = "superuser.granted", "Superuser access granted"
+    SUPERUSER_REVOKED = "superuser.revoked", "Superuser access revoked"
+    PASSWORD_SET = "password.set", "Password set"
+    MEMBER_ADDED = "member.added", "Member added"
+    MEMBER_INVITED = "member.invited", "Member invited"
+    MEMBER_REMOVED = "member.removed", "Member removed"
+    ROLE_CHANGED = "membership.role-changed", "Role changed"
+    INVITATION_ACCEPTED = "invitation.accepted", "Invitation accepted"
+    INVITATION_DECLINED = "invitation.declined", "Invitation declined"
+    INVITATION_WITHDRAWN = "invitation.withdrawn", "Invitation withdrawn"
+    ORGANISATION_CREATED = "organisation.created", "Organisation created"
+    ORGANISATION_CHANGED = "organisation.changed", "Organisation changed"
+    SECRET_SET = "secret.set", "Secret set"
+    SECRET_DELETED = "secret.deleted", "Secret deleted"
+    SECOND_FACTOR_CHANGED = "second-factor.changed", "Second factor changed"
+    TEST_MESSAGE_SENT = "test-message.sent", "Test message sent"
+    TEST_MESSAGE_NOT_SENT = "test-message.not-sent", "Test message not sent"
+    RATE_LIMITED = "rate.limited", "Rate limit reached"
+    ADMIN_LOGIN = "admin.login", "Admin login"
+    ADMIN_LOGIN_REFUSED = "admin.login-refused", "Admin login failed"
+
+
+class ActorKind(models.TextChoices):
+    """Who acted. An outsider belongs to another organisation than the event, which may not know
+    more; an operator is a superuser.
+    """
+
+    USER = "user", "User"
+    OPERATOR = "operator", "Moonhook operator"
+    OUTSIDER = "outsider", "An administrator of another organisation"
+    API_KEY = "api-key", "API key"
+    COMMAND = "command", "Command"
+    SYSTEM = "system", "Moonhook"
+    STRANGER = "stranger", "Not logged in"
+
+
+# Actors of whom the organisation of the event may know no more.
+HIDDEN_ACTORS = (ActorKind.OPERATOR, ActorKind.OUTSIDER)
+
+
+class SubjectKind(models.TextChoices):
+    """What or whom an event is about."""
+
+    USER = "user", "User"
+    ADDRESS = "address", "Address"
+    ORGANISATION = "organisation", "Organisation"
+    INVITATION = "invitation", "Invitation"
+    API_KEY = "api-key", "API key"
+    DEVICE = "device", "Device"
+    SESSION = "session", "Session"
+    SCRIPT = "script", "Script"
+    HOOK = "hook", "Hook"
+    SECRET = "secret", "Secret"
 
 
 class AuditReason(StrEnum):
@@ -82,6 +136,7 @@ class AuditReason(StrEnum):
     SECOND_FACTOR_TURNED_ON = "turned-on"
     SECOND_FACTOR_TURNED_OFF = "turned-off"
     NEW_RECOVERY_CODES = "new-recovery-codes"
+    PASSWORD_REMOVED = "removed"  # noqa: S105
 
 
 # Most events are of the one kind that is rarely searched for.
@@ -138,6 +193,28 @@ class AuthEvent(models.Model):
     )
     request_id = models.CharField(
         max_length=32, blank=True, help_text="Id of the request, also in the log."
+    )
+
+    # Null in events that were recorded before these columns existed, and by nodes of that release.
+    actor_kind = models.CharField(  # noqa: DJ001
+        max_length=20, null=True, choices=ActorKind.choices, help_text="The kind of the actor."
+    )
+    actor_id = models.CharField(  # noqa: DJ001
+        max_length=60, null=True, help_text="Id of the user, public id of the key, or command."
+    )
+    actor_label = models.CharField(  # noqa: DJ001
+        max_length=254,
+        null=True,
+        help_text="The actor's name at that time, as far as the organisation may know it.",
+    )
+    subject_kind = models.CharField(  # noqa: DJ001
+        max_length=20, null=True, choices=SubjectKind.choices, help_text="The kind of the subject."
+    )
+    subject_id = models.CharField(  # noqa: DJ001
+        max_length=60, null=True, help_text="Id of what the event is about."
+    )
+    subject_label = models.CharField(  # noqa: DJ001
+        max_length=254, null=True, help_text="The subject's name at that time."
     )
 
     objects = AuthEventQuerySet.as_manager()

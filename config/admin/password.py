@@ -1,5 +1,6 @@
 """The page on which users change their own password."""
 
+from functools import partial
 from typing import Any, cast
 
 from django.contrib.auth.views import PasswordChangeView
@@ -8,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from unfold.forms import AdminOwnPasswordChangeForm
 
+from accounts.flows.passwords import save_password
 from accounts.models import User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
@@ -15,6 +17,7 @@ from accounts.rate_limits.limiter import hit
 from config.admin.known_browser import remember_browser
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import RateLimitedError
+from core.http.origin import Origin, origin_of
 
 TOO_MANY = "There were too many attempts to change this password."
 
@@ -26,9 +29,13 @@ class OwnPasswordForm(AdminOwnPasswordChangeForm):
     deactivation or a removed permission from that time.
     """
 
+    def __init__(self, *args: Any, origin: Origin, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._origin = origin
+
     def set_password_and_save(self, user: Any, *arguments: Any, **options: Any) -> Any:
         super().set_password_and_save(user, *arguments, **{**options, "commit": False})
-        user.save(update_fields=["password"])
+        save_password(user, origin=self._origin)
         return user
 
 
@@ -44,7 +51,7 @@ def change_password(request: HttpRequest, context: dict[str, Any]) -> HttpRespon
         except RateLimitedError as limited:
             return too_many_attempts(request, limited, TOO_MANY)
     view = PasswordChangeView.as_view(
-        form_class=OwnPasswordForm,
+        form_class=partial(OwnPasswordForm, origin=origin_of(request)),
         success_url=reverse("admin:password_change_done"),
         extra_context=context,
     )

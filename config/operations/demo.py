@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from django.db import transaction
 
+from accounts.actors import command_origin
 from accounts.flows.organisations import create_organisation
-from accounts.flows.users import create_user
+from accounts.flows.users import create_user, record_superuser
 from accounts.models import Organisation, Role, User
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.hooks import issue_hook
@@ -42,17 +43,27 @@ def create_demo_once() -> Demo | None:
     """Create the demo data; ``None`` if there is already an organisation or a user."""
     if Organisation.objects.exists() or User.objects.exists():
         return None
+    origin = command_origin("serve")
     with transaction.atomic():
-        organisation = create_organisation("Demo")
+        organisation = create_organisation("Demo", origin=origin)
         password = secrets.token_urlsafe(12)
         administrator = create_user(
-            organisation, email=ADMINISTRATOR_EMAIL, name="Ada Admin", role=Role.ADMINISTRATOR
+            organisation,
+            email=ADMINISTRATOR_EMAIL,
+            name="Ada Admin",
+            role=Role.ADMINISTRATOR,
+            origin=origin,
         )
         administrator.is_staff = administrator.is_superuser = True
         administrator.set_password(password)
         administrator.save()
+        record_superuser(administrator, origin=origin)
         script = create_script(
-            organisation, name="Order total", source=SOURCE, author=Author(user=administrator)
+            organisation,
+            name="Order total",
+            source=SOURCE,
+            author=Author(user=administrator),
+            origin=origin,
         )
-        hook, call_token = issue_hook(script, name="Demo orders")
+        hook, call_token = issue_hook(script, name="Demo orders", origin=origin)
     return Demo(administrator.email, password, hook.url_with(call_token))

@@ -1,8 +1,15 @@
 """Registers the script engine's admin pages when imported."""
 
+from accounts.admin.event_parties import register_subject
+from accounts.models import SubjectKind
 from scripts_engine.admin import hooks, panels, secrets, stored_values
 from scripts_engine.admin.runs import page as runs
 from scripts_engine.admin.scripts import page as scripts
 from scripts_engine.admin.scripts import versions
+from scripts_engine.models import Hook, Script, Secret
+
+register_subject(SubjectKind.SCRIPT, Script)
+register_subject(SubjectKind.HOOK, Hook)
+register_subject(SubjectKind.SECRET, Secret)
 
 __all__ = ["hooks", "panels", "runs", "scripts", "secrets", "stored_values", "versions"]

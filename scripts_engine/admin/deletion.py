@@ -18,7 +18,7 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
     delete_confirmation_template = "admin/confirmation.html"
     actions: ClassVar[Sequence[str]] = ("delete_selected_by_flow",)
 
-    def delete_by_flow(self, obj: Any) -> None:
+    def delete_by_flow(self, request: HttpRequest, obj: Any) -> None:
         raise NotImplementedError
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -39,7 +39,7 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
         rows = list(queryset)
         self.log_deletions(request, rows)
         for row in rows:
-            self.delete_by_flow(row)
+            self.delete_by_flow(request, row)
             self.message_user(request, f"Deleted {row}.", messages.SUCCESS)
         return None
 
@@ -57,4 +57,4 @@ class DeletedByFlowModelAdmin(TenantModelAdmin):
         return [], {}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.delete_by_flow(obj)
+        self.delete_by_flow(request, obj)

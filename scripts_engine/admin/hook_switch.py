@@ -11,6 +11,7 @@ from accounts.admin.tenancy import TenantModelAdmin
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import action
 from core.admin.links import page_of
+from core.http.origin import origin_of
 from scripts_engine.flows.hooks import update_hook
 from scripts_engine.models import Hook
 
@@ -73,7 +74,7 @@ class SwitchableHooks(TenantModelAdmin):
         done = "Enabled" if is_enabled else "Disabled"
         rows = list(hooks)
         for hook in rows:
-            update_hook(hook, is_enabled=is_enabled)
+            update_hook(hook, origin=origin_of(request), is_enabled=is_enabled)
             self.log_change(request, hook, f"{done}.")
         subject = str(rows[0]) if len(rows) == 1 else f"{len(rows)} hooks"
         self.message_user(request, f"{done} {subject}.", messages.SUCCESS)

@@ -101,8 +101,8 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
         (None, {"fields": _READ_ONLY}),
     )
 
-    def delete_by_flow(self, obj: Hook) -> None:
-        delete_hook(obj)
+    def delete_by_flow(self, request: HttpRequest, obj: Hook) -> None:
+        delete_hook(obj, origin=origin_of(request))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         hooks: Any = super().get_queryset(request)
@@ -159,7 +159,7 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
         self, request: HttpRequest, obj: Hook, form: forms.ModelForm[Hook], change: bool
     ) -> None:
         if change:
-            update_hook(obj, **form.cleaned_data)
+            update_hook(obj, origin=origin_of(request), **form.cleaned_data)
             return
         issued = issue_hook(
             obj.script, name=obj.name, origin=origin_of(request), by=person(request)

@@ -12,6 +12,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState
 from core.admin.filters import ScopedAutocompleteFilter
+from core.http.origin import Origin, origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.secrets import delete_secret, set_secret
 from scripts_engine.models import Secret
@@ -25,6 +26,8 @@ _DELETE = Question(
 
 class SecretForm(forms.ModelForm[Secret]):
     """A name and a new value, saved by the flow as the last step of validation."""
+
+    origin: Origin
 
     value = forms.CharField(
         strip=False,
@@ -44,6 +47,7 @@ class SecretForm(forms.ModelForm[Secret]):
                 self.instance.organisation,
                 name=self.instance.name,
                 value=self.cleaned_data["value"],
+                origin=self.origin,
             )
         except ValidationError as error:
             self.add_error(None, error)
@@ -83,10 +87,17 @@ class SecretAdmin(DeletedByFlowModelAdmin):
         times = ["created_at", "updated_at"]
         return times if obj is None else [*times, "organisation", "name"]
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.origin = origin_of(request)
+        return form
+
     def save_model(
         self, request: HttpRequest, obj: Secret, form: forms.ModelForm[Secret], change: bool
     ) -> None:
         """Does nothing: the form's flow has already saved the secret."""
 
-    def delete_by_flow(self, obj: Any) -> None:
-        delete_secret(obj.organisation, obj.name)
+    def delete_by_flow(self, request: HttpRequest, obj: Any) -> None:
+        delete_secret(obj.organisation, obj.name, origin=origin_of(request))

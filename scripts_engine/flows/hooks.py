@@ -6,8 +6,8 @@ from typing import NamedTuple
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import record
-from accounts.models import AuthEventKind, User
+from accounts.audit import Subject, record
+from accounts.models import AuthEventKind, SubjectKind, User
 from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.models import Hook, Script
@@ -32,12 +32,22 @@ def issue_hook(
     call_token = hook.renew_secret()
     hook.full_clean()
     hook.save()
-    record_call_token(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
+    _record(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
     return IssuedHook(hook, call_token)
 
 
-def record_call_token(kind: AuthEventKind, hook: Hook, origin: Origin, by: User | None) -> None:
-    record(kind, origin, user=by, organisation=hook.organisation, credential=hook.pk)
+def _record(
+    kind: AuthEventKind, hook: Hook, origin: Origin, by: User | None = None, reason: str = ""
+) -> None:
+    record(
+        kind,
+        origin,
+        about=Subject(SubjectKind.HOOK, hook.pk, str(hook)),
+        by=by,
+        organisation=hook.organisation,
+        credential=hook.pk,
+        reason=reason,
+    )
 
 
 def rotate_call_token(
@@ -48,7 +58,7 @@ def rotate_call_token(
     Raises ``ValidationError`` by field.
     """
     issued = _rotate(hook, validated_overlap(overlap_seconds))
-    record_call_token(AuthEventKind.CALL_TOKEN_ROTATED, issued.hook, origin, by)
+    _record(AuthEventKind.CALL_TOKEN_ROTATED, issued.hook, origin, by)
     return issued
 
 
@@ -62,16 +72,25 @@ def _rotate(stale: Hook, overlap: timedelta) -> IssuedHook:
     return IssuedHook(hook, hook.rotate_secret(overlap))
 
 
-def update_hook(hook: Hook, **changes: object) -> Hook:
+def update_hook(hook: Hook, *, origin: Origin = NOWHERE, **changes: object) -> Hook:
     """Changes the given fields, out of ``FIELDS``. Raises ``ValidationError`` by field."""
     for field in FIELDS & changes.keys():
         value = changes[field]
         setattr(hook, field, value.strip() if isinstance(value, str) else value)
     hook.full_clean()
-    hook.save(update_fields=FIELDS & changes.keys())
+    with transaction.atomic():
+        before = Hook.objects.select_for_update().get(pk=hook.pk)
+        hook.save(update_fields=FIELDS & changes.keys())
+        if hook.name != before.name:
+            _record(AuthEventKind.HOOK_CHANGED, hook, origin, reason="name")
+        if hook.is_enabled != before.is_enabled:
+            enabled, disabled = AuthEventKind.HOOK_ENABLED, AuthEventKind.HOOK_DISABLED
+            _record(enabled if hook.is_enabled else disabled, hook, origin)
     return hook
 
 
-def delete_hook(hook: Hook) -> None:
+def delete_hook(hook: Hook, *, origin: Origin = NOWHERE) -> None:
     """Deletes the hook, with immediate effect; its runs stay readable."""
-    Hook.objects.existing().filter(pk=hook.pk).update(deleted_at=timezone.now())
+    with transaction.atomic():
+        if Hook.objects.existing().filter(pk=hook.pk).update(deleted_at=timezone.now()):
+            _record(AuthEventKind.HOOK_DELETED, hook, origin)

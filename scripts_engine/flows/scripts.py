@@ -3,16 +3,26 @@
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Organisation
+from accounts.audit import Subject, record
+from accounts.models import AuthEventKind, Organisation, SubjectKind
+from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source
 from scripts_engine.models import Script, ScriptVersion
 
 # Fields that ``update_script`` changes.
 FIELDS = frozenset({"name", "timeout_seconds", "is_enabled"})
+_SETTINGS = ("name", "timeout_seconds")
 
 
-def create_script(organisation: Organisation, *, name: str, source: str, author: Author) -> Script:
+def create_script(
+    organisation: Organisation,
+    *,
+    name: str,
+    source: str,
+    author: Author,
+    origin: Origin = NOWHERE,
+) -> Script:
     """Creates a script and its first version. Raises ``ValidationError`` or ``SourceError``."""
     script = Script(organisation=organisation, name=name.strip())
     script.full_clean()
@@ -20,15 +30,28 @@ def create_script(organisation: Organisation, *, name: str, source: str, author:
     with transaction.atomic():
         script.save()
         save_source(script, source, author)
+        _record(AuthEventKind.SCRIPT_CREATED, script, origin)
     return script
 
 
+def _record(kind: AuthEventKind, script: Script, origin: Origin, reason: str = "") -> None:
+    about = Subject(SubjectKind.SCRIPT, script.pk, script.name)
+    record(kind, origin, about=about, organisation=script.organisation, reason=reason)
+
+
 def update_script(
-    script: Script, *, author: Author, source: str | None = None, **changes: object
+    script: Script,
+    *,
+    author: Author,
+    source: str | None = None,
+    restored: int | None = None,
+    origin: Origin = NOWHERE,
+    **changes: object,
 ) -> Script:
     """Changes the given fields, out of ``FIELDS``, and saves a new version of a given source.
 
-    Changes all or nothing. Raises ``ValidationError`` by field, or ``SourceError``.
+    ``restored`` is the number of the earlier version that the source is from. Changes all or
+    nothing. Raises ``ValidationError`` by field, or ``SourceError``.
     """
     for field in FIELDS & changes.keys():
         value = changes[field]
@@ -40,9 +63,31 @@ def update_script(
         locked = Script.objects.select_for_update().get(pk=script.pk)
         script.current_version = locked.current_version
         script.save(update_fields=[*(FIELDS & changes.keys()), "updated_at"])
+        _record_settings(script, locked, origin)
         if source is not None:
-            save_source(script, source, author)
+            version = save_source(script, source, author)
+            if version.pk != locked.current_version_id:
+                _record_version(script, version, restored, origin)
     return script
+
+
+def _record_settings(script: Script, before: Script, origin: Origin) -> None:
+    changed = [name for name in _SETTINGS if getattr(script, name) != getattr(before, name)]
+    if changed:
+        _record(AuthEventKind.SCRIPT_CHANGED, script, origin, ", ".join(changed))
+    if script.is_enabled != before.is_enabled:
+        enabled, disabled = AuthEventKind.SCRIPT_ENABLED, AuthEventKind.SCRIPT_DISABLED
+        _record(enabled if script.is_enabled else disabled, script, origin)
+
+
+def _record_version(
+    script: Script, version: ScriptVersion, restored: int | None, origin: Origin
+) -> None:
+    if restored is None:
+        _record(AuthEventKind.SCRIPT_SAVED, script, origin, f"version {version.number}")
+    else:
+        reason = f"version {restored} as version {version.number}"
+        _record(AuthEventKind.SCRIPT_RESTORED, script, origin, reason)
 
 
 def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
@@ -67,11 +112,21 @@ def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
     return version
 
 
-def restore_script_version(version: ScriptVersion, *, author: Author) -> Script:
+def restore_script_version(
+    version: ScriptVersion, *, author: Author, origin: Origin = NOWHERE
+) -> Script:
     """Saves the version's source as a new version; later versions are kept."""
-    return update_script(version.script, author=author, source=version.source)
+    return update_script(
+        version.script,
+        author=author,
+        source=version.source,
+        restored=version.number,
+        origin=origin,
+    )
 
 
-def delete_script(script: Script) -> None:
+def delete_script(script: Script, *, origin: Origin = NOWHERE) -> None:
     """Deletes the script, with immediate effect on its hooks; runs and versions stay readable."""
-    Script.objects.existing().filter(pk=script.pk).update(deleted_at=timezone.now())
+    with transaction.atomic():
+        if Script.objects.existing().filter(pk=script.pk).update(deleted_at=timezone.now()):
+            _record(AuthEventKind.SCRIPT_DELETED, script, origin)

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from accounts.audit import record
-from accounts.models import AuthEventKind, Organisation
+from accounts.audit import Subject, record
+from accounts.models import AuthEventKind, Organisation, SubjectKind
 from core.errors import NotFoundError
 from core.http.origin import NOWHERE, Origin
 from core.plain_text import is_encodable, storable
@@ -32,7 +32,7 @@ def set_secret(
         secret.ciphertext = encrypt(value.encode(), context_of(organisation.pk, name))
         secret.full_clean()
         secret.save()
-    record(AuthEventKind.SECRET_SET, origin, organisation=organisation, credential=name)
+    _record(AuthEventKind.SECRET_SET, secret, origin)
     return secret
 
 
@@ -42,10 +42,16 @@ def _invalid(field: str, message: str) -> ValidationError:
 
 def delete_secret(organisation: Organisation, name: str, *, origin: Origin = NOWHERE) -> None:
     """Deletes the secret. Raises ``NotFoundError`` if it does not exist."""
-    deleted, _ = Secret.objects.of_organisation(organisation).filter(name=storable(name)).delete()
-    if not deleted:
+    secret = Secret.objects.of_organisation(organisation).filter(name=storable(name)).first()
+    deleted = 0 if secret is None else Secret.objects.filter(pk=secret.pk).delete()[0]
+    if secret is None or not deleted:
         raise NotFoundError("There is no secret with this name.")
-    record(AuthEventKind.SECRET_DELETED, origin, organisation=organisation, credential=name)
+    _record(AuthEventKind.SECRET_DELETED, secret, origin)
+
+
+def _record(kind: AuthEventKind, secret: Secret, origin: Origin) -> None:
+    about = Subject(SubjectKind.SECRET, secret.pk, secret.name)
+    record(kind, origin, about=about, organisation=secret.organisation, credential=secret.name)
 
 
 def reencrypt_secrets() -> int:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from accounts.audit import Ended, record_ends
-from accounts.models import AuthEventKind, User
+from accounts.audit import Ended, Subject, record_ends
+from accounts.models import AuthEventKind, SubjectKind, User
 from core.http.origin import NOWHERE, Origin
 from sessions_api.models import Session
 
@@ -44,5 +44,7 @@ def end_sessions(
 def _ended(session: Session, by: User | None) -> Ended:
     api_key, owner = session.api_key, session.user
     if owner is not None:
-        return Ended(session.pk, owner.tenant_id, owner.email, by or owner)
-    return Ended(session.pk, None if api_key is None else api_key.organisation_id, by=by)
+        about = Subject(SubjectKind.SESSION, session.pk, owner.email)
+        return Ended(about, owner.tenant_id, session.pk, owner=owner, by=by)
+    about = Subject(SubjectKind.SESSION, session.pk, "" if api_key is None else api_key.name)
+    return Ended(about, None if api_key is None else api_key.organisation_id, session.pk, by=by)

@@ -1,6 +1,7 @@
 """Opening a session with an API key or a device token."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -9,11 +10,19 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import credentials
-from accounts.audit import record, record_about
+from accounts import actors, credentials
+from accounts.audit import Subject, record, record_about
 from accounts.email_address import canonical_email
 from accounts.flows.authenticate import Refused, authenticate_api_key, authenticate_device
-from accounts.models import ApiKey, AuditReason, AuthEventKind, DeviceToken, Organisation, User
+from accounts.models import (
+    ApiKey,
+    AuditReason,
+    AuthEventKind,
+    DeviceToken,
+    Organisation,
+    SubjectKind,
+    User,
+)
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from core.database.ids import parse_uuid
@@ -38,6 +47,7 @@ class _Refusal(NamedTuple):
     credential: str = ""
     user: User | None = None
     organisation: Organisation | None = None
+    about: Subject | None = None
 
 
 def open_session(
@@ -67,9 +77,10 @@ def open_session(
 
 def _record_opening(session: Session, uid: str, origin: Origin) -> None:
     kind = AuthEventKind.SESSION_OPENED
-    if session.user is None:
-        record(kind, origin, organisation=session.organisation, credential=uid)
-    else:
+    if session.api_key is not None:
+        opener = replace(origin, actor=actors.program(session.api_key))
+        record(kind, opener, organisation=session.organisation, credential=uid)
+    elif session.user is not None:
         record_about(kind, origin, session.user, credential=uid)
 
 
@@ -79,6 +90,7 @@ def _record_refusal(refusal: _Refusal, origin: Origin) -> None:
         record(
             kind,
             origin,
+            about=refusal.about,
             organisation=refusal.organisation,
             credential=credential,
             reason=reason,
@@ -102,8 +114,14 @@ def _open_with_api_key(
     )
     if isinstance(outcome, OpenedSession):
         return outcome
-    organisation = None if outcome.row is None else outcome.row.organisation
-    return _Refusal(outcome.reason, credential=key, organisation=organisation)
+    if outcome.row is None:
+        return _Refusal(outcome.reason, credential=key, about=Subject(SubjectKind.API_KEY, "", key))
+    return _Refusal(
+        outcome.reason,
+        credential=key,
+        organisation=outcome.row.organisation,
+        about=Subject.api_key(outcome.row),
+    )
 
 
 def _open_with_device_token(

@@ -99,7 +99,7 @@ def test_what_happens_to_users_and_secrets_is_on_record(acme_token: str, charlie
     told = [(event.kind, event.reason) for event in AuthEvent.objects.order_by("id")]
     assert told == [
         ("user.created", ""),
-        ("user.changed", "phone, role"),
+        ("user.changed", "phone"),
         ("member.invited", "administrator"),
         ("invitation.withdrawn", "administrator"),
         ("user.deactivated", ""),

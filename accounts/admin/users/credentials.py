@@ -9,13 +9,14 @@ from django.contrib import messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm
 
 from accounts.admin.reach import person, unshared_users
 from accounts.audit import record_about
+from accounts.flows.passwords import save_password
 from accounts.flows.second_factor import has_second_factor, reset_second_factor
 from accounts.flows.users import held
 from accounts.models import AuditReason, AuthEventKind, User
@@ -43,18 +44,25 @@ _RESET = Question(
 class PasswordForm(AdminPasswordChangeForm):
     """Hashes before the transaction, so that hashing does not hold a database lock.
 
-    ``may_save`` locks the user's row and raises if the password may not be set any more.
+    ``may_save`` locks the user's row and raises if the password may not be set any more; ``save``
+    saves the password.
     """
 
-    def __init__(self, *args: Any, may_save: Callable[[User], None], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        may_save: Callable[[User], None],
+        save: Callable[[User], None],
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._may_save = may_save
+        self._may_save, self._save = may_save, save
 
     def set_password_and_save(self, user: Any, *args: Any, **options: Any) -> Any:
         super().set_password_and_save(user, *args, **{**options, "commit": False})
         with transaction.atomic():
             self._may_save(user)
-            user.save(update_fields=["password"])
+            self._save(user)
         return user
 
 
@@ -125,19 +133,13 @@ class UserCredentials:
         # The form needs the request, so each request gets a copy of this model admin.
         view = copy(self)
         view.change_password_form = partial(
-            PasswordForm, may_save=partial(self._hold_unshared, request)
+            PasswordForm,
+            may_save=partial(self._hold_unshared, request),
+            save=partial(save_password, origin=origin_of(request), by=person(request)),
         )
         with hashing_for(person(request)):
             response: HttpResponse = DjangoUserAdmin.user_change_password(
                 view, request, id, form_url
-            )
-        if isinstance(response, HttpResponseRedirect):
-            record_about(
-                AuthEventKind.USER_CHANGED,
-                origin_of(request),
-                user,
-                by=person(request),
-                reason=AuditReason.PASSWORD_CHANGED,
             )
         return response
 

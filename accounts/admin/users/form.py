@@ -10,9 +10,14 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.reach import administered_organisation_ids, is_superuser, person
-from accounts.audit import record_about
-from accounts.flows.users import change_profile, create_user, held, update_user
-from accounts.models import AuthEventKind, Membership, Organisation, Role, User
+from accounts.flows.users import (
+    change_any_user,
+    create_user,
+    create_user_without_home,
+    held,
+    update_user,
+)
+from accounts.models import Membership, Organisation, Role, User
 from core.http.origin import Origin, origin_of
 
 ROLE_HELP = (
@@ -86,7 +91,7 @@ class UserSaving:
         # The form's instance already has the changes, so read the stored row.
         user = held(obj)
         if is_superuser(request):
-            self._change_as_superuser(request, user, changes)
+            change_any_user(user, by=person(request), origin=origin_of(request), **changes)
         elif (
             changes
             and user.home is not None
@@ -94,23 +99,9 @@ class UserSaving:
         ):
             update_user(user.home, user, origin=origin_of(request), **changes)
 
-    def _change_as_superuser(
-        self, request: HttpRequest, user: User, changes: dict[str, Any]
-    ) -> None:
-        change_profile(user, **changes)
-        if changes:
-            record_about(
-                AuthEventKind.USER_CHANGED,
-                origin_of(request),
-                user,
-                by=person(request),
-                reason=", ".join(sorted(changes)),
-            )
-
 
 def _create(data: dict[str, Any], origin: Origin) -> User:
     profile = {name: data[name] for name in ("email", "name", "phone")}
     if data["organisation"] is None:
-        user: User = User.objects.create_user(**profile)
-        return user
+        return create_user_without_home(origin=origin, **profile)
     return create_user(data["organisation"], role=data["role"], origin=origin, **profile)

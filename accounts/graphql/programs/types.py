@@ -12,6 +12,7 @@ from accounts.graphql.enums import RoleEnum
 from accounts.graphql.memberships import membership_type
 from accounts.graphql.scope import caller_organisation
 from accounts.models import (
+    HIDDEN_ACTORS,
     ApiKey,
     AuthEvent,
     DeviceToken,
@@ -237,6 +238,26 @@ class AuthEventType(DjangoObjectType):
 
     id = graphene.ID(required=True, description="The event's id.")
     kind = graphene.String(required=True, description="What happened, such as session.opened.")
+    actor_kind = graphene.String(
+        description="Who acted: user, api-key, command, system (Moonhook itself), stranger (not "
+        "logged in), outsider (a member of another organisation) or operator (of Moonhook). Null "
+        "if not recorded."
+    )
+    actor_id = graphene.String(
+        description="Id of the user, public id of the key, or name of the command. Null for "
+        "outsiders and operators."
+    )
+    actor_label = graphene.String(description="The actor's e-mail or name at that time.")
+    subject_kind = graphene.String(
+        description="What the event is about: user, address, organisation, invitation, api-key, "
+        "device, session, script, hook or secret. Null if not recorded."
+    )
+    subject_id = graphene.String(description="Id of what the event is about.")
+    subject_label = graphene.String(description="Its e-mail or name at that time.")
+
+    @staticmethod
+    def resolve_actor_id(event: AuthEvent, info: GraphQLResolveInfo) -> str | None:
+        return None if event.actor_kind in HIDDEN_ACTORS else event.actor_id
 
 
 AuthEventConnection = connection_of(AuthEventType)

@@ -1,6 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from accounts.actors import command_origin
 from accounts.flows.api_keys import issue_api_key
 from accounts.management.json_output import JsonCommand, organisation_option
 
@@ -15,7 +16,9 @@ class Command(JsonCommand):
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         organisation = organisation_option(options["organisation"])
-        api_key, secret = issue_api_key(organisation, name=options["name"])
+        api_key, secret = issue_api_key(
+            organisation, name=options["name"], origin=command_origin("create_api_key")
+        )
         return {
             "id": str(api_key.pk),
             "key": api_key.key,

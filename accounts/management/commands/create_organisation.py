@@ -1,6 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from accounts.actors import command_origin
 from accounts.flows.organisations import create_organisation
 from accounts.management.json_output import JsonCommand
 
@@ -13,5 +14,7 @@ class Command(JsonCommand):
         parser.add_argument("name", help="its name")
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
-        organisation = create_organisation(options["name"])
+        organisation = create_organisation(
+            options["name"], origin=command_origin("create_organisation")
+        )
         return {"id": str(organisation.pk), "name": organisation.name}

@@ -1,6 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from accounts.actors import command_origin
 from accounts.flows.users import create_user
 from accounts.management.json_output import JsonCommand, organisation_option
 from accounts.models import Role
@@ -24,5 +25,6 @@ class Command(JsonCommand):
             name=options["name"],
             phone=options["phone"],
             role=options["role"],
+            origin=command_origin("create_user"),
         )
         return {"id": str(user.pk), "email": user.email}

@@ -19,7 +19,7 @@ from config.admin.home.run_storage import Row as RunStorageRow
 from config.admin.home.run_storage import run_storage
 from config.admin.home.runs import Failing, LatestRun, failing, latest_runs
 from config.admin.home.sandbox import Sandbox, sandbox
-from config.admin.home.sign_ins import SignIn, sign_ins
+from config.admin.home.sign_ins import FailedLogins, SignIn, failed_logins, sign_ins
 from scripts_engine.models import Hook, Run, Script
 
 SHOWN = timedelta(hours=24)
@@ -47,6 +47,7 @@ class Home:
     storage: list[RunStorageRow] | None = None
     keys: ExpiringKeys | None = None
     sign_ins: list[SignIn] | None = None
+    failed_logins: FailedLogins | None = None
     counts: tuple[Count, ...] = ()
 
 
@@ -61,6 +62,7 @@ def home(request: HttpRequest, site: AdminSite) -> Home:
         storage=run_storage(rows_of(request, site, Organisation)),
         keys=expiring_keys(rows_of(request, site, ApiKey), has_any=inventory.has(ApiKey)),
         sign_ins=sign_ins(rows_of(request, site, AuthEvent)),
+        failed_logins=failed_logins(rows_of(request, site, AuthEvent), timezone.now()),
         counts=inventory.counts,
     )
 

@@ -1,14 +1,17 @@
-"""The latest sign-ins of programs, devices and administrators."""
+"""The latest sign-ins of programs, devices and administrators, and failed admin logins."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from accounts.models import AuthEvent, AuthEventKind
 from config.admin.home.ago import ago
-from core.admin.links import page_of
+from config.admin.parameters import CappedPaginator
+from core.admin.links import list_of, page_of
+from core.database.ids import since
 
 _LIMIT = 6
+_FAILURES_SHOWN = timedelta(hours=24)
 _KINDS = {
     AuthEventKind.SESSION_OPENED: ("Session opened", "login"),
     AuthEventKind.ADMIN_LOGIN: ("Administrator logged in", "shield_person"),
@@ -26,6 +29,30 @@ class SignIn:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class FailedLogins:
+    """A day's failed admin logins, and the list that shows exactly these."""
+
+    number: str
+    url: str
+
+
+def failed_logins(events: Any, now: datetime) -> FailedLogins:
+    """Counts up to the limit of the list, from a whole minute, which is what its filter takes."""
+    begin = (now - _FAILURES_SHOWN).replace(second=0, microsecond=0)
+    kind = AuthEventKind.ADMIN_LOGIN_REFUSED.value
+    failed = events.of_kind(kind).filter(since("at", begin))
+    return FailedLogins(
+        CappedPaginator(failed, 1).count_in_words,
+        list_of(
+            AuthEvent,
+            kind__exact=kind,
+            at_from_0=f"{begin:%Y-%m-%d}",
+            at_from_1=f"{begin:%H:%M}",
+        ),
+    )
+
+
 def sign_ins(events: Any) -> list[SignIn]:
     return [_sign_in(event) for event in events.sign_ins().order_by("-pk")[:_LIMIT]]
 
@@ -33,7 +60,7 @@ def sign_ins(events: Any) -> list[SignIn]:
 def _sign_in(event: AuthEvent) -> SignIn:
     what, icon = _KINDS[AuthEventKind(event.kind)]
     return SignIn(
-        who=event.email or event.credential,
+        who=event.actor_label or event.email or event.credential,
         what=what,
         icon=icon,
         client_address=event.client_address or "",

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django_ace import AceWidget
 
+from core.http.origin import Origin
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import create_script, update_script
@@ -57,6 +58,7 @@ class ScriptForm(forms.ModelForm[Script]):
     """A script's settings and its source; a changed source becomes a new version."""
 
     author: Author
+    origin: Origin
 
     source = forms.CharField(
         required=False,
@@ -116,13 +118,26 @@ class ScriptForm(forms.ModelForm[Script]):
         script: Script = self.instance
         if not script._state.adding:
             source = data["source"] if data["source"] != script.source else None
-            update_script(script, author=self.author, source=source, name=data["name"], **settings)
+            update_script(
+                script,
+                author=self.author,
+                source=source,
+                origin=self.origin,
+                name=data["name"],
+                **settings,
+            )
             return
         with transaction.atomic():
             created = create_script(
-                script.organisation, name=data["name"], source=data["source"], author=self.author
+                script.organisation,
+                name=data["name"],
+                source=data["source"],
+                author=self.author,
+                origin=self.origin,
             )
-            self.instance = update_script(created, author=self.author, **settings)
+            self.instance = update_script(
+                created, author=self.author, origin=self.origin, **settings
+            )
 
 
 def _with_line(error: SourceError) -> str:

@@ -16,6 +16,7 @@ from core.admin.confirmation import Question
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import list_of
+from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.scripts.form import ScriptForm
@@ -72,8 +73,8 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     actions_detail = ("issue_hook",)
     delete_question = _DELETE
 
-    def delete_by_flow(self, obj: Script) -> None:
-        delete_script(obj)
+    def delete_by_flow(self, request: HttpRequest, obj: Script) -> None:
+        delete_script(obj, origin=origin_of(request))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
@@ -95,6 +96,7 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     ) -> Any:
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.author = Author(user=person(request))
+        form.origin = origin_of(request)
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:

@@ -15,6 +15,7 @@ from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import page_of
+from core.http.origin import origin_of
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import restore_script_version
@@ -83,7 +84,9 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         if not is_confirmed(request):
             return ask(self, request, _RESTORE, [version])
         try:
-            script = restore_script_version(version, author=Author(user=person(request)))
+            script = restore_script_version(
+                version, author=Author(user=person(request)), origin=origin_of(request)
+            )
         except (SandboxBusy, SandboxUnavailable):
             why = "No sandbox slot became free to compile it. Nothing was changed; try again."
             self.message_user(request, why, messages.ERROR)

@@ -77,7 +77,7 @@ def resolve_update_hook(
     changes = {field: value for field, value in given.items() if value is not None}
     hook = find(info, Hook, id)
     with script_errors():
-        return update_hook(hook, **changes)
+        return update_hook(hook, origin=origin_of(info.context.request), **changes)
 
 
 update_hook_field = graphene.Field(
@@ -95,7 +95,7 @@ update_hook_field = graphene.Field(
 
 
 def resolve_delete_hook(root: None, info: GraphQLResolveInfo, id: str) -> bool:
-    delete_hook(find(info, Hook, id))
+    delete_hook(find(info, Hook, id), origin=origin_of(info.context.request))
     return True
 
 

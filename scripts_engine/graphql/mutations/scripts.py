@@ -1,11 +1,14 @@
 """GraphQL mutations that change and run scripts."""
 
+from typing import Any
+
 import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.client_address import client_address
+from core.http.origin import origin_of
 from core.plain_text import is_encodable
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
@@ -24,7 +27,13 @@ from scripts_engine.models import Run, Script, ScriptVersion, Trigger
 def resolve_create_script(root: None, info: GraphQLResolveInfo, name: str, source: str) -> Script:
     author = Author(api_key=caller_key(info))
     with script_errors():
-        return create_script(caller_organisation(info), name=name, source=source, author=author)
+        return create_script(
+            caller_organisation(info),
+            name=name,
+            source=source,
+            author=author,
+            origin=origin_of(info.context.request),
+        )
 
 
 create_script_field = graphene.Field(
@@ -48,11 +57,15 @@ def resolve_update_script(
     enabled: bool | None = None,
 ) -> Script:
     given = {"name": name, "timeout_seconds": timeout_seconds, "is_enabled": enabled}
-    changes = {field: value for field, value in given.items() if value is not None}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     script = find(info, Script, id)
     with script_errors():
         return update_script(
-            script, author=Author(api_key=caller_key(info)), source=source, **changes
+            script,
+            author=Author(api_key=caller_key(info)),
+            source=source,
+            origin=origin_of(info.context.request),
+            **changes,
         )
 
 
@@ -73,7 +86,8 @@ update_script_field = graphene.Field(
 def resolve_restore_script_version(root: None, info: GraphQLResolveInfo, version: str) -> Script:
     row = find(info, ScriptVersion, version)
     with script_errors():
-        return restore_script_version(row, author=Author(api_key=caller_key(info)))
+        author = Author(api_key=caller_key(info))
+        return restore_script_version(row, author=author, origin=origin_of(info.context.request))
 
 
 restore_script_version_field = graphene.Field(
@@ -85,7 +99,7 @@ restore_script_version_field = graphene.Field(
 
 
 def resolve_delete_script(root: None, info: GraphQLResolveInfo, id: str) -> bool:
-    delete_script(find(info, Script, id))
+    delete_script(find(info, Script, id), origin=origin_of(info.context.request))
     return True
 
 
