@@ -10,6 +10,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterModelOptions(
+            name='authevent',
+            options={'ordering': ['-id'], 'verbose_name': 'audit log entry', 'verbose_name_plural': 'audit log entries'},
+        ),
         migrations.AddField(
             model_name='authevent',
             name='actor_id',
