@@ -47,6 +47,11 @@ class Invitation(models.Model):
         default=Role.MEMBER,
         help_text="The role in the organisation after acceptance.",
     )
+    offers_admin_login = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether the user may set a password for the admin after acceptance.",
+    )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was invited.")
     expires_at = models.DateTimeField(
         db_index=True, help_text="When the invitation expires unless it is accepted."

@@ -24,6 +24,8 @@ SITE_ADDRESSES = {
     "logout": "test_second_factor",
     "login_code": "test_second_factor",
     "second_factor": "test_second_factor",
+    "forgot_password": "test_forgot_password",
+    "password_link": "test_password_link",
     "password_change": "one's own password, of nobody else",
     "password_change_done": "says that it was changed",
     "jsi18n": "names of months",
