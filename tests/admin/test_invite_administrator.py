@@ -20,6 +20,7 @@ from accounts.models import (
 )
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+from core.errors import NotFoundError
 from tests import factories
 from tests.accounts.test_address_answers import limited_events, use_up
 from tests.admin.pages import list_of, logged_in, page_of, text_of
@@ -306,7 +307,7 @@ def test_a_superuser_cannot_accept_even_as_a_person(
     invite(as_bob, acme, root.email)
     invitation = root.invitations.get()
 
-    with pytest.raises(Exception, match="There is no such invitation"):
+    with pytest.raises(NotFoundError):
         accept_invitation(root, invitation.pk)
 
     assert not root.memberships.exists()
@@ -414,3 +415,18 @@ def test_the_form_says_when_no_mail_server_is_configured(
 
     assert "No mail server is configured" in without
     assert "No mail server is configured" not in text_of(as_bob.get(address))
+
+
+def test_a_home_that_changes_the_address_meanwhile_does_not_get_the_login(
+    acme: Organisation, globex: Organisation, as_bob: Client
+) -> None:
+    gina = factories.make_user(globex, "gina@example.org")
+    invite(as_bob, acme, gina.email)
+    update_user(globex, gina, email="globex@example.org")
+
+    with pytest.raises(NotFoundError):
+        accept_invitation(gina, gina.invitations.get().pk)
+
+    assert members(acme) == {("bob@example.com", Role.ADMINISTRATOR)}
+    assert links_mailed() == []
+    assert mail.outbox == []
