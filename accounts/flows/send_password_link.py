@@ -37,7 +37,9 @@ def mail_password_link(user_id: str, organisation_id: str, asked_at: datetime) -
     ``TryAgainError`` or ``DeliveryError``.
     """
     user = User.objects.filter(pk=user_id).first()
-    organisation = Organisation.objects.filter(pk=organisation_id or None).first()
+    organisation = None
+    if organisation_id:
+        organisation = Organisation.objects.filter(pk=organisation_id).first()
     if user is None or (organisation is None and organisation_id):
         return
     if not may_set_password(user, organisation):

@@ -47,7 +47,7 @@ class AddressForm(forms.Form):
     )
 
 
-class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]
+class NewPasswordForm(SetPasswordForm):
     """Two fields; ``hashed`` is the password as the flow stores it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
