@@ -216,6 +216,9 @@ SESSIONS_PER_DEVICE_TOKEN = 10
 SESSIONS_PER_API_KEY = 100
 
 INVITATION_LIFETIME = timedelta(days=14)
+# Of the links in e-mails that set a password for the admin, in hours.
+PASSWORD_LINK_LIFETIME = timedelta(hours=integer("PASSWORD_LINK_HOURS", 24, minimum=1))
+PASSWORD_RESET_TIMEOUT = int(PASSWORD_LINK_LIFETIME.total_seconds())
 
 # --- Admin -------------------------------------------------------------------------------------
 

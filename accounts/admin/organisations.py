@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from accounts.admin.invite_administrator import OrganisationInvitation
 from accounts.admin.members import MembersInline, tell_of_invitations
 from accounts.admin.reach import is_superuser
 from accounts.admin.refusals import RefusalsAsMessages
@@ -25,7 +26,7 @@ _SUPERUSER_FIELDS = ("is_active", *_RETENTION)
 
 
 @admin.register(Organisation)
-class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
+class OrganisationAdmin(OrganisationInvitation, RefusalsAsMessages, TenantModelAdmin):
     """Superusers add and deactivate; administrators rename and manage members."""
 
     empty_state = EmptyState(
@@ -48,6 +49,7 @@ class OrganisationAdmin(RefusalsAsMessages, TenantModelAdmin):
     search_fields = ("name",)
     search_help_text = "Name"
     inlines = (MembersInline,)
+    actions_detail = ("invite_administrator",)
     add_fieldsets = ((None, {"fields": ("name",)}),)
     fieldsets = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),

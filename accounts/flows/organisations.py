@@ -10,9 +10,10 @@ from django.utils import timezone
 from accounts.audit import Subject, record, record_about
 from accounts.email_address import canonical_email
 from accounts.flows.users import change_role, held
-from accounts.messages.quotas import count_mail_of
+from accounts.messages.quotas import count_mail_of, may_send_mail
 from accounts.models import (
     ActorKind,
+    AuditReason,
     AuthEventKind,
     Invitation,
     Membership,
@@ -23,7 +24,7 @@ from accounts.models import (
 )
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from accounts.tasks import send_invitation
+from accounts.tasks import send_invitation, send_password_link
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Actor, Origin
 
@@ -105,19 +106,10 @@ def _invite(
     invitation = earlier.open().first()
     if invitation is not None:
         invitation.email, invitation.role = address, role
-        invitation.save(update_fields=["email", "role"])
+        invitation.offers_admin_login = False
+        invitation.save(update_fields=["email", "role", "offers_admin_login"])
         return invitation
-    if not organisation.is_active:
-        raise ForbiddenError("An inactive organisation cannot invite users.")
-    hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
-    hit(
-        [windows.INVITATIONS_TO_ADDRESS_OF_ORGANISATION],
-        "invitation-to-of",
-        str(organisation.pk),
-        user.email,
-    )
-    hit([windows.INVITATIONS_TO_ADDRESS], "invitation-to", user.email)
-    count_mail_of(organisation.pk)
+    count_invitation(organisation, user.email)
     earlier.delete()
     invitation = Invitation.objects.create(
         organisation=organisation,
@@ -130,19 +122,48 @@ def _invite(
     return invitation
 
 
+def count_invitation(organisation: Organisation, address: str) -> None:
+    """Counts one invitation, and its e-mail, to the canonical address.
+
+    Raises ``ForbiddenError`` for an inactive organisation, and ``RateLimitedError``.
+    """
+    if not organisation.is_active:
+        raise ForbiddenError("An inactive organisation cannot invite users.")
+    hit([windows.INVITATIONS_OF_ORGANISATION], "invitation", str(organisation.pk))
+    hit(
+        [windows.INVITATIONS_TO_ADDRESS_OF_ORGANISATION],
+        "invitation-to-of",
+        str(organisation.pk),
+        address,
+    )
+    hit([windows.INVITATIONS_TO_ADDRESS], "invitation-to", address)
+    count_mail_of(organisation.pk)
+
+
 def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:
     """Makes the user a member, with the role of the invitation.
 
-    Home may then no longer change what the user logs in with. Raises ``NotFoundError`` for an
-    invitation that is not the user's, has expired, or whose organisation is inactive.
+    Home may then no longer change what the user logs in with. A user whom the invitation offers a
+    login to the admin gets a link to set a password. Raises ``NotFoundError`` for an invitation
+    that is not the user's, has expired, or whose organisation is inactive.
     """
     with transaction.atomic():
         invitation = _take(user, invitation_id)
         Membership.objects.create(
             organisation=invitation.organisation, user=user, role=invitation.role
         )
+        if invitation.offers_admin_login and not user.is_staff:
+            _offer_password(user, invitation.organisation, origin)
     _tell_inviter(AuthEventKind.INVITATION_ACCEPTED, invitation)
     record_about(AuthEventKind.INVITATION_ACCEPTED, origin, user)
+
+
+def _offer_password(user: User, organisation: Organisation, origin: Origin) -> None:
+    if may_send_mail(organisation.pk):
+        send_password_link.enqueue(str(user.pk), str(organisation.pk), request_id=origin.request_id)
+        return
+    reason = AuditReason.MAIL_LIMIT
+    record(AuthEventKind.RATE_LIMITED, NOWHERE, organisation=organisation, reason=reason)
 
 
 def decline_invitation(user: User, invitation_id: UUID) -> None:

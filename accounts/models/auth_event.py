@@ -113,6 +113,8 @@ class AuditReason(StrEnum):
     INACTIVE_ORGANISATION = "inactive-organisation"
     ADDRESS_NOT_ALLOWED = "address-not-allowed"
     CHANGED = "changed"
+    ADMINISTRATOR_INVITED = "administrator-invited"
+    PASSWORD_SET_BY_LINK = "password-set-by-link"  # noqa: S105
 
     MALFORMED_PIN = "malformed"
     NO_OPEN_CHALLENGE = "no-open-challenge"

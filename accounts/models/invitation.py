@@ -23,9 +23,13 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         """Open invitations that the user may answer.
 
         Those of an inactive organisation wait until it is active. A superuser belongs to no
-        organisation, so cannot answer invitations from before the promotion.
+        organisation, so cannot answer invitations from before the promotion. A login to the admin
+        was offered to the invited address, which home may have changed since.
         """
-        return self.open().filter(organisation__is_active=True, user__is_superuser=False)
+        is_for_user = models.Q(offers_admin_login=False) | models.Q(email=models.F("user__email"))
+        return self.open().filter(
+            is_for_user, organisation__is_active=True, user__is_superuser=False
+        )
 
 
 class Invitation(models.Model):
@@ -46,6 +50,11 @@ class Invitation(models.Model):
         choices=Role.choices,
         default=Role.MEMBER,
         help_text="The role in the organisation after acceptance.",
+    )
+    offers_admin_login = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether the user may set a password for the admin after acceptance.",
     )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the user was invited.")
     expires_at = models.DateTimeField(

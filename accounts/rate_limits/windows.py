@@ -25,6 +25,12 @@ TEST_MESSAGES_OF_PERSON = RateLimitItemPerHour(20)
 INVITATIONS_OF_ORGANISATION = RateLimitItemPerHour(20)
 INVITATIONS_TO_ADDRESS_OF_ORGANISATION = RateLimitItemPerDay(3)
 INVITATIONS_TO_ADDRESS = RateLimitItemPerDay(10)
+# Requests for a link that sets a new password, for known and unknown addresses alike.
+PASSWORD_LINKS_OF_CLIENT = RateLimitItemPerMinute(20, 10)
+PASSWORD_LINKS_TO_ADDRESS: tuple[RateLimitItem, ...] = (
+    RateLimitItemPerHour(3),
+    RateLimitItemPerDay(10),
+)
 TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
 KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
 # Answers that reveal whether an address has an account.

@@ -47,10 +47,17 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def get_urls(self) -> list[URLPattern]:
         from config.admin.login import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
+        from config.admin.password_link import forgot_password, password_link  # noqa: PLC0415
         from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
 
         return [
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
+            path(
+                "password/forgot/",
+                never_cache(csrf_protect(forgot_password)),
+                name="forgot_password",
+            ),
+            path("password/link/", never_cache(csrf_protect(password_link)), name="password_link"),
             path("second_factor/", never_cache(csrf_protect(second_factor)), name="second_factor"),
             path(
                 "second_factor/recovery_codes/",

@@ -7,7 +7,7 @@ REDACTED = "[redacted]"
 
 # Our secrets start with their kind. Hook tokens are also redacted by their position in the path, so
 # that mistyped ones are hidden too.
-_SECRET = re.compile(r"mh([sthxc])_[0-9A-Za-z]+")
+_SECRET = re.compile(r"mh([sthxcl])_[0-9A-Za-z]+")
 # Matches from the first of several slashes only, because a match from each is quadratic.
 _HOOK_TOKEN = re.compile(r"((?<!/)/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
 # Secrets of other services: passwords in URLs (database, mail server), Authorization headers.

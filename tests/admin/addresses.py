@@ -25,6 +25,8 @@ SITE_ADDRESSES = {
     "login_code": "test_second_factor",
     "second_factor": "test_second_factor",
     "recovery_codes": "test_shown_once",
+    "forgot_password": "test_forgot_password",
+    "password_link": "test_password_link",
     "password_change": "one's own password, of nobody else",
     "password_change_done": "says that it was changed",
     "jsi18n": "names of months",

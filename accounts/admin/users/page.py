@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from accounts.admin.invite_administrator import UserInvitation
 from accounts.admin.members import UserMembershipsInline, tell_of_invitations
 from accounts.admin.reach import (
     OwnUsersFilter,
@@ -45,6 +46,12 @@ _SHARED = (
     "other organisation."
 )
 
+_STAFF = (
+    "Whether the user can log in to this admin. Only superusers change it here. To give a login, "
+    "use “Invite administrator”: the user gets an e-mail and sets their own password. To take away "
+    "access to your organisation, change the role below to Member."
+)
+
 admin.site.unregister(Group)
 
 
@@ -55,6 +62,7 @@ class UserAdmin(
     UserCredentials,
     UserLocks,
     UserTestMessage,
+    UserInvitation,
     TenantModelAdmin,
     DjangoUserAdmin,
 ):
@@ -87,7 +95,9 @@ class UserAdmin(
     sortable_by = ("email",)
     filter_horizontal: ClassVar[tuple[str, ...]] = ()
     inlines = (UserMembershipsInline,)
+    actions_list = ("invite_administrator",)
     actions_detail = (
+        "invite_as_administrator",
         "unlock_pin_login",
         "unlock_admin_login",
         "send_test_message",
@@ -187,6 +197,8 @@ class UserAdmin(
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
+        if not is_superuser(request):
+            kwargs["help_texts"] = {**kwargs.get("help_texts", {}), "is_staff": _STAFF}
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         if obj is None:
             form.organisations = administered_organisations(request)
