@@ -34,7 +34,18 @@ EAGER_CHUNKS = (
     "globals",
 )
 # Loaded on first use.
-LATER_CHUNKS = ("audit", "bytes", "failure", "host", "packing", "reply", "time", "trace", "url")
+LATER_CHUNKS = (
+    "audit",
+    "bytes",
+    "failure",
+    "host",
+    "listing",
+    "packing",
+    "reply",
+    "time",
+    "trace",
+    "url",
+)
 SEED_BYTES = 16
 _PRELUDE_FOLDER = Path(__file__).parent / "prelude"
 
@@ -94,6 +105,9 @@ class LuaState:
 
     def check_syntax(self, source: bytes, chunk_name: bytes) -> Any:
         return self._call(b"check_syntax", source, chunk_name)
+
+    def list_globals(self, source: bytes) -> Any:
+        return self._call(b"list_globals", source)
 
     def limit_memory(self, memory_bytes: int) -> None:
         self._lua.set_max_memory(memory_bytes)

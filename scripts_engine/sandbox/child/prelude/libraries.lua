@@ -46,4 +46,5 @@ url = {
 uuid = { v4 = bytes_function("uuid.v4") }
 
 Reply = later("reply")("Reply")
+private.list_globals = later("listing")("list_globals")
 private.list_names = later("audit")("list_names")
