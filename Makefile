@@ -85,15 +85,12 @@ $(VENV)/bin/python:
 	@echo "moonhook: creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-# pip draws a progress bar for downloads on a terminal; --quiet, twice, hides its warnings too.
 $(VENV)/.runtime-installed: requirements/runtime.txt | $(VENV)/bin/python
-	@echo "moonhook: installing $$(grep -c '==' $<) packages"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
-	@echo "moonhook: installed; starting"
+	@$(BIN)/python requirements/install.py $<
 	@touch $@
 
 $(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/python requirements/install.py $<
 	@touch $@ $(VENV)/.runtime-installed
 
 $(VENV)-audit/.installed: requirements/audit.txt
