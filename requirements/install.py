@@ -14,7 +14,7 @@ def install(lock_file: str) -> int:
     total = sum(" \\" in line and "==" in line for line in Path(lock_file).read_text().splitlines())
     say(f"moonhook: installing {total} packages")
     command = [*PIP, "--progress-bar", "off", "--require-hashes", "-r", lock_file]
-    pip = subprocess.Popen(  # noqa: S603
+    pip = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
     output = []
