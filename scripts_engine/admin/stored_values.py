@@ -132,8 +132,7 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
         if self._is_new:
             self.add_error("typed_key", ValidationError(_TAKEN, code="unique"))
             return
-        self.data = self.data.copy()
-        self.data["seen"] = fingerprint(current)
+        self.data = {**self.data.dict(), "seen": fingerprint(current)}  # type: ignore[attr-defined]
         message = _GONE if current is None else _changed(current)
         self.add_error(None, ValidationError(message, code="changed"))
 
