@@ -5,10 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
 
-.PHONY: run test test-slow test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
+.PHONY: run announce test test-slow test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
 
-run: $(VENV)/.runtime-installed
+run: announce $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
+
+# Said at once, before the silence of a first start.
+announce:
+	@if [ ! -e $(VENV)/.runtime-installed ]; then \
+		echo "moonhook: first start: creates $(VENV) and installs the locked packages into it."; \
+		echo "moonhook: this takes about half a minute."; \
+	fi
 
 # On all cores. In one process: make test PYTEST_ARGS="-n 0 tests/accounts"
 test: $(VENV)/.dev-installed
@@ -75,14 +82,15 @@ clean:
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Moonhook needs Python 3.11 or newer: make run PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "moonhook: creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime-installed: requirements/runtime.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/python requirements/install.py $<
 	@touch $@
 
 $(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/python requirements/install.py $<
 	@touch $@ $(VENV)/.runtime-installed
 
 $(VENV)-audit/.installed: requirements/audit.txt

@@ -420,9 +420,9 @@ UNFOLD = {
     ],
     "SCRIPTS": [
         lambda request: static("moonhook/accessible.js"),
+        lambda request: static("moonhook/command.js"),
         lambda request: static("moonhook/forget_typed.js"),
     ],
     "SIDEBAR": {"navigation": "config.admin.navigation.navigation"},
     "ACCOUNT": {"navigation": "config.admin.navigation.account_links"},
-    "COMMAND": {"search_models": False},
 }

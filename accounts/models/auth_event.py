@@ -57,6 +57,8 @@ class AuthEventKind(models.TextChoices):
     ORGANISATION_CHANGED = "organisation.changed", "Organisation changed"
     SECRET_SET = "secret.set", "Secret set"
     SECRET_DELETED = "secret.deleted", "Secret deleted"
+    STORED_VALUE_SET = "stored-value.set", "Stored value set"
+    STORED_VALUE_DELETED = "stored-value.deleted", "Stored value deleted"
     SECOND_FACTOR_CHANGED = "second-factor.changed", "Second factor changed"
     TEST_MESSAGE_SENT = "test-message.sent", "Test message sent"
     TEST_MESSAGE_NOT_SENT = "test-message.not-sent", "Test message not sent"
@@ -96,6 +98,7 @@ class SubjectKind(models.TextChoices):
     SCRIPT = "script", "Script"
     HOOK = "hook", "Hook"
     SECRET = "secret", "Secret"
+    STORED_VALUE = "stored-value", "Stored value"
 
 
 class AuditReason(StrEnum):

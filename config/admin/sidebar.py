@@ -4,7 +4,7 @@ Imports no models: templates and the site load before them.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.urls import reverse
 
@@ -62,20 +62,6 @@ class Place(NamedTuple):
 
 def place_of(address: str) -> Place | None:
     return _places().get(address)
-
-
-def in_sidebar_groups(apps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Django's dictionaries of apps and their models, with the sidebar's groups and names.
-
-    Models that are not in the sidebar stay with their app.
-    """
-    groups: dict[str, dict[str, Any]] = {}
-    for app in apps:
-        for model in app["models"]:
-            place = place_of(model["admin_url"] or "") or Place(app["name"], model["name"])
-            group = groups.setdefault(place.group, {**app, "name": place.group, "models": []})
-            group["models"].append({**model, "name": place.name})
-    return [*groups.values()]
 
 
 @cache

@@ -4,8 +4,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
-from django.core.paginator import InvalidPage
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -16,7 +15,6 @@ from unfold.sites import UnfoldAdminSite
 
 from config.admin.parameters import with_exact_parameters
 from config.admin.requests import View, bounded
-from config.admin.sidebar import in_sidebar_groups
 
 # The site loads before the models, so modules that need models are imported where they are used.
 
@@ -97,20 +95,13 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Search the lists. Unfold's own view raises for a page that does not exist."""
-        try:
-            response: HttpResponse = super().search(request, extra_context)
-        except InvalidPage:
-            raise Http404 from None
-        return response
+        """Search within reach. Unfold's own view would cache results beyond a lost role."""
+        from config.admin.search import search_page  # noqa: PLC0415
+
+        return search_page(request)
 
     def app_index(
         self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Redirect to the home page: the sidebar groups the lists, and not by app."""
         return redirect("admin:index")
-
-    def _search_apps(self, app_list: list[dict[str, Any]], search_term: str) -> list[Any]:
-        """Search the lists by the names of the sidebar, and show them with its groups."""
-        results: list[Any] = super()._search_apps(in_sidebar_groups(app_list), search_term)
-        return results

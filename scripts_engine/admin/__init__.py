@@ -6,10 +6,11 @@ from scripts_engine.admin import hooks, panels, secrets, stored_values
 from scripts_engine.admin.runs import page as runs
 from scripts_engine.admin.scripts import page as scripts
 from scripts_engine.admin.scripts import versions
-from scripts_engine.models import Hook, Script, Secret
+from scripts_engine.models import Hook, Script, Secret, StoredValue
 
 register_subject(SubjectKind.SCRIPT, Script)
 register_subject(SubjectKind.HOOK, Hook)
 register_subject(SubjectKind.SECRET, Secret)
+register_subject(SubjectKind.STORED_VALUE, StoredValue)
 
 __all__ = ["hooks", "panels", "runs", "scripts", "secrets", "stored_values", "versions"]

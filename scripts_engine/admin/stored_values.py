@@ -1,36 +1,219 @@
-"""Read-only pages of the values that scripts store between runs."""
+"""The pages of stored values: what scripts keep between runs, as people see and change it."""
 
+import json
 from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
-from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from core.admin.confirmation import Question
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
+from core.http.origin import Origin, origin_of
+from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.flows.source import with_lua_line_ends
+from scripts_engine.flows.stored_values import (
+    ABSENT,
+    StoredValueChangedError,
+    delete_stored_value,
+    fingerprint,
+    set_stored_value,
+)
 from scripts_engine.models import StoredValue
 
 _LISTED_CHARACTERS = 80
+_SHOWN_IN_ERROR_CHARACTERS = 300
+_JSON, _TEXT = "json", "text"
+_TYPES = {'"': "Text", "{": "Object", "[": "Array", "t": "Boolean", "f": "Boolean", "n": "Null"}
+_FORM_FIELDS = {"key": "typed_key", "value": "typed_value"}
+_GONE = (
+    "This value no longer exists: a script has deleted it, or it has expired. Nothing was saved. "
+    "Save again to create it."
+)
+_TAKEN = "There is a value under this key already. Open it in the list to change it."
+_DELETE = Question(
+    title="Delete stored value",
+    consequences="store.get returns nil for the key from now on. This cannot be undone.",
+    button="Delete",
+)
+
+
+class StoredValueForm(forms.ModelForm[StoredValue]):
+    """A key, a value as JSON or text, and an expiry, saved by the flow as the last validation."""
+
+    origin: Origin
+
+    typed_key = forms.CharField(
+        label="Key",
+        strip=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text='Scripts read the value with store.get("key"). 1 to 256 bytes.',
+    )
+    entered_as = forms.ChoiceField(
+        choices=((_JSON, "JSON"), (_TEXT, "Text")),
+        widget=UnfoldAdminSelectWidget(),
+        help_text="JSON for numbers, booleans and tables: 42, true, {…}. Text for a string.",
+    )
+    typed_value = forms.CharField(
+        label="Value",
+        required=False,
+        strip=False,
+        widget=UnfoldAdminTextareaWidget(
+            attrs={"rows": 8, "autocomplete": "off", "spellcheck": "false"}
+        ),
+        help_text="At most 64 KiB as JSON. Runs read the new value immediately.",
+    )
+    # The fingerprint of the value that the page shows.
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_new = self.instance._state.adding
+        del self.fields["seen" if self._is_new else "typed_key"]
+        self.fields["expires_at"].required = False
+        self.initial["entered_as"] = _JSON
+        if not self._is_new:
+            text = _plain_text(self.instance.value)
+            self.initial["entered_as"] = _JSON if text is None else _TEXT
+            self.initial["typed_value"] = self.instance.value if text is None else text
+            self.initial["seen"] = fingerprint(self.instance)
+
+    def _post_clean(self) -> None:
+        """Saves through the flow."""
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            self.instance = set_stored_value(
+                self.instance.organisation,
+                key=self._key(),
+                value=self._value(),
+                expires_at=self._expires_at(),
+                seen=ABSENT if self._is_new else self.cleaned_data["seen"],
+                origin=self.origin,
+            )
+        except StoredValueChangedError as change:
+            self._ask_again(change.current)
+        except ValidationError as error:
+            for field, errors in error.error_dict.items():
+                self.add_error(_FORM_FIELDS.get(field, field), errors)
+
+    def _key(self) -> bytes:
+        if self._is_new:
+            return str(self.cleaned_data["typed_key"]).encode()
+        return bytes(self.instance.key)
+
+    def _value(self) -> str:
+        typed = with_lua_line_ends(self.cleaned_data["typed_value"])
+        if self.cleaned_data["entered_as"] == _TEXT:
+            return json.dumps(typed, ensure_ascii=False)
+        return typed.strip()
+
+    def _expires_at(self) -> Any:
+        """The typed time; the stored one if unchanged, since the form shows no fractions."""
+        is_changed = "expires_at" in self.changed_data
+        return self.cleaned_data["expires_at"] if is_changed else self.initial.get("expires_at")
+
+    def _ask_again(self, current: StoredValue | None) -> None:
+        """Shows the page again, so that the next save replaces what this message shows."""
+        if self._is_new:
+            self.add_error("typed_key", ValidationError(_TAKEN, code="unique"))
+            return
+        self.data = {**self.data.dict(), "seen": fingerprint(current)}  # type: ignore[attr-defined]
+        message = _GONE if current is None else _changed(current)
+        self.add_error(None, ValidationError(message, code="changed"))
+
+
+def _changed(current: StoredValue) -> str:
+    value = Truncator(current.value).chars(_SHOWN_IN_ERROR_CHARACTERS)
+    until = "" if current.expires_at is None else f", until {current.expires_at:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"A script has changed this value since you opened it. Nothing was saved. It is now "
+        f"{value}{until}. Save again to replace it."
+    )
+
+
+def _plain_text(value: str) -> str | None:
+    """The string in the JSON, if a text field can hold it unchanged."""
+    if not value.startswith('"'):
+        return None
+    text: str = json.loads(value)
+    return text if all(char.isprintable() or char in "\n\t" for char in text) else None
 
 
 @admin.register(StoredValue)
-class StoredValueAdmin(ReadOnlyTenantModelAdmin):
+class StoredValueAdmin(DeletedByFlowModelAdmin):
     empty_state = EmptyState(
         "Scripts keep values between runs with store.set(key, value). Stored values appear here.",
-        "Scripts",
-        "admin:scripts_engine_script_changelist",
+        "Add stored value",
+        "admin:scripts_engine_storedvalue_add",
     )
-    list_display = ("__str__", "beginning", "organisation", "updated_at", "expires_at")
+    help_texts = {
+        "organisation": "All scripts of this organisation share the value; others cannot read it.",
+        "expires_at": "When the value is deleted (UTC). Leave empty for no expiry.",
+    }
+    form = StoredValueForm
+    delete_question = _DELETE
+    list_display = ("__str__", "type", "beginning", "organisation", "updated_at", "expires_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
     list_select_related = ("organisation",)
-    fields = ("__str__", "value", "organisation", "updated_at", "expires_at")
-    readonly_fields = fields
+    autocomplete_fields = ("organisation",)
+    add_fieldsets = (
+        (
+            None,
+            {"fields": ("organisation", "typed_key", "entered_as", "typed_value", "expires_at")},
+        ),
+    )
+    fieldsets = (
+        (
+            None,
+            {"fields": ("key_text", "type", "entered_as", "typed_value", "expires_at", "seen")},
+        ),
+        ("History", {"fields": ("organisation", "updated_at")}),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).live()  # type: ignore[attr-defined]
         return rows
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+        return [] if obj is None else ["key_text", "type", "organisation", "updated_at"]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.origin = origin_of(request)
+        return form
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: StoredValue,
+        form: forms.ModelForm[StoredValue],
+        change: bool,
+    ) -> None:
+        """Does nothing: the form's flow has already saved the value."""
+
+    def delete_by_flow(self, request: HttpRequest, obj: StoredValue) -> None:
+        delete_stored_value(obj, origin=origin_of(request))
+
+    @display(description="Key")
+    def key_text(self, stored: StoredValue) -> str:
+        return str(stored)
+
+    @display(description="Type")
+    def type(self, stored: StoredValue) -> str:
+        return _TYPES.get(stored.value[:1], "Number")
 
     @display(description="Value")
     def beginning(self, stored: StoredValue) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from core.http.redaction import REDACTED
 from scripts_engine.host.http import METHOD_OF, method_of, shown_request
 from scripts_engine.host.secrets import MAX_NAME_BYTES
-from scripts_engine.host.store import MAX_KEY_BYTES
 from scripts_engine.redaction import Redactor
 from scripts_engine.sandbox.contract import HostCall
+from scripts_engine.stored_values import MAX_KEY_BYTES
 
 MAX_SUBJECT_CHARS = 160
 MAX_RESULT_CHARS = 40

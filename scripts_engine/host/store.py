@@ -11,24 +11,27 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
-from accounts.models import Organisation
 from scripts_engine.host.deadline import remaining, transaction_until
 from scripts_engine.models import StoredValue
 from scripts_engine.models.stored_value import StoredValueQuerySet
 from scripts_engine.sandbox.contract import HostCallError
+from scripts_engine.stored_values import (
+    MAX_KEY_BYTES,
+    MAX_TTL_SECONDS,
+    ValueRefused,
+    check_key,
+    check_value,
+    only_writer,
+    write_value,
+)
 
-MAX_KEY_BYTES = 256
-MAX_VALUE_BYTES = 64 * 1024
-MAX_KEYS = 10_000
 # The keys of one answer have 250 KiB at most.
 MAX_LISTED_KEYS = 1_000
-MAX_TTL_SECONDS = 10 * 365 * 86_400
 # How long a write waits for other runs of the organisation; then the script gets an error.
 MAX_WAIT_SECONDS = 5.0
 INTEGER_RANGE = range(-(2**63), 2**63)
@@ -51,7 +54,7 @@ class StoreCapability:
         value = _checked_value(text)
         expires_at = _expiry(ttl_seconds, "ttl_seconds")
         with self._write_until(deadline):
-            self._write(key, value, expires_at)
+            write_value(self._organisation_id, key, value, expires_at)
 
     def set_if_absent(self, key: Any, text: Any, ttl_seconds: Any, *, deadline: float) -> bool:
         """Sets the value of the key unless it has one that has not expired.
@@ -68,7 +71,7 @@ class StoreCapability:
         with self._write_until(deadline):
             if present.exists():
                 return False
-            self._write(key, value, expires_at)
+            write_value(self._organisation_id, key, value, expires_at)
         return True
 
     def delete(self, key: Any, *, deadline: float) -> None:
@@ -89,7 +92,8 @@ class StoreCapability:
             total = number + by
             if not _is_number(total):
                 raise HostCallError("the number would be out of range")
-            self._write(key, json.dumps(total), None if row is None else row.expires_at)
+            expires_at = None if row is None else row.expires_at
+            write_value(self._organisation_id, key, json.dumps(total), expires_at)
         return total
 
     def list(self, prefix: Any, limit: Any, *, deadline: float) -> list[bytes]:
@@ -107,51 +111,38 @@ class StoreCapability:
 
     @contextmanager
     def _write_until(self, deadline: float) -> Iterator[None]:
-        """Allows one writer per organisation, which keeps increments and the key limit exact.
-
-        On SQLite, writing transactions are serialised in any case.
-        """
-        with store_turn(self._organisation_id, deadline), transaction_until(deadline):
-            if connection.features.has_select_for_update:
-                locked = Organisation.objects.select_for_update(no_key=True)
-                locked.only("pk").get(pk=self._organisation_id)
+        """Allows one writer per organisation in this process, and in the database."""
+        with (
+            store_turn(self._organisation_id, deadline),
+            transaction_until(deadline),
+            only_writer(self._organisation_id),
+            _told(),
+        ):
             yield
 
-    def _write(self, key: bytes, value: str, expires_at: Any) -> None:
-        updated = self._values.filter(key=key).update(
-            value=value, expires_at=expires_at, updated_at=timezone.now()
-        )
-        if updated:
-            return
-        if self._values.count() >= MAX_KEYS:
-            self._values.expired().delete()
-            if self._values.count() >= MAX_KEYS:
-                raise HostCallError(f"the organisation has {MAX_KEYS:,} keys already")
-        StoredValue.objects.create(
-            organisation_id=self._organisation_id, key=key, value=value, expires_at=expires_at
-        )
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turns a refusal into an error of the script."""
+    try:
+        yield
+    except ValueRefused as refusal:
+        raise HostCallError(str(refusal)) from None
 
 
 def _checked_key(key: Any) -> bytes:
-    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
-        raise HostCallError(f"a key is a string of 1 to {MAX_KEY_BYTES} bytes")
-    return key
+    with _told():
+        return check_key(key)
 
 
 def _checked_value(text: Any) -> str:
     if not isinstance(text, bytes):
         raise HostCallError("wrong arguments")
-    if len(text) > MAX_VALUE_BYTES:
-        raise HostCallError(f"a value may have 64 KiB as JSON; this one has {len(text):,} bytes")
-    try:
-        value = text.decode()
-        json.loads(value)
-    except (ValueError, RecursionError):
-        raise HostCallError("the value is not valid JSON") from None
-    return value
+    with _told():
+        return check_value(text)
 
 
-def _expiry(ttl_seconds: Any, name: str) -> Any:
+def _expiry(ttl_seconds: Any, name: str) -> datetime | None:
     if ttl_seconds is None:
         return None
     if not _is_number(ttl_seconds) or not 0 < ttl_seconds <= MAX_TTL_SECONDS:

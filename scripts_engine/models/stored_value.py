@@ -49,4 +49,5 @@ class StoredValue(models.Model):
         ]
 
     def __str__(self) -> str:
-        return bytes(self.key).decode("utf-8", "replace")
+        # Without NUL, which PostgreSQL refuses in the text of the admin's history.
+        return bytes(self.key).decode("utf-8", "replace").replace("\0", "\ufffd")

@@ -128,6 +128,24 @@ class ScriptError:
     traceback: str = ""
 
 
+class GlobalUseKind(StrEnum):
+    UNDEFINED = "undefined"
+    """Read, but neither provided by Moonhook nor assigned in the script."""
+    ASSIGNED = "assigned"
+    """Assigned, and not provided by Moonhook."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalUse:
+    """A use of a global that looks like a mistake."""
+
+    kind: GlobalUseKind
+    name: str
+    line: int
+    suggestion: str = ""
+    """The name that may be meant; the name itself if a local of that name is out of scope."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The script's reply. Header values are Latin-1 text, as WSGI wants them."""

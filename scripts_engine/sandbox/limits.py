@@ -30,6 +30,9 @@ MAX_ARGUMENT_DEPTH = 32
 # A script may catch the error of a host call over the limit; one that goes on calling is ended.
 MAX_REFUSED_HOST_CALLS = 100
 MAX_HOST_CALL_ERROR_CHARS = 1000
+# Uses of globals that a listing returns, and the longest name among them; as in listing.lua.
+MAX_LISTED_GLOBALS = 50
+MAX_LISTED_NAME_BYTES = 64
 # The longest text of ToJson, to bound tables that refer to the same table many times.
 MAX_JSON_BYTES = 16 * MIB
 # The address space of a child's process.

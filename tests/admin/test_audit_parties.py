@@ -12,7 +12,7 @@ from accounts.flows.organisations import remove_member
 from accounts.flows.users import update_user
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, Role, User
 from core.http.origin import NOWHERE, Origin
-from scripts_engine.models import Hook, Script, Secret
+from scripts_engine.models import Hook, Script, Secret, StoredValue
 from tests.admin.pages import CONFIRMED, action_on, list_of, logged_in, page_of, text_of
 from tests.admin.test_users import password_page, profile
 from tests.factories import admin_graphql
@@ -187,6 +187,18 @@ def test_a_secret_set_in_the_admin_names_person_and_address(
 
     whom = ("", "user", bob.email, "SHOP_KEY", HERE)
     assert told() == [("secret.set", *whom), ("secret.deleted", *whom)]
+    assert "hidden value" not in str(list(AuthEvent.objects.values()))
+
+
+def test_a_stored_value_changed_in_the_admin_names_person_and_key(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    typed = {"organisation": str(acme.pk), "typed_key": "stock:7", "entered_as": "json"}
+    as_bob.post(list_of(StoredValue, "add"), {**typed, "typed_value": '"hidden value"'})
+    as_bob.post(page_of(StoredValue.objects.get(), "delete"), CONFIRMED | {"post": "yes"})
+
+    whom = ("", "user", bob.email, "stock:7", HERE)
+    assert told() == [("stored-value.set", *whom), ("stored-value.deleted", *whom)]
     assert "hidden value" not in str(list(AuthEvent.objects.values()))
 
 

@@ -76,12 +76,12 @@ def test_rows_are_called_like_their_list(model: type[Any]) -> None:
 
 def test_the_audit_log_is_called_that(as_bob: Client) -> None:
     assert name_of(AuthEvent) == "Audit log"
-    assert search_results(as_bob, "audit") == ["Audit log / Audit"]
+    assert search_results(as_bob, "audit") == ["history Audit log Page · Audit"]
 
 
 def test_the_search_has_the_names_of_the_sidebar(as_root: Client) -> None:
-    assert search_results(as_root, "background") == ["Background tasks / System"]
-    assert search_results(as_root, "pin req") == ["PIN requests / PIN login"]
+    assert search_results(as_root, "background") == ["schedule Background tasks Page · System"]
+    assert search_results(as_root, "pin req") == ["pin PIN requests Page · PIN login"]
     assert search_results(as_root, "task result") == []
 
 

@@ -305,7 +305,45 @@ def test_the_source_is_checked_while_typing(as_bob: Client, acme: Organisation) 
 def test_a_valid_source_has_no_error(as_bob: Client, acme: Organisation) -> None:
     answer = send(as_bob, "check", {"organisation": str(acme.pk), "source": "return 1"}).json()
 
-    assert answer == {"line": None, "message": None}
+    assert answer == {"line": None, "message": None, "warnings": []}
+
+
+def test_a_check_warns_of_globals(as_bob: Client, acme: Organisation) -> None:
+    source = "local total = 1\r\nsum = total\r\nreturn totla"
+
+    answer = send(as_bob, "check", {"organisation": str(acme.pk), "source": source}).json()
+
+    assert answer == {
+        "line": None,
+        "message": None,
+        "warnings": [
+            {"line": 2, "message": "Assigns a global `sum`; add local.", "isNote": True},
+            {
+                "line": 3,
+                "message": "`totla` is not defined. Did you mean `total`?",
+                "isNote": False,
+            },
+        ],
+    }
+
+
+def test_a_check_warns_of_a_local_out_of_scope(as_bob: Client, acme: Organisation) -> None:
+    asked = {"organisation": str(acme.pk), "source": "do local sum = 1 end return sum"}
+
+    (warning,) = send(as_bob, "check", asked).json()["warnings"]
+
+    assert warning["message"] == "`sum` is not defined here: the local `sum` is out of scope."
+
+
+def test_a_script_with_warnings_is_saved(as_bob: Client, acme_script: Script) -> None:
+    page = reverse("admin:scripts_engine_script_change", args=[acme_script.pk])
+    form = {"name": "orders", "timeout_seconds": "10", "is_enabled": "on", "source": "return totla"}
+
+    reply = as_bob.post(page, form)
+
+    assert reply.status_code == 302
+    acme_script.refresh_from_db()
+    assert acme_script.source == "return totla"
 
 
 @pytest.mark.parametrize("organisation", ["", "nonsense"])

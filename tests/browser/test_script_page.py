@@ -41,6 +41,36 @@ def test_the_compiler_marks_its_line_before_anything_is_saved(page: Page, script
     expect(page.locator(".ace_gutter-cell.ace_error")).to_have_count(0)
 
 
+def test_an_undefined_global_is_marked_in_the_margin_and_named_below(
+    page: Page, script: Script
+) -> None:
+    write_source(page, "local total = 1\nsum = 2\nreturn totla\n")
+
+    expect(page.locator(".ace_gutter-cell.ace_warning")).to_have_text(re.compile("3"))
+    expect(page.locator(".ace_gutter-cell.ace_info")).to_have_text(re.compile("2"))
+    listed = page.locator("#script-warnings")
+    expect(listed).to_contain_text("Line 3: Warning: `totla` is not defined. Did you mean `total`?")
+
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    expect(page.locator(".ace_gutter-cell.ace_warning")).to_have_text(re.compile("3"))
+    listed.get_by_role("button", name="Line 3").click()
+    expect(page.locator(".ace_gutter-active-line")).to_have_text(re.compile("3"))
+
+    write_source(page, "return 1")
+    expect(page.locator(".ace_gutter-cell.ace_warning")).to_have_count(0)
+    expect(listed).to_be_empty()
+
+
+def test_warnings_stay_beside_the_error_of_a_run(page: Page, script: Script) -> None:
+    write_source(page, "local x = totla\nerror('no stock')\n")
+    page.get_by_role("button", name="Run", exact=True).click()
+
+    expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text(re.compile("2"))
+    expect(page.locator(".ace_gutter-cell.ace_warning")).to_have_text(re.compile("1"))
+    expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text(re.compile("2"))
+
+
 def test_ctrl_s_saves_and_stays(page: Page, script: Script) -> None:
     write_source(page, "return 1\n\n-- here\n")
     page.keyboard.press("Control+s")

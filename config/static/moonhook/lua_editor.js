@@ -57,7 +57,8 @@ const marker = (session) => {
     return (line, message) => {
         if (highlight !== null) session.removeMarker(highlight);
         highlight = null;
-        session.setAnnotations(line ? [{ row: line - 1, text: message, type: "error" }] : []);
+        const errors = line ? [{ row: line - 1, text: message, type: "error" }] : [];
+        session.setAnnotations([...errors, ...window.moonhookWarnings.annotations()]);
         if (line) {
             const row = new Range(line - 1, 0, line - 1, 1);
             highlight = session.addMarker(row, "mh-marked-line", "fullLine");
@@ -99,7 +100,7 @@ const poster = (textarea) => async (address, content) => {
 
 const CHECK_AFTER_MS = 600;
 
-// Checks the source with the server's compiler after a pause in typing.
+// Checks the source with the server's compiler: on load, after a pause in typing, after a run.
 const checkWhileTyping = (editor, endpoints, textarea, mark, post) => {
     const organisation = () =>
         endpoints.dataset.organisation ??
@@ -107,23 +108,27 @@ const checkWhileTyping = (editor, endpoints, textarea, mark, post) => {
         "";
     let timer = null;
     let latestCheck = 0;
-    const check = async () => {
+    const check = async (runError = null) => {
         if (!organisation()) return;
         const thisCheck = ++latestCheck;
         const source = editor.getValue();
         const input = { organisation: organisation(), source };
         const { answer } = await post(endpoints.dataset.check, input);
         if (!answer?.ok || thisCheck !== latestCheck) return;
-        const error = await answer.json();
-        mark(error.line, error.message ?? "");
+        const { warnings, ...error } = await answer.json();
+        const { line, message } = runError ?? error;
+        window.moonhookWarnings.show(warnings);
+        mark(line, message ?? "");
     };
+    // After a save too, since it loads the page; a refused source keeps its error marked.
+    if (!textarea.dataset.errorLine) check();
     editor.session.on("change", () => {
         clearTimeout(timer);
-        timer = setTimeout(check, CHECK_AFTER_MS);
+        timer = setTimeout(() => check(), CHECK_AFTER_MS);
     });
-    return function cancelCheck() {
+    return function checkAfterRun(runError) {
         clearTimeout(timer);
-        latestCheck += 1;
+        check(runError);
     };
 };
 
@@ -201,17 +206,17 @@ const setUp = () => {
         editor.focus();
     }
     const post = poster(textarea);
-    const cancelCheck = checkWhileTyping(editor, endpoints, textarea, mark, post);
+    const checkAfterRun = checkWhileTyping(editor, endpoints, textarea, mark, post);
     saveOnlyWhileLoggedIn(endpoints, textarea, post);
     keepPlace(editor, textarea);
     saveOnCtrlS(textarea);
     window.moonhookEditor = {
         post,
         source: () => editor.getValue(),
-        // A run's error replaces the result of a check that is still pending.
+        // A run's error replaces that of a check that is still pending; warnings stay beside it.
         markRun(line, message) {
-            cancelCheck();
             mark(line, message);
+            checkAfterRun({ line, message });
         },
         goTo(line) {
             editor.gotoLine(line, 0, true);

@@ -40,6 +40,7 @@ class LuaEditor(AceWidget):
             "django_ace/ace/ext-searchbox.js",
             "django_ace/ace/theme-github_light_default.js",
             "django_ace/ace/theme-github_dark.js",
+            "moonhook/lua_warnings.js",
             "moonhook/lua_editor.js",
         )
         widget: forms.Media = super().media

@@ -30,6 +30,7 @@ from scripts_engine.admin.scripts.try_form import (
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source, with_lua_line_ends
+from scripts_engine.flows.source_warnings import warnings_of
 from scripts_engine.flows.try_script import try_script
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
@@ -61,20 +62,27 @@ class TryItPages(TenantModelAdmin):
         ]
 
     def check_source_view(self, request: HttpRequest) -> JsonResponse:
-        """``{organisation, source}`` → ``{line, message}`` of the compile error, or nulls."""
+        """``{organisation, source}`` → ``{line, message}`` of the compile error, or nulls.
+
+        ``warnings`` lists ``{line, message, isNote}`` of a source that compiles.
+        """
         data = _json_object(request)
         organisation_id = parse_uuid(str(data.get("organisation", "")))
         if organisation_id is None:
             raise Http404
         organisation = get_object_or_404(administered_organisations(request), pk=organisation_id)
         source = with_lua_line_ends(str(data.get("source", "")))
-        flaw: dict[str, Any] = {"line": None, "message": None}
+        flaw: dict[str, Any] = {"line": None, "message": None, "warnings": []}
         try:
             check_source(organisation, source, "script")
+            flaw["warnings"] = [
+                {"line": warning.line, "message": warning.message, "isNote": warning.is_note}
+                for warning in warnings_of(organisation, source)
+            ]
         except SourceError as error:
-            flaw = {"line": error.line, "message": error.flaw}
+            flaw |= {"line": error.line, "message": error.flaw}
         except ValidationError as error:
-            flaw = {"line": None, "message": " ".join(error.messages)}
+            flaw |= {"message": " ".join(error.messages)}
         except NOT_RUN_ERRORS as error:
             reason = why_not_run(error)
             return _refused({"source": [reason.text]}, reason.status)

@@ -43,6 +43,7 @@ LATER_CHUNKS = {
     "host": "http. secrets. store.",
     "inspect": "inspect table_in_log",
     "json_problem": "place_in_json unexpected_in_json with_path_in_json",
+    "listing": "list_globals",
     "packing": "",
     "reply": "Reply",
     "reply_size": "size_of_reply",
@@ -124,6 +125,9 @@ class LuaState:
 
     def check_syntax(self, source: bytes, chunk_name: bytes) -> Any:
         return self._call(b"check_syntax", source, chunk_name)
+
+    def list_globals(self, source: bytes) -> Any:
+        return self._call(b"list_globals", source)
 
     def limit_memory(self, memory_bytes: int) -> None:
         self._lua.set_max_memory(memory_bytes)

@@ -59,6 +59,8 @@ class Child:
                 answer = self._run(*fields)
             elif tag == Tag.CHECK:
                 answer = self._check(*fields)
+            elif tag == Tag.LIST:
+                answer = self._list_globals(*fields)
             else:
                 raise ProtocolError(f"unexpected frame {tag}")
             cpu_seconds = time.process_time()
@@ -97,6 +99,14 @@ class Child:
             return [b"not enough memory to compile", None, b""]
         except LuaError as error:
             return _message_of(error)
+
+    def _list_globals(self, source: bytes) -> Sequence[Any]:
+        """Kind, name, line and suggestion of each use; none if there is no room to list them."""
+        try:
+            listed = self._state.list_globals(source)
+        except (LuaMemoryError, MemoryError, LuaError):
+            return ()
+        return listed if isinstance(listed, tuple) else ()
 
     def _call_host(self, name: bytes, packed_arguments: bytes) -> Answer:
         try:

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, Self
 from scripts_engine.sandbox import protocol
 from scripts_engine.sandbox.contract import (
     CallNote,
+    GlobalUse,
     HostCall,
     HostCallError,
     HostHandler,
     Job,
+    OutcomeKind,
 )
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
@@ -37,7 +39,7 @@ SYNTAX_CHECK_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
 
 
 class Request(NamedTuple):
-    """A run or a syntax check: the frame to send, its limits, and the reading of its answer."""
+    """A run, a syntax check or a listing: the frame to send, its limits, how to read its answer."""
 
     frame: bytes
     source: bytes
@@ -64,6 +66,19 @@ class Request(NamedTuple):
         message = [Tag.CHECK, source, _chunk_name(chunk_name)]
         read_answer = partial(endings.of_syntax_check, source=source)
         return cls(protocol.encode(message), source, SYNTAX_CHECK_LIMITS, False, read_answer)
+
+    @classmethod
+    def to_list_globals(
+        cls, source: bytes, receive: Callable[[tuple[GlobalUse, ...]], object]
+    ) -> Self:
+        """`receive` gets the uses, if the child answers."""
+
+        def read_answer(answer: Sequence[Any]) -> Ending:
+            receive(endings.of_listing(answer, source))
+            return Ending(OutcomeKind.SUCCEEDED)
+
+        frame = protocol.encode([Tag.LIST, source])
+        return cls(frame, source, SYNTAX_CHECK_LIMITS, False, read_answer)
 
 
 def _chunk_name(name: str) -> bytes:

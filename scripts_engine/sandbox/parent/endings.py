@@ -6,12 +6,21 @@ Role in a run: the last step in the parent, called by `conversation`.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scripts_engine.sandbox.contract import OutcomeKind, Reply, ScriptError
+from scripts_engine.sandbox.contract import (
+    GlobalUse,
+    GlobalUseKind,
+    OutcomeKind,
+    Reply,
+    ScriptError,
+)
 from scripts_engine.sandbox.limits import (
+    MAX_LISTED_GLOBALS,
+    MAX_LISTED_NAME_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_TRACEBACK_BYTES,
     PROCESS_MEMORY_BYTES,
@@ -26,6 +35,11 @@ from scripts_engine.sandbox.reply_headers import checked_headers
 
 # RFC 9110. The prelude drops the body of such a reply.
 STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
+
+# Kind, name, line and suggestion.
+_USE_FIELDS = 4
+_USE_KINDS = {kind.value.encode(): kind for kind in GlobalUseKind}
+_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Ending(NamedTuple):
@@ -56,6 +70,33 @@ def of_syntax_check(answer: Sequence[Any], source: bytes) -> Ending:
     if list(answer) == [None]:
         return Ending(OutcomeKind.SUCCEEDED)
     return Ending(OutcomeKind.FAILED, error=_script_error(answer, source))
+
+
+def of_listing(answer: Sequence[Any], source: bytes) -> tuple[GlobalUse, ...]:
+    """The uses of globals in the answer to a listing. Raises ProtocolError."""
+    if len(answer) % _USE_FIELDS or len(answer) > _USE_FIELDS * MAX_LISTED_GLOBALS:
+        raise ProtocolError("an impossible number of globals")
+    starts = range(0, len(answer), _USE_FIELDS)
+    return tuple(_global_use(*answer[at : at + _USE_FIELDS], source=source) for at in starts)
+
+
+def _global_use(kind: Any, name: Any, line: Any, suggestion: Any, *, source: bytes) -> GlobalUse:
+    number = child_frames.line(line, source)
+    known = _USE_KINDS.get(kind) if isinstance(kind, bytes) else None
+    if number is None or known is None:
+        raise ProtocolError("an impossible use of a global")
+    meant = _name(suggestion) if suggestion != b"" else ""
+    return GlobalUse(known, _name(name), number, meant)
+
+
+def _name(value: Any) -> str:
+    if (
+        not isinstance(value, bytes)
+        or len(value) > MAX_LISTED_NAME_BYTES
+        or not _NAME.fullmatch(value)
+    ):
+        raise ProtocolError("an impossible name of a global")
+    return value.decode()
 
 
 def out_of_memory(limits: Limits) -> Ending:

@@ -12,7 +12,14 @@ import weakref
 from dataclasses import dataclass
 from math import ceil
 
-from scripts_engine.sandbox.contract import HostHandler, Job, Outcome, OutcomeKind, ScriptError
+from scripts_engine.sandbox.contract import (
+    GlobalUse,
+    HostHandler,
+    Job,
+    Outcome,
+    OutcomeKind,
+    ScriptError,
+)
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_words
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
 from scripts_engine.sandbox.parent.children import Change, Children
@@ -116,6 +123,18 @@ class SandboxPool:
         if len(source) > MAX_SOURCE_BYTES:
             return _refused_source().error
         return self._execute(tenant, Request.to_check_syntax(source, chunk_name)).error
+
+    def list_globals(self, tenant: str, source: bytes) -> tuple[GlobalUse, ...]:
+        """List the uses of globals that look like mistakes, in a child, without running the source.
+
+        Empty if the source does not compile, or cannot be listed within the limits of a syntax
+        check. Raises SandboxBusy, SandboxUnavailable.
+        """
+        if len(source) > MAX_SOURCE_BYTES:
+            return ()
+        found: list[GlobalUse] = []
+        self._execute(tenant, Request.to_list_globals(source, found.extend))
+        return tuple(found)
 
     def stats(self) -> PoolStats:
         slots, children = self._slots, self._children

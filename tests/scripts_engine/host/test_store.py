@@ -14,6 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import Organisation
+from scripts_engine import stored_values
 from scripts_engine.host import store
 from scripts_engine.host.store import StoreCapability, store_turn
 from scripts_engine.models import StoredValue
@@ -144,7 +145,7 @@ def test_an_invalid_key_or_value_is_an_error_and_changes_nothing(
 def test_a_full_store_takes_no_new_key_but_new_values(
     acme: Organisation, globex: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MAX_KEYS", 2)
+    monkeypatch.setattr(stored_values, "MAX_KEYS", 2)
     lua(acme, 'store.set("a", 1) store.set("b", 1)')
     source = """local ok, problem = pcall(store.set, "c", 1)
         local also, same = pcall(store.set_if_absent, "c", 1)
@@ -156,7 +157,7 @@ def test_a_full_store_takes_no_new_key_but_new_values(
 
 
 def test_expired_values_make_room(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAX_KEYS", 1)
+    monkeypatch.setattr(stored_values, "MAX_KEYS", 1)
     lua(acme, 'store.set("a", 1, 60)')
     StoredValue.objects.update(expires_at=timezone.now())
 

@@ -5,6 +5,7 @@ collectgarbage("stop")
 local collectgarbage, error, load, pcall, type = collectgarbage, error, load, pcall, type
 
 private.debug = debug
+private.dump = string.dump
 private.load = load
 private.memory_bytes = math.huge
 

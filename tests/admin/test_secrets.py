@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts.models import Organisation
 from scripts_engine.flows.secrets import set_secret
-from scripts_engine.models import Secret, StoredValue
+from scripts_engine.models import Secret
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 
 
@@ -71,11 +71,3 @@ def test_a_secret_is_deleted_after_asking(as_bob: Client, acme: Organisation) ->
     assert (asked.status_code, still_there) == (200, True)
     assert done.status_code == 302
     assert not Secret.objects.exists()
-
-
-def test_a_stored_value_is_shown_read_only(as_bob: Client, acme: Organisation) -> None:
-    stored = StoredValue.objects.create(organisation=acme, key=b"count", value="41")
-
-    assert "count" in text_of(as_bob.get(list_of(StoredValue)))
-    assert "41" in text_of(as_bob.get(page_of(stored)))
-    assert as_bob.post(page_of(stored), {"value": "42"}).status_code == 403

@@ -1,0 +1,93 @@
+"""Sets and deletes stored values for a person. Scripts do so through ``store``, by the same rules.
+
+A script may write at any time, so a change states the value that the person has seen.
+"""
+
+import hashlib
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from accounts.audit import Subject, record
+from accounts.models import AuthEventKind, Organisation, SubjectKind
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin
+from scripts_engine.models import StoredValue
+from scripts_engine.stored_values import (
+    ValueRefused,
+    check_expiry,
+    check_key,
+    check_value,
+    only_writer,
+    write_value,
+)
+
+ABSENT = "absent"
+"""The fingerprint of a key without a value."""
+
+
+class StoredValueChangedError(Exception):
+    """The value is not the one that the person has seen; nothing was written."""
+
+    def __init__(self, current: StoredValue | None) -> None:
+        super().__init__("The value has changed.")
+        self.current = current
+        """``None`` if it was deleted or has expired."""
+
+
+def fingerprint(stored: StoredValue | None) -> str:
+    """Identifies a value and its expiry, to notice that they have changed."""
+    if stored is None:
+        return ABSENT
+    expiry = "" if stored.expires_at is None else stored.expires_at.isoformat()
+    return hashlib.sha256(f"{expiry} {stored.value}".encode()).hexdigest()
+
+
+def set_stored_value(
+    organisation: Organisation,
+    *,
+    key: bytes,
+    value: str,
+    expires_at: datetime | None,
+    seen: str,
+    origin: Origin = NOWHERE,
+) -> StoredValue:
+    """Sets the value, JSON text, if the key still has the value of the fingerprint ``seen``.
+
+    Raises ``ValidationError`` by field, or ``StoredValueChangedError``.
+    """
+    try:
+        checked = check_value(value.encode("utf-8", "surrogatepass"))
+        check_expiry(expires_at)
+        check_key(key)
+        with transaction.atomic(), only_writer(organisation.pk):
+            current = _live(organisation, key)
+            if fingerprint(current) != seen:
+                raise StoredValueChangedError(current)
+            write_value(organisation.pk, key, checked, expires_at)
+            written = StoredValue.objects.of_organisation(organisation).get(key=key)
+    except ValueRefused as refusal:
+        text = str(refusal)
+        message = f"{text[0].upper()}{text[1:]}."
+        raise ValidationError({refusal.field: ValidationError(message, code="invalid")}) from None
+    _record(AuthEventKind.STORED_VALUE_SET, written, origin)
+    return written
+
+
+def delete_stored_value(stored: StoredValue, *, origin: Origin = NOWHERE) -> None:
+    """Deletes the value. Raises ``NotFoundError`` if it does not exist."""
+    deleted, _ = StoredValue.objects.filter(pk=stored.pk).delete()
+    if not deleted:
+        raise NotFoundError("There is no such value.")
+    _record(AuthEventKind.STORED_VALUE_DELETED, stored, origin)
+
+
+def _live(organisation: Organisation, key: bytes) -> StoredValue | None:
+    return StoredValue.objects.of_organisation(organisation).live().filter(key=key).first()
+
+
+def _record(kind: AuthEventKind, stored: StoredValue, origin: Origin) -> None:
+    """Records the key, but not the value, which may be personal data."""
+    about = Subject(SubjectKind.STORED_VALUE, stored.pk, str(stored))
+    record(kind, origin, about=about, organisation=stored.organisation)

@@ -1,0 +1,112 @@
+"""The rules of stored values, which scripts and people share: checks, limits, and the one write."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import Organisation
+from scripts_engine.models import StoredValue
+from scripts_engine.sandbox.limits import Limits
+
+MAX_KEY_BYTES = 256
+MAX_VALUE_BYTES = 64 * 1024
+MAX_KEYS = 10_000
+MAX_TTL_SECONDS = 10 * 365 * 86_400
+# The deepest value that a script can read.
+MAX_DEPTH = Limits().json_depth
+
+
+class ValueRefused(Exception):
+    """A key, a value or an expiry is not allowed; ``field`` names which."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(reason)
+        self.field = field
+
+
+def check_key(key: Any) -> bytes:
+    if not isinstance(key, bytes) or not 0 < len(key) <= MAX_KEY_BYTES:
+        raise ValueRefused("key", f"a key is a string of 1 to {MAX_KEY_BYTES} bytes")
+    return key
+
+
+def check_value(text: bytes) -> str:
+    """Checks JSON text in UTF-8, and returns it decoded."""
+    if len(text) > MAX_VALUE_BYTES:
+        raise ValueRefused(
+            "value", f"a value may have 64 KiB as JSON; this one has {len(text):,} bytes"
+        )
+    try:
+        value = text.decode()
+        is_too_deep = _depth(json.loads(value, parse_constant=_refuse_constant)) > MAX_DEPTH
+    except (ValueError, RecursionError):
+        raise ValueRefused("value", "the value is not valid JSON") from None
+    if is_too_deep:
+        raise ValueRefused("value", f"a value may be nested at most {MAX_DEPTH} levels deep")
+    return value
+
+
+def check_expiry(expires_at: datetime | None) -> None:
+    if expires_at is None:
+        return
+    now = timezone.now()
+    if not now < expires_at <= now + timedelta(seconds=MAX_TTL_SECONDS):
+        raise ValueRefused("expires_at", "the expiry must be in the future, within ten years")
+
+
+@contextmanager
+def only_writer(organisation_id: uuid.UUID) -> Iterator[None]:
+    """Makes this transaction the only one that writes values of the organisation.
+
+    Increments, comparisons and the limit of keys are exact because of it. On SQLite, writing
+    transactions are serialised in any case.
+    """
+    if connection.features.has_select_for_update:
+        locked = Organisation.objects.select_for_update(no_key=True)
+        locked.only("pk").get(pk=organisation_id)
+    yield
+
+
+def write_value(
+    organisation_id: uuid.UUID, key: bytes, value: str, expires_at: datetime | None
+) -> None:
+    """Creates or replaces a value that has been checked. Call it as the only writer."""
+    values = StoredValue.objects.of_organisation(organisation_id)
+    updated = values.filter(key=key).update(
+        value=value, expires_at=expires_at, updated_at=timezone.now()
+    )
+    if updated:
+        return
+    if values.count() >= MAX_KEYS:
+        values.expired().delete()
+        if values.count() >= MAX_KEYS:
+            raise ValueRefused("key", f"the organisation has {MAX_KEYS:,} keys already")
+    StoredValue.objects.create(
+        organisation_id=organisation_id, key=key, value=value, expires_at=expires_at
+    )
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    # Python's parser accepts NaN and Infinity, which are not JSON.
+    raise ValueError(name)
+
+
+def _depth(value: Any) -> int:
+    """The number of arrays and objects around the innermost value."""
+    levels, inner = 0, [value]
+    while True:
+        holders = [each for each in inner if isinstance(each, list | dict)]
+        if not holders:
+            return levels
+        levels += 1
+        inner = [
+            item
+            for holder in holders
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+        ]
