@@ -17,9 +17,9 @@
         const insert = element(
             "button",
             { type: "button", className: "mh-reference-insert", tabIndex: -1, title: "Insert at the cursor" },
+            element("span", { className: "mh-hidden" }, "Insert "),
             element("code", entry.example ? {} : { id }, entry.signature),
         );
-        insert.setAttribute("aria-label", `Insert ${entry.name}`);
         insert.addEventListener("click", () => window.moonhookEditor?.insert(entry.insert));
         const copy = element(
             "button",

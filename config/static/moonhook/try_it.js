@@ -214,10 +214,12 @@ if (tryForm) {
     window.addEventListener("load", () =>
         document.getElementById("script_form").addEventListener("submit", keepResult),
     );
-    document.addEventListener("keydown", (event) => {
-        if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-            event.preventDefault();
-            run();
-        }
-    });
+    // Before the focused control sees it: a list box would open.
+    const runOnCtrlEnter = (event) => {
+        if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
+        event.preventDefault();
+        event.stopPropagation();
+        run();
+    };
+    document.addEventListener("keydown", runOnCtrlEnter, { capture: true });
 }

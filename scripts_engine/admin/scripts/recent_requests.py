@@ -23,7 +23,8 @@ def recent_requests(script: Script, *, failed_only: bool = False) -> list[dict[s
     runs = script.runs.not_succeeded() if failed_only else script.runs.all()
     newest = (
         runs.select_related("hook")
-        .only("trigger", "started_at", "request_method", "status", "hook__name")
+        # The script's id, or Django reads it for each run.
+        .only("script", "trigger", "started_at", "request_method", "status", "hook__name")
         .order_by("-id")[:SEARCHED_RUNS]
     )
     removed_before = _payloads_removed_before(script)
@@ -68,7 +69,7 @@ def _previews(script: Script, runs: list[Run]) -> dict[Any, str]:
     of_bodies = script.runs.filter(pk__in=[run.pk for run in runs]).values_list(
         "pk", Substr("request_body", 1, _PREVIEW_BYTES, output_field=BinaryField())
     )
-    return {pk: _preview(bytes(start)) for pk, start in of_bodies}
+    return {pk: _preview(bytes(start or b"")) for pk, start in of_bodies}
 
 
 def _preview(start: bytes) -> str:
