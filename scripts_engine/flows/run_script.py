@@ -16,7 +16,8 @@ from scripts_engine.flows.record_run import Row, record_run
 from scripts_engine.flows.run_payloads import sizes_of
 from scripts_engine.host.call_summary import summaries_of
 from scripts_engine.host.handler import RunHost
-from scripts_engine.models import RunStatus, Script, Trigger
+from scripts_engine.host.unrecorded import UnrecordedHost
+from scripts_engine.models import Run, RunStatus, Script, Trigger
 from scripts_engine.redaction import Redactor, storable
 from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
 from scripts_engine.sandbox.limits import (
@@ -55,7 +56,8 @@ class RunSpec:
     """What to run, for whom and why."""
 
     organisation_id: uuid.UUID
-    script_id: uuid.UUID
+    script_id: uuid.UUID | None
+    """``None`` for a script that is not saved; its runs are not recorded."""
     script_name: str
     timeout_seconds: float
     version_id: uuid.UUID | None
@@ -99,6 +101,26 @@ def run_script(spec: RunSpec, event: Event) -> FinishedRun:
     Raises ``SandboxBusy`` or ``SandboxUnavailable`` if nothing ran: then there is no run. Raises
     ``RunNotRecordedError`` if the script ran but its run could not be stored.
     """
+    run_id, outcome, row = _execute(spec, event, RunHost(spec.organisation_id))
+    record_run(row)
+    return FinishedRun(run_id, outcome)
+
+
+def run_unrecorded(spec: RunSpec, event: Event) -> Run:
+    """Runs the source without store and secrets, and returns a ``Run`` that is not saved.
+
+    Raises ``SandboxBusy`` or ``SandboxUnavailable`` if nothing ran.
+    """
+    return Run(**_execute(spec, event, UnrecordedHost(spec.organisation_id)).row)
+
+
+class _Execution(NamedTuple):
+    run_id: uuid.UUID
+    outcome: Outcome
+    row: Row
+
+
+def _execute(spec: RunSpec, event: Event, host: RunHost | UnrecordedHost) -> _Execution:
     run_id = uuid7()
     bind_contextvars(run=run_id)
     job = Job(
@@ -111,12 +133,10 @@ def run_script(spec: RunSpec, event: Event) -> FinishedRun:
         limits=Limits(wall_seconds=spec.timeout_seconds),
         trace_lines=spec.trigger is not Trigger.HOOK,
     )
-    host = RunHost(spec.organisation_id)
     outcome = sandbox_pool().run(str(spec.organisation_id), job, host)
     _count(spec.trigger, outcome)
     redactor = Redactor(host.revealed_secrets)
-    record_run(_row(spec, event, run_id, outcome, redactor))
-    return FinishedRun(run_id, outcome)
+    return _Execution(run_id, outcome, _row(spec, event, run_id, outcome, redactor))
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
@@ -133,7 +153,7 @@ def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
         "remote_addr": event.client_address,
         "run_id": str(run_id),
         "hook_id": None if spec.hook_id is None else str(spec.hook_id),
-        "script_id": str(spec.script_id),
+        "script_id": None if spec.script_id is None else str(spec.script_id),
         "org_id": str(spec.organisation_id),
     }
     params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}

@@ -1,13 +1,18 @@
 """Runs a script on request: from the admin or GraphQL, or with the payload of an earlier run."""
 
+import logging
 from dataclasses import replace
 
+from accounts.models import Organisation
 from core.http.redaction import REDACTED
 from scripts_engine.errors import OrganisationInactiveError
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.run_script import RunSpec, run_script
+from scripts_engine.flows.run_script import RunSpec, run_script, run_unrecorded
 from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.sandbox.limits import Limits
+
+logger = logging.getLogger(__name__)
 
 
 def try_script(
@@ -24,6 +29,35 @@ def try_script(
     if source is not None and source != script.source:
         spec = replace(spec, version_id=None, source=source)
     return Run.objects.get(pk=run_script(spec, event).run_id)
+
+
+def try_new_script(organisation: Organisation, *, event: Event, author: Author, source: str) -> Run:
+    """Runs the source of a script that is not saved yet. Nothing is stored.
+
+    A recorded run belongs to a script, so this one is not recorded: its ``Run`` is not saved, and
+    the source gets neither store nor secrets. Raises the same errors as ``try_script``.
+    """
+    if not organisation.is_active:
+        raise OrganisationInactiveError
+    spec = RunSpec(
+        organisation_id=organisation.pk,
+        script_id=None,
+        script_name="script",
+        timeout_seconds=Limits().wall_seconds,
+        version_id=None,
+        source=source,
+        trigger=Trigger.ADMIN,
+        started_by=author,
+    )
+    run = run_unrecorded(spec, event)
+    logger.info(
+        "Tried a script that is not saved: organisation %s, user %s, %s, %d host calls",
+        organisation.pk,
+        None if author.user is None else author.user.pk,
+        run.status,
+        len(run.host_calls),
+    )
+    return run
 
 
 def run_again(run: Run, *, author: Author, client_address: str) -> Run:

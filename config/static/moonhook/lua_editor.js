@@ -199,6 +199,10 @@ const setUp = () => {
     document
         .querySelector(`label[for=${textarea.id}]`)
         ?.addEventListener("click", () => editor.focus());
+    document.getElementById("skip-to-editor")?.addEventListener("click", (event) => {
+        event.preventDefault();
+        editor.focus();
+    });
     editor.session.on("change", () => textarea.dispatchEvent(new Event("input", { bubbles: true })));
     mark(Number(textarea.dataset.errorLine), textarea.dataset.error);
     if (textarea.dataset.errorLine) {
@@ -213,6 +217,13 @@ const setUp = () => {
     window.moonhookEditor = {
         post,
         source: () => editor.getValue(),
+        setSource(text) {
+            editor.setValue(text, -1);
+        },
+        insert(text) {
+            editor.insert(text);
+            editor.focus();
+        },
         // A run's error replaces that of a check that is still pending; warnings stay beside it.
         markRun(line, message) {
             mark(line, message);

@@ -102,35 +102,37 @@ const fill = (values) => {
     checkJson();
 };
 
-// --- Recent requests -----------------------------------------------------------------------------
+// The result is kept only by saving. The page of a new script has another address once it is saved.
+const RESULT_KEY = "moonhook:try-result";
 
-const payloads = async (query = "") => {
-    const answer = await fetch(tryForm.dataset.payloads + query);
-    return answer.ok ? answer.json() : null;
-};
-
-const listRequests = async () => {
-    const chooser = field("payload");
-    const { requests = [] } = (await payloads()) ?? {};
-    chooser.length = 1;
-    chooser.options[0].text = requests.length
-        ? "Custom (below)"
-        : "No recent requests";
-    for (const request of requests) chooser.add(new Option(request.title, request.run));
-};
-
-const useRequest = async (run) => {
-    const request = run ? await payloads(`?run=${encodeURIComponent(run)}`) : null;
-    if (run && !request) {
-        show({ errors: { __all__: ["The payload of this run no longer exists."] } });
-        return;
+const keepResult = (event) => {
+    if (event.defaultPrevented || event.submitter?.name !== "_continue") return;
+    const kept = { from: location.pathname, html: resultArea.innerHTML, form: formValues() };
+    try {
+        sessionStorage.setItem(RESULT_KEY, JSON.stringify(kept));
+    } catch {
+        sessionStorage.removeItem(RESULT_KEY);
     }
-    sendBodyOf(request);
-    if (request) fill(request);
-    remember();
+};
+
+const recallResult = () => {
+    const kept = JSON.parse(sessionStorage.getItem(RESULT_KEY) ?? "null");
+    sessionStorage.removeItem(RESULT_KEY);
+    if (!kept) return;
+    const cameFrom = document.referrer ? new URL(document.referrer).pathname : "";
+    if (kept.from !== location.pathname && kept.from !== cameFrom) return;
+    if (kept.from !== location.pathname) fill(kept.form);
+    showResult(kept.html);
 };
 
 // --- Running ---------------------------------------------------------------------------------------
+
+const showResult = (html) => {
+    // Rendered by a server template, which escapes all text from scripts and callers.
+    resultArea.innerHTML = html;
+    const link = resultArea.querySelector("[data-line]");
+    link?.addEventListener("click", () => window.moonhookEditor.goTo(Number(link.dataset.line)));
+};
 
 const show = (answer) => {
     for (const place of document.querySelectorAll("[data-error-of]")) {
@@ -138,17 +140,17 @@ const show = (answer) => {
         place.textContent = messages.join(" ");
         field(place.dataset.errorOf)?.setAttribute("aria-invalid", String(messages.length > 0));
     }
-    const elsewhere = ["source", "method", "body_of"].flatMap((name) => answer.errors?.[name] ?? []);
+    const elsewhere = ["organisation", "source", "method", "body_of"].flatMap((name) => answer.errors?.[name] ?? []);
     if (elsewhere.length) {
         document.querySelector("[data-error-of=__all__]").textContent = elsewhere.join(" ");
     }
-    if (answer.html === undefined) return;
-    // Rendered by a server template, which escapes all text from scripts and callers.
-    resultArea.innerHTML = answer.html;
+    // An earlier result next to a new error would look like its result.
+    showResult(answer.html ?? "");
+    if (!answer.html) return;
     window.moonhookEditor.markRun(answer.line, answer.message);
-    const link = resultArea.querySelector("[data-line]");
-    link?.addEventListener("click", () => window.moonhookEditor.goTo(Number(link.dataset.line)));
     resultArea.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    const latestRuns = document.querySelector(".mh-panel[aria-label='Latest runs']");
+    if (latestRuns && answer.latestRuns) latestRuns.outerHTML = answer.latestRuns;
 };
 
 const MAX_BODY_BYTES = Number(tryForm?.dataset.maxBodyBytes);
@@ -161,6 +163,9 @@ const post = async () => {
     }
     const { source, post: send } = window.moonhookEditor;
     const input = { ...formValues(), body_of: bodyOf?.run, source: source() };
+    if (!tryForm.dataset.payloads) {
+        input.organisation = document.querySelector("#script_form [name=organisation]").value;
+    }
     const { answer, problem } = await send(tryForm.dataset.try, input);
     if (problem) return refusal("__all__", problem);
     if (!/json/.test(answer.headers.get("Content-Type"))) {
@@ -194,29 +199,27 @@ const run = async () => {
 
 if (tryForm) {
     recall();
-    listRequests();
-    const asked = new URLSearchParams(location.search).get("payload");
-    if (asked) {
-        // Used once: a reload must not overwrite later edits.
-        history.replaceState(null, "", location.pathname);
-        useRequest(asked);
-    }
+    recallResult();
 
     tryForm.addEventListener("submit", (event) => {
         event.preventDefault();
         run();
     });
     tryForm.addEventListener("input", checkJson);
-    field("payload").addEventListener("change", (event) => useRequest(event.target.value));
-    field("refresh").addEventListener("click", listRequests);
     field("format").addEventListener("click", () => {
         bodyField.value = indented(bodyField.value);
         remember();
     });
-    document.addEventListener("keydown", (event) => {
-        if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-            event.preventDefault();
-            run();
-        }
-    });
+    // After the editor's own listener, which stops the event until it has checked the login.
+    window.addEventListener("load", () =>
+        document.getElementById("script_form").addEventListener("submit", keepResult),
+    );
+    // Before the focused control sees it: a list box would open.
+    const runOnCtrlEnter = (event) => {
+        if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
+        event.preventDefault();
+        event.stopPropagation();
+        run();
+    };
+    document.addEventListener("keydown", runOnCtrlEnter, { capture: true });
 }

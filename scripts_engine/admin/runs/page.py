@@ -170,7 +170,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         is_callable = run.script.deleted_at is None and run.script.organisation.is_active
         if is_callable and run.payload_removed_at is None:
             context["run_again"] = action_of(run, "again")
-            context["try_it"] = action_of(run.script, "change", payload=run.pk)
+            context["try_it"] = action_of(run.script, "change", run=run.pk)
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 

@@ -47,7 +47,7 @@ class LuaEditor(AceWidget):
         return widget + forms.Media(js=files, css={"screen": ["moonhook/script.css"]})
 
 
-_FIRST_SOURCE = """\
+FIRST_SOURCE = """\
 -- The reply is what the script returns; the payload is params.get("body").
 local order = FromJson(params.get("body"))
 log.info("order", order.id)
@@ -76,7 +76,8 @@ class ScriptForm(forms.ModelForm[Script]):
         help_text=(
             'Lua 5.4. params.get("body") is the payload; the returned value is the reply: nil, '
             "a string, a table (sent as JSON) or Reply{status=…, headers={…}, body=…}. "
-            "Ctrl-Space completes, Ctrl-S saves. Saving checks the code and keeps earlier versions."
+            "Ctrl-Space completes, Ctrl-Enter runs, Ctrl-S saves. Saving checks the code and keeps "
+            "earlier versions. Esc, then Tab leaves the editor; Enter returns to it."
         ),
     )
 
@@ -84,7 +85,7 @@ class ScriptForm(forms.ModelForm[Script]):
         super().__init__(*args, **kwargs)
         if "source" in self.fields:
             is_new = self.instance._state.adding
-            self.initial["source"] = _FIRST_SOURCE if is_new else self.instance.source
+            self.initial["source"] = FIRST_SOURCE if is_new else self.instance.source
 
     def clean_source(self) -> str:
         return with_lua_line_ends(self.cleaned_data["source"])

@@ -19,8 +19,9 @@ from core.admin.links import list_of
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.admin.scripts.form import ScriptForm
-from scripts_engine.admin.scripts.lua_reference import completions
+from scripts_engine.admin.scripts.form import FIRST_SOURCE, ScriptForm
+from scripts_engine.admin.scripts.lua_examples import reference
+from scripts_engine.admin.scripts.starters import starters
 from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
 from scripts_engine.flows.author import Author
@@ -113,9 +114,13 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
         obj: Model | None = None,
     ) -> HttpResponse:
         context |= {
-            "completions": completions(),
+            "reference": reference(),
+            # A script that has a source needs no starter.
+            "starters": [] if isinstance(obj, Script) and obj.source else starters(),
+            "first_source": FIRST_SOURCE,
             "methods": METHODS,
             "max_body_bytes": settings.HOOK_MAX_BODY_BYTES,
+            "show_save_and_add_another": False,
         }
         return super().render_change_form(request, context, add, change, form_url, obj)
 

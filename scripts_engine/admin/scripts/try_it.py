@@ -1,5 +1,7 @@
 """JSON endpoints behind the editor and Try it on a script's page."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -13,25 +15,23 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin.reach import administered_organisations, is_administrator, person
 from accounts.admin.tenancy import TenantModelAdmin
+from accounts.models import Organisation
 from core.admin.links import page_of
 from core.database.ids import parse_uuid
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from core.http.json_body import MalformedJson, parse_json_object
+from scripts_engine.admin.panels import runs_of_script
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.presentation import hint_of_error, logs_of, timeline_of
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.admin.scripts.try_form import (
-    SEARCHED_RUNS,
-    TryForm,
-    payload_of,
-    recent_requests,
-)
+from scripts_engine.admin.scripts.recent_requests import payload_of, recent_requests
+from scripts_engine.admin.scripts.try_form import TryForm
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.source import check_source, with_lua_line_ends
 from scripts_engine.flows.source_warnings import warnings_of
-from scripts_engine.flows.try_script import try_script
+from scripts_engine.flows.try_script import try_new_script, try_script
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
@@ -48,6 +48,11 @@ class TryItPages(TenantModelAdmin):
                 name="scripts_engine_script_check",
             ),
             path("alive/", wrap(require_POST(alive_view)), name="scripts_engine_script_alive"),
+            path(
+                "try/",
+                wrap(require_POST(self.try_new_view)),
+                name="scripts_engine_script_try_new",
+            ),
             path(
                 "<path:object_id>/try/",
                 wrap(require_POST(self.try_view)),
@@ -67,10 +72,7 @@ class TryItPages(TenantModelAdmin):
         ``warnings`` lists ``{line, message, isNote}`` of a source that compiles.
         """
         data = _json_object(request)
-        organisation_id = parse_uuid(str(data.get("organisation", "")))
-        if organisation_id is None:
-            raise Http404
-        organisation = get_object_or_404(administered_organisations(request), pk=organisation_id)
+        organisation = _organisation_of(request, data)
         source = with_lua_line_ends(str(data.get("source", "")))
         flaw: dict[str, Any] = {"line": None, "message": None, "warnings": []}
         try:
@@ -94,10 +96,8 @@ class TryItPages(TenantModelAdmin):
         form = TryForm(_json_object(request), script)
         if not form.is_valid():
             return _refused(form.errors, HTTPStatus.BAD_REQUEST)
-        connection.lift_deadline()  # type: ignore[attr-defined]
         try:
-            # Scripts are limited by sandbox slots, not by this bulkhead.
-            with place_left_to_others(request):
+            with _place_of_a_run(request):
                 run = try_script(
                     script,
                     event=form.event(client_address(request)),
@@ -108,25 +108,45 @@ class TryItPages(TenantModelAdmin):
         except NOT_RUN_ERRORS as error:
             reason = why_not_run(error)
             return _refused({"__all__": [reason.text]}, reason.status)
-        return JsonResponse(
-            {
-                "line": run.error_line,
-                "message": run.error_message,
-                "html": render_to_string("admin/parts/try_result.html", _result(run), request),
-            }
-        )
+        runs = {"panel": runs_of_script(request, script)}
+        latest = render_to_string("admin/parts/panel.html", runs, request)
+        return JsonResponse(_shown(request, run, is_recorded=True) | {"latestRuns": latest})
+
+    def try_new_view(self, request: HttpRequest) -> JsonResponse:
+        """Runs the source of a script that is not saved yet; the run is not recorded."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        data = _json_object(request)
+        if data.get("organisation") == "":
+            why = "Choose the organisation first."
+            return _refused({"organisation": [why]}, HTTPStatus.BAD_REQUEST)
+        organisation = _organisation_of(request, data)
+        form = TryForm(data, None)
+        if not form.is_valid():
+            return _refused(form.errors, HTTPStatus.BAD_REQUEST)
+        try:
+            with _place_of_a_run(request):
+                run = try_new_script(
+                    organisation,
+                    event=form.event(client_address(request)),
+                    author=Author(user=person(request)),
+                    source=form.cleaned_data["source"],
+                )
+        except NOT_RUN_ERRORS as error:
+            reason = why_not_run(error)
+            return _refused({"__all__": [reason.text]}, reason.status)
+        return JsonResponse(_shown(request, run, is_recorded=False))
 
     def payloads_view(self, request: HttpRequest, object_id: str) -> JsonResponse:
-        """Recent requests; with ``?run=`` the request of that run."""
+        """Recent requests, with ``?failed=1`` of failed runs; with ``?run=`` that run's request."""
         script: Script = self.get_or_404(request, object_id)
         if "run" not in request.GET:
-            return JsonResponse(
-                {"requests": recent_requests(script), "searchedRuns": SEARCHED_RUNS}
-            )
+            failed_only = request.GET.get("failed") == "1"
+            return JsonResponse({"requests": recent_requests(script, failed_only=failed_only)})
         run_id = parse_uuid(request.GET["run"])
         if run_id is None:
             raise Http404
-        kept = script.runs.filter(payload_removed_at=None)
+        kept = script.runs.select_related("hook").filter(payload_removed_at=None)
         return JsonResponse(payload_of(get_object_or_404(kept, pk=run_id)))
 
 
@@ -137,16 +157,37 @@ def alive_view(request: HttpRequest) -> JsonResponse:
     return JsonResponse({})
 
 
-def _result(run: Run) -> dict[str, Any]:
-    return {
+@contextmanager
+def _place_of_a_run(request: HttpRequest) -> Iterator[None]:
+    """Scripts are limited by sandbox slots, not by the bulkhead and deadline of admin pages."""
+    connection.lift_deadline()  # type: ignore[attr-defined]
+    with place_left_to_others(request):
+        yield
+
+
+def _shown(request: HttpRequest, run: Run, *, is_recorded: bool) -> dict[str, Any]:
+    result = {
         "run": run,
-        "run_page": page_of(run),
+        "run_page": page_of(run) if is_recorded else "",
         "status": status_label(run.status),
         "response_body": body_of(run.response_body),
         "logs": logs_of(run),
         "timeline": timeline_of(run),
         "error_hint": hint_of_error(run),
     }
+    return {
+        "line": run.error_line,
+        "message": run.error_message,
+        "html": render_to_string("admin/parts/try_result.html", result, request),
+    }
+
+
+def _organisation_of(request: HttpRequest, data: dict[str, Any]) -> Organisation:
+    """The organisation named in the request; 404 unless the person administers it."""
+    organisation_id = parse_uuid(str(data.get("organisation", "")))
+    if organisation_id is None:
+        raise Http404
+    return get_object_or_404(administered_organisations(request), pk=organisation_id)
 
 
 def _json_object(request: HttpRequest) -> dict[str, Any]:
