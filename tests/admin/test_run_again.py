@@ -162,11 +162,11 @@ def test_runs_of_a_deleted_script_cannot_be_repeated(
 
     text = text_of(as_bob.get(page_of(run)))
     assert page_of(run, "again") in offered
-    assert f"{page_of(acme_script)}?payload={run.pk}" in offered
+    assert f"{page_of(acme_script)}?run={run.pk}" in offered
     assert response.status_code == 404
     assert Run.objects.count() == 1
     assert page_of(run, "again") not in text
-    assert "payload=" not in text
+    assert "?run=" not in text
 
 
 @pytest.mark.parametrize("why", [SandboxBusy(retry_after=1), SandboxUnavailable()])

@@ -103,7 +103,7 @@ def test_a_recent_request_fills_the_form(desk: Desk, page: Page, script: Script)
 def test_a_run_can_be_opened_in_try_it(desk: Desk, page: Page, script: Script) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00binary")
 
-    desk.open(f"/admin/scripts_engine/script/{script.pk}/change/?payload={call.pk}")
+    desk.open(f"/admin/scripts_engine/script/{script.pk}/change/?run={call.pk}")
     expect(page.get_by_text("Sends the 8 bytes of that request")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
 

@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from accounts.admin.reach import is_superuser
+from accounts.admin.revoked_filter import NOT_REVOKED
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from config.admin.parameters import CappedPaginator
 from core.admin.links import list_of
@@ -63,10 +64,10 @@ class Inventory:
             Count(
                 str(model._meta.verbose_name_plural),
                 self.counts_by_model[model].count_in_words,
-                list_of(model),
+                list_of(model, **NOT_REVOKED) if in_use else list_of(model),
                 icon,
             )
-            for model, icon, _ in _SHOWN
+            for model, icon, in_use in _SHOWN
         )
 
 

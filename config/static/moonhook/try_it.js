@@ -195,7 +195,7 @@ const run = async () => {
 if (tryForm) {
     recall();
     listRequests();
-    const asked = new URLSearchParams(location.search).get("payload");
+    const asked = new URLSearchParams(location.search).get("run");
     if (asked) {
         // Used once: a reload must not overwrite later edits.
         history.replaceState(null, "", location.pathname);
