@@ -79,6 +79,24 @@ def test_the_numbers_of_a_superuser_are_the_totals_of_their_lists(
     assert differences(as_root, numbers) == []
 
 
+def test_zero_keys_lead_to_the_list_that_offers_one(as_bob: Client, acme_hook: Hook) -> None:
+    (key_list,) = [c.url for c in as_bob.get(HOME).context["home"].counts if c.icon == "key"]
+
+    assert key_list == list_of(ApiKey)
+    assert "Create API key" in text_of(as_bob.get(key_list))
+
+
+def test_revoked_keys_alone_are_no_keys(
+    as_bob: Client, bob: User, acme: Organisation, acme_hook: Hook
+) -> None:
+    revoke_api_keys([factories.make_api_key(acme).api_key], origin=NOWHERE, by=bob)
+
+    numbers = numbers_with_links(text_of(as_bob.get(HOME)))
+
+    assert (0, f"{list_of(ApiKey)}?revoked=no") in numbers
+    assert differences(as_bob, numbers) == []
+
+
 def test_tried_drafts_are_no_runs_of_the_day(as_bob: Client, acme_hook: Hook) -> None:
     factories.make_past_run(acme_hook, NOW())
     factories.make_past_draft(acme_hook, NOW())

@@ -95,7 +95,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         "script",
         "status_label",
         "shown_error",
-        "response_status",
+        "shown_response",
         "duration",
         "shown_trigger",
     )
@@ -163,6 +163,10 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             return ""
         title, line = run.error
         return format_html('<span class="mh-run-error" title="{}">{}</span>', title, line)
+
+    @display(description="Response")
+    def shown_response(self, run: Run) -> int:
+        return run.response_status
 
     @display(description="Duration")
     def duration(self, run: Run) -> str:
