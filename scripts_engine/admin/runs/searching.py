@@ -22,7 +22,7 @@ from scripts_engine.models.run import RunQuerySet
 
 NEWEST_ERRORS = 10_000
 NEWEST_PAYLOADS = 1_000
-# Of each payload. A run's page shows more.
+# Of each payload.
 SEARCHED_BYTES = 64 * 1024
 MAX_SEARCH_LENGTH = 200
 
