@@ -1,5 +1,6 @@
 """The searches of the run list: response status, error text, payload text, failures alike."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -30,8 +31,14 @@ def answered(hook: Hook, status: int) -> Run:
     return factories.make_past_run(hook, NOW(), response_status=status)
 
 
-def failed(hook: Hook, error: str, **fields: Any) -> Run:
-    return factories.make_past_run(hook, NOW(), "failed", error_message=error, **fields)
+def failed(hook: Hook, error: str, minutes_ago: int = 0, **fields: Any) -> Run:
+    at = NOW() - timedelta(minutes=minutes_ago)
+    return factories.make_past_run(hook, at, "failed", error_message=error, **fields)
+
+
+def called(hook: Hook, body: bytes, minutes_ago: int) -> Run:
+    at = NOW() - timedelta(minutes=minutes_ago)
+    return factories.make_past_run(hook, at, request_body=body)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +131,8 @@ def test_errors_older_than_the_newest_failures_are_not_searched(
     as_bob: Client, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "NEWEST_ERRORS", 2)
-    failed(acme_hook, "the same")
-    second, third = failed(acme_hook, "the same"), failed(acme_hook, "the same")
+    failed(acme_hook, "the same", minutes_ago=3)
+    second, third = failed(acme_hook, "the same", 2), failed(acme_hook, "the same", 1)
     answered(acme_hook, 200)
 
     assert set(found(as_bob, error="same")) == {third, second}
@@ -136,7 +143,7 @@ def test_the_other_filters_narrow_what_is_searched(
 ) -> None:
     monkeypatch.setattr(searching, "NEWEST_ERRORS", 1)
     other = factories.make_hook(factories.make_script(acme, name="other")).hook
-    wanted = failed(acme_hook, "the same")
+    wanted = failed(acme_hook, "the same", minutes_ago=1)
     failed(other, "the same")
 
     assert found(as_bob, error="same", script__id__exact=str(acme_hook.script_id)) == [wanted]
@@ -160,9 +167,9 @@ def test_only_the_first_bytes_of_the_newest_payloads_are_searched(
 ) -> None:
     monkeypatch.setattr(searching, "NEWEST_PAYLOADS", 2)
     monkeypatch.setattr(searching, "SEARCHED_BYTES", 5)
-    factories.make_past_run(acme_hook, NOW(), request_body=b"tea")
-    factories.make_past_run(acme_hook, NOW(), request_body=b"...tea")
-    newest = factories.make_past_run(acme_hook, NOW(), request_body=b"..tea")
+    called(acme_hook, b"tea", minutes_ago=3)
+    called(acme_hook, b"...tea", minutes_ago=2)
+    newest = called(acme_hook, b"..tea", minutes_ago=1)
 
     assert found(as_bob, payload="tea") == [newest]
 
