@@ -190,6 +190,16 @@ def pages() -> dict[str, str]:
         "a day, failed": list_of(Run, **days, **failed),
         "a day, a script, failed": list_of(Run, **days, **of_script, **failed),
         "in the admin": list_of(Run, trigger__exact="admin"),
+        "counted on home": list_of(Run, within="24h", source="saved"),
+        "drafts": list_of(Run, source="draft"),
+        "response 200": list_of(Run, response="200"),
+        "response 201": list_of(Run, response="201"),
+        "response 504": list_of(Run, response="504"),
+        "response 5xx": list_of(Run, response="5xx"),
+        "error text": list_of(Run, error="nil value"),
+        "error text, none": list_of(Run, error="no such text"),
+        "payload text": list_of(Run, payload="tea"),
+        "payload text, none": list_of(Run, payload="no such text"),
     }
 
 

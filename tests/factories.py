@@ -142,6 +142,15 @@ def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields:
     return run
 
 
+def make_past_draft(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
+    """A try-out of an unsaved source of the hook's script, at that time."""
+    run = past_run(hook, at, status, unsaved_source="return 1", **fields)
+    run.script_version = run.hook = None
+    run.trigger = Trigger.ADMIN
+    run.save()
+    return run
+
+
 def past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
     """Likewise, not saved yet: to save many at once."""
     return Run(

@@ -12,6 +12,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
 from accounts.admin.reach import own_users, person
+from accounts.admin.revoked_filter import RevokedFilter
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_devices
 from accounts.models import DeviceToken, User
@@ -46,7 +47,7 @@ class DeviceAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         "admin:accounts_user_add",
     )
     list_display = ("shown_label", "user", "state", "device", "created_at", "last_used_at")
-    list_filter = (("user", ScopedAutocompleteFilter),)
+    list_filter = (("user", ScopedAutocompleteFilter), RevokedFilter)
     list_select_related = ("user",)
     sortable_by = ("shown_label", "user", "created_at", "last_used_at")
     search_fields = ("label", "user__email")

@@ -9,6 +9,7 @@ from core.admin.confirmation import NEXT
 from core.admin.display import DANGER, SUCCESS, label
 from core.admin.links import action_of, button, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
+from scripts_engine.admin.runs.presentation import trigger_of
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.models import Hook, Run, Script, ScriptVersion
 
@@ -104,7 +105,7 @@ def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
                 status_label(run.status),
                 run.response_status,
                 f"{run.duration_ms:.1f} ms",
-                run.hook or run.get_trigger_display(),
+                trigger_of(run),
             )
             for run in runs
         ],

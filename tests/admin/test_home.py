@@ -17,6 +17,8 @@ from accounts.audit import record
 from accounts.flows.api_keys import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from core.http.origin import NOWHERE
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Hook, Run, Script
 from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.limits import Limits
@@ -150,22 +152,59 @@ def test_the_percentiles_stand_on_the_page(as_bob: Client, acme_hook: Hook) -> N
     assert "812.5" in text_of(as_bob.get(HOME))
 
 
-def test_a_failing_script_shows_its_last_error(as_bob: Client, acme_hook: Hook) -> None:
+def test_each_error_of_a_script_has_a_row(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook, "failed", hours=2, error_message="an old error")
     last = past_run(acme_hook, "failed", error_message="no <customer>\nand more", error_line=3)
 
     text = text_of(as_bob.get(HOME))
 
     assert "Line 3: no &lt;customer&gt;</code>" in text
-    assert "an old error" not in text
+    assert "an old error" in text
     assert page_of(last) in text
     assert page_of(acme_hook.script) in text
-    assert "2 failures" in text
+    assert text.count("1 failure<") == 2
+
+
+def test_a_failure_can_be_opened_in_try_it(as_bob: Client, acme_hook: Hook) -> None:
+    run = past_run(acme_hook, "failed", error_message="no tea")
+
+    (row,) = home_of(as_bob).runs.failures.rows
+
+    assert row.try_url == f"{page_of(acme_hook.script)}?run={run.pk}"
+    assert row.newer_version == ""
+    assert f'href="{row.try_url}">Open in Try it' in text_of(as_bob.get(HOME))
+
+
+def test_a_failure_whose_payload_was_removed_cannot_be_tried(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    past_run(acme_hook, "failed", error_message="no tea", payload_removed_at=timezone.now())
+
+    text = text_of(as_bob.get(HOME))
+
+    assert "no tea" in text
+    assert "Open in Try it" not in text
+
+
+def test_a_version_that_is_newer_than_the_last_failure_is_told(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    old = past_run(acme_hook, "failed", error_message="no tea")
+    update_script(acme_hook.script, source="return 2", author=NOBODY)
+
+    told = "Version 2 saved since the last failure"
+    before = text_of(as_bob.get(HOME))
+    past_run(Hook.objects.get(), "failed", error_message="no tea")
+    after = home_of(as_bob).runs.failures.rows
+
+    assert told in before
+    assert page_of(old) in before
+    assert [(row.failures, row.newer_version) for row in after] == [(2, "")]
 
 
 def test_the_failures_of_a_script_lead_to_them(as_bob: Client, acme_hook: Hook) -> None:
     failed, succeeded = past_run(acme_hook, "failed"), past_run(acme_hook)
-    (row,) = home_of(as_bob).runs.failing.rows
+    (row,) = home_of(as_bob).runs.failures.rows
 
     listed = text_of(as_bob.get(row.failures_url))
 
@@ -197,7 +236,7 @@ def test_large_numbers_are_grouped(as_bob: Client, acme_hook: Hook) -> None:
 def test_a_run_that_said_nothing_shows_how_it_ended(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook, "out-of-memory")
 
-    (row,) = home_of(as_bob).runs.failing.rows
+    (row,) = home_of(as_bob).runs.failures.rows
 
     assert row.error == "Out of memory"
 
@@ -244,6 +283,7 @@ def test_nothing_of_another_organisation_is_shown(
     assert home_of(as_bob).runs.outcomes.total == 1
     assert home_of(as_root).runs.outcomes.total == 3
     assert "Globex error" in of_root
+    assert home_of(as_bob).runs.failures.rows == []
     assert "Globex expiring" in of_root
     assert globex_objects[ApiKey].key in of_root
     assert globex_objects[ApiKey].key not in of_bob

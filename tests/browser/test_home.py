@@ -54,7 +54,7 @@ def test_the_runs_of_the_day_are_drawn(desk: Desk, bob: User) -> None:
     expect(page.get_by_text("19 failures")).to_be_visible()
     page.get_by_role("link", name="Failed 19").click()
     expect(page.get_by_text("orders").first).to_be_visible()
-    page.wait_for_url("**/scripts_engine/run/?within=24h&status__exact=failed")
+    page.wait_for_url("**/scripts_engine/run/?within=24h&source=saved&status__exact=failed")
 
     assert desk.foreign_requests == []
     assert desk.script_errors == []
@@ -68,7 +68,7 @@ def test_home_fits_the_screen(desk: Desk, bob: User) -> None:
 
     page = desk.log_in(bob)
 
-    expect(page.get_by_role("heading", name="Failing scripts")).to_be_visible()
+    expect(page.get_by_role("heading", name="Failures by error")).to_be_visible()
     assert not page.evaluate(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     )

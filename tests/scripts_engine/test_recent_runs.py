@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import Organisation
 from scripts_engine import recent_runs
-from scripts_engine.models import Hook, Run, Script
+from scripts_engine.models import Hook, Run
 from tests import factories
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -91,43 +91,16 @@ def test_without_runs_there_are_no_percentiles(db: None) -> None:
     assert recent_runs.durations_of(Run.objects.all(), MORNING, NOON) is None
 
 
-def test_the_script_that_failed_most_comes_first(acme: Organisation) -> None:
-    once, twice = hook_of(acme, "once"), hook_of(acme, "twice")
-    factories.make_past_run(twice, at(9, 0), "failed")
-    last_of_twice = factories.make_past_run(twice, at(9, 1), "timed-out")
-    last_of_once = factories.make_past_run(once, at(9, 2), "out-of-memory")
-    factories.make_past_run(once, at(9, 3))
-    factories.make_past_run(once, at(8, 0), "failed")
-
-    failing = recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5)
-
-    assert [(one.failures, one.last) for one in failing.scripts] == [
-        (2, last_of_twice),
-        (1, last_of_once),
-    ]
-    assert not failing.is_cut
-
-
-def test_deleted_scripts_and_tried_sources_do_not_count(acme: Organisation) -> None:
-    deleted, tried = hook_of(acme, "deleted"), hook_of(acme, "tried")
-    factories.make_past_run(deleted, at(9, 0), "failed")
-    Script.objects.filter(pk=deleted.script_id).update(deleted_at=NOON)
-    run = factories.make_past_run(tried, at(9, 1), "failed")
-    Run.objects.filter(pk=run.pk).update(script_version=None)
-
-    assert recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5).scripts == []
-
-
-def test_a_limited_count_of_failures_is_marked_as_such(
-    acme: Organisation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tried_drafts_do_not_count(acme: Organisation) -> None:
     hook = hook_of(acme)
-    factories.make_past_run(hook, at(9, 0), "failed")
-    factories.make_past_run(hook, at(9, 1), "failed")
+    factories.make_past_run(hook, at(9, 1))
     factories.make_past_run(hook, at(9, 2), "failed")
-    monkeypatch.setattr(recent_runs, "NEWEST_FAILURES", 2)
+    factories.make_past_draft(hook, at(9, 3), duration_ms=900)
+    factories.make_past_draft(hook, at(9, 4), "failed", duration_ms=900)
+    factories.make_past_draft(hook, at(9, 5), "timed-out", duration_ms=900)
 
-    failing = recent_runs.failing_scripts(Run.objects.all(), MORNING, NOON, 5)
+    (hour,) = recent_runs.runs_by_hour(Run.objects.all(), at(9, 0), at(10, 0))
+    durations = recent_runs.durations_of(Run.objects.all(), at(9, 0), at(10, 0))
 
-    assert failing.scripts[0].failures == 2
-    assert failing.is_cut
+    assert tuple(hour.counts.values()) == (1, 1, 0, 0)
+    assert durations == recent_runs.Durations(p50_ms=1, p95_ms=1, sample_size=2)

@@ -17,6 +17,7 @@ from unfold.enums import ActionVariant
 from accounts.admin.api_keys.commands import commands_of
 from accounts.admin.api_keys.issuing import ApiKeyIssuing
 from accounts.admin.reach import person
+from accounts.admin.revoked_filter import RevokedFilter
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.api_keys import revoke_api_keys
 from accounts.models import ApiKey, Organisation
@@ -57,7 +58,7 @@ class ApiKeyAdmin(ApiKeyIssuing, EndingMixin, TenantModelAdmin):
 
     change_form_outer_after_template = "admin/api_key_page.html"
     list_display = ("name", "key", "organisation", "state", "notices", "last_used_at")
-    list_filter = (("organisation", ScopedAutocompleteFilter),)
+    list_filter = (("organisation", ScopedAutocompleteFilter), RevokedFilter)
     sortable_by = ("name", "key", "organisation", "last_used_at")
     list_select_related = ("organisation",)
     search_fields = ("name", "key")

@@ -13,11 +13,12 @@ from django.utils import timezone
 from accounts.admin.reach import is_administrator, is_superuser
 from accounts.models import ApiKey, AuthEvent, Organisation
 from config.admin.home.expiring_keys import ExpiringKeys, expiring_keys
+from config.admin.home.failures import Failures, failures
 from config.admin.home.inventory import Count, Inventory, NextStep, next_step, rows_of
+from config.admin.home.latest_runs import LatestRun, latest_runs
 from config.admin.home.outcomes import Outcomes, outcomes
 from config.admin.home.run_storage import Row as RunStorageRow
 from config.admin.home.run_storage import run_storage
-from config.admin.home.runs import Failing, LatestRun, failing, latest_runs
 from config.admin.home.sandbox import Sandbox, sandbox
 from config.admin.home.sign_ins import FailedLogins, SignIn, failed_logins, sign_ins
 from scripts_engine.models import Hook, Run, Script
@@ -28,7 +29,7 @@ SHOWN = timedelta(hours=24)
 @dataclass(frozen=True, slots=True)
 class RunsPart:
     outcomes: Outcomes
-    failing: Failing
+    failures: Failures
     latest: list[LatestRun]
     has_hook: bool
 
@@ -72,7 +73,7 @@ def _runs(request: HttpRequest, site: AdminSite, inventory: Inventory) -> RunsPa
     shows_organisations = is_superuser(request)
     return RunsPart(
         outcomes=outcomes(runs, now - SHOWN, now),
-        failing=failing(runs, now - SHOWN, now, with_organisation=shows_organisations),
+        failures=failures(runs, now - SHOWN, now, with_organisation=shows_organisations),
         latest=latest_runs(runs, with_organisation=shows_organisations),
         has_hook=inventory.has(Hook),
     )

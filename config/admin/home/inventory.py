@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from accounts.admin.reach import is_superuser
+from accounts.admin.revoked_filter import NOT_REVOKED
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from config.admin.parameters import CappedPaginator
 from core.admin.links import list_of
@@ -43,16 +44,21 @@ _SHOWN: tuple[tuple[type[Model], str, dict[str, bool]], ...] = (
 @dataclass(frozen=True, slots=True)
 class Inventory:
     counts_by_model: dict[type[Model], CappedPaginator]
+    urls: dict[type[Model], str]
+    """The lists with as many rows as are counted."""
 
     @classmethod
     def read(cls, request: HttpRequest, site: AdminSite) -> "Inventory":
         """Count the rows in use, without revoked keys and devices, up to the limit of the lists."""
-        return cls(
-            {
-                model: CappedPaginator(_rows(request, site, model).filter(**in_use), 1)
-                for model, _, in_use in _SHOWN
-            }
-        )
+        counts: dict[type[Model], CappedPaginator] = {}
+        urls: dict[type[Model], str] = {}
+        for model, _, in_use in _SHOWN:
+            rows = _rows(request, site, model)
+            counts[model] = CappedPaginator(rows.filter(**in_use), 1)
+            # Without any rows, only the plain list says how to add the first.
+            is_filtered = in_use and (counts[model].count or rows.exists())
+            urls[model] = list_of(model, **NOT_REVOKED) if is_filtered else list_of(model)
+        return cls(counts, urls)
 
     def has(self, model: type[Model]) -> bool:
         return self.counts_by_model[model].count > 0
@@ -63,7 +69,7 @@ class Inventory:
             Count(
                 str(model._meta.verbose_name_plural),
                 self.counts_by_model[model].count_in_words,
-                list_of(model),
+                self.urls[model],
                 icon,
             )
             for model, icon, _ in _SHOWN

@@ -1,4 +1,7 @@
-"""The runs of the last 24 hours: their number, outcomes, durations and chart."""
+"""The runs of the last 24 hours: their number, outcomes, durations and chart.
+
+Runs by hooks, the API and saved scripts are counted; try-outs of unsaved drafts are not.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from core.admin.links import list_of
-from scripts_engine.admin.runs.filters import NOT_SUCCEEDED
+from scripts_engine.admin.runs.filters import COUNTED_ON_HOME, NOT_SUCCEEDED
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 from scripts_engine.recent_runs import Durations, Hour, durations_of, runs_by_hour
@@ -104,8 +107,8 @@ def outcomes(runs: RunQuerySet, since: datetime, until: datetime) -> Outcomes:
     shown = [_outcome(status, hours) for status in RunStatus]
     return Outcomes(
         total=sum(outcome.count for outcome in shown),
-        all_runs=list_of(Run, within="24h"),
-        bad_runs=list_of(Run, within="24h", status__exact=NOT_SUCCEEDED),
+        all_runs=list_of(Run, **COUNTED_ON_HOME),
+        bad_runs=list_of(Run, **COUNTED_ON_HOME, status__exact=NOT_SUCCEEDED),
         outcomes=shown,
         durations=durations_of(runs, since, until),
         hours=[HourRow(hour.since, [hour.counts[s.value] for s in RunStatus]) for hour in hours],
@@ -118,5 +121,5 @@ def _outcome(status: RunStatus, hours: Sequence[Hour]) -> Outcome:
         status=status.value,
         title=status.label,
         count=sum(hour.counts[status.value] for hour in hours),
-        url=list_of(Run, within="24h", status__exact=status.value),
+        url=list_of(Run, **COUNTED_ON_HOME, status__exact=status.value),
     )

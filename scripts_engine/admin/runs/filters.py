@@ -18,6 +18,9 @@ _PERIODS = {
     "7d": ("Last 7 days", timedelta(days=7)),
 }
 NOT_SUCCEEDED = "not-succeeded"
+SAVED, DRAFT = "saved", "draft"
+# The parameters of the runs that home counts.
+COUNTED_ON_HOME = {"within": "24h", "source": SAVED}
 
 
 class OutcomeFilter(ChoicesDropdownFilter):
@@ -48,6 +51,22 @@ class TriggerFilter(ChoicesDropdownFilter):
         return super().queryset(request, queryset)
 
 
+class SourceFilter(RadioFilter):
+    """Filters by whether a saved version ran, or a draft: a source that was not saved."""
+
+    title = "source"
+    parameter_name = "source"
+    all_option = ("", "Any source")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(SAVED, "Saved versions"), (DRAFT, "Unsaved drafts")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
+        if self.value() == SAVED:
+            return queryset.of_saved_versions()
+        return queryset.of_drafts() if self.value() == DRAFT else queryset
+
+
 class StartTimeFilter(PeriodFilter):
     """Filters by a range of start times."""
 
@@ -57,7 +76,7 @@ class StartTimeFilter(PeriodFilter):
 
 
 class RecentFilter(RadioFilter):
-    """Filters by a recent period."""
+    """Filters by a recent period: by when a run was requested, as home counts runs."""
 
     title = "period"
     parameter_name = "within"
@@ -70,4 +89,4 @@ class RecentFilter(RadioFilter):
         if self.value() not in _PERIODS:
             return queryset
         _, span = _PERIODS[self.value()]
-        return queryset.started_between(timezone.now() - span, None)
+        return queryset.called_since(timezone.now() - span)

@@ -23,19 +23,28 @@ from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import (
     OutcomeFilter,
     RecentFilter,
+    SourceFilter,
     StartTimeFilter,
     TriggerFilter,
 )
 from scripts_engine.admin.runs.presentation import (
+    errors_of,
     hint_of_error,
     logs_of,
     source_around,
     timeline_of,
+    trigger_of,
+)
+from scripts_engine.admin.runs.searching import (
+    ErrorFilter,
+    PayloadFilter,
+    ResponseFilter,
+    SameErrorFilter,
 )
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.try_script import headers_left_out, run_again
-from scripts_engine.models import Run
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
 _DEFERRED_FIELDS = (
@@ -58,11 +67,18 @@ _DEFERRED_FIELDS = (
 
 
 class RunChangeList(ChangeList):
-    """Does not load payloads and logs, which the list does not show."""
+    """Loads no payloads and logs, which the list does not show, and errors of failed runs only."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
         rows: QuerySet[Run] = super().get_queryset(request, exclude_parameters)
         return rows.defer(*_DEFERRED_FIELDS)
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        failed = [run.pk for run in self.result_list if run.status != RunStatus.SUCCEEDED]
+        errors = errors_of(failed) if failed else {}
+        for run in self.result_list:
+            run.error = errors.get(run.pk)
 
 
 @admin.register(Run)
@@ -79,9 +95,9 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         "shown_start",
         "script",
         "status_label",
-        "response_status",
+        "shown_error",
+        "shown_response",
         "duration",
-        "hook",
         "shown_trigger",
     )
     list_filter = (
@@ -89,9 +105,15 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         ("script", ScopedAutocompleteFilter),
         ("hook", ScopedAutocompleteFilter),
         ("trigger", TriggerFilter),
+        SourceFilter,
         RecentFilter,
         ("started_at", StartTimeFilter),
+        ResponseFilter,
+        ErrorFilter,
+        PayloadFilter,
+        SameErrorFilter,
     )
+    list_before_template = "admin/run_searches.html"
     list_filter_submit = True
     list_select_related = ("script", "hook")
     search_fields = ("id",)
@@ -135,13 +157,25 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     def status_label(self, run: Run) -> tuple[str, str]:
         return run.status, run.get_status_display()
 
+    @display(description="Error")
+    def shown_error(self, run: Any) -> str:
+        """The first line of the error; all of it as the title."""
+        if run.error is None:
+            return ""
+        title, line = run.error
+        return format_html('<span class="mh-run-error" title="{}">{}</span>', title, line)
+
+    @display(description="Response")
+    def shown_response(self, run: Run) -> int:
+        return run.response_status
+
     @display(description="Duration")
     def duration(self, run: Run) -> str:
         return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms"
 
     @display(description="Trigger")
     def shown_trigger(self, run: Run) -> str:
-        return run.get_trigger_display()
+        return trigger_of(run)
 
     def change_view(
         self,

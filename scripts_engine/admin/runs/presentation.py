@@ -1,11 +1,16 @@
-"""Data of a run's page: timeline, log and source. Positions are SVG lengths in percent."""
+"""Data of a run's page: timeline, log and source, and of the list: errors and triggers.
+
+Positions are SVG lengths in percent.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
+from uuid import UUID
 
+from scripts_engine.failures import first_line
 from scripts_engine.models import Run
 
 MAX_CALLS = 100
@@ -189,3 +194,24 @@ def source_around(run: Run, lines: int = 3) -> Sequence[tuple[int, str]]:
         return []
     numbered = list(enumerate(source_of(run).split("\n"), start=1))
     return numbered[max(0, run.error_line - 1 - lines) : run.error_line + lines]
+
+
+def errors_of(run_ids: Sequence[UUID]) -> dict[UUID, tuple[str, str]]:
+    """By run: the error, and its first line with the line number. Leaves out empty errors."""
+    runs = Run.objects.filter(pk__in=run_ids).exclude(error_message="").order_by()
+    return {
+        run.pk: (run.error_message, error_of(run))
+        for run in runs.only("status", "error_message", "error_line")
+    }
+
+
+def error_of(run: Run) -> str:
+    """The error on one line, with the line number; the outcome if there is no error text."""
+    text = first_line(run.error_message, run.status)
+    return text if run.error_line is None else f"Line {run.error_line}: {text}"
+
+
+def trigger_of(run: Run) -> str:
+    """The hook's name, or the kind of trigger; drafts are marked."""
+    trigger = str(run.hook or run.get_trigger_display())
+    return trigger if run.script_version_id else f"{trigger}, unsaved draft"

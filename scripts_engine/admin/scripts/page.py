@@ -79,7 +79,8 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
-        last_run = Run.objects.filter(script=OuterRef("pk")).order_by("-id").values("status")
+        runs = Run.objects.of_saved_versions().filter(script=OuterRef("pk"))
+        last_run = runs.order_by("-id").values("status")
         hooks = Hook.objects.filter(script=OuterRef("pk"), deleted_at__isnull=True).order_by()
         hook_count = hooks.values("script").annotate(count=Count("pk")).values("count")
         rows: QuerySet[Any] = (
