@@ -472,5 +472,5 @@ def test_who_may_unlock_sees_what_failed(bob: User, as_root: Client) -> None:
     text = text_of(as_root.get(page_of(bob)))
 
     assert "Failed admin logins" in text
-    assert "wrong-credentials" in text
+    assert "Wrong e-mail or password" in text
     assert "192.0.2.1" in text

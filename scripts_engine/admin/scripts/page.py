@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -89,6 +89,7 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
             .annotate(
                 hooks_in_use=Coalesce(Subquery(hook_count), 0),
                 last_status=Subquery(last_run[:1]),
+                has_drafts=Exists(Run.objects.filter(script=OuterRef("pk"))),
             )
         )
         return rows
@@ -132,7 +133,9 @@ class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        return status_label(script.last_status) if script.last_status else "None recorded"
+        if script.last_status:
+            return status_label(script.last_status)
+        return "Only drafts tried" if script.has_drafts else "None recorded"
 
     def save_model(
         self, request: HttpRequest, obj: Script, form: forms.ModelForm[Script], change: bool
