@@ -66,7 +66,7 @@ def test_the_answer_after_the_last_is_the_same_for_known_and_unknown(
     assert not Invitation.objects.exists()
 
 
-def test_what_tells_nothing_of_others_is_not_counted(
+def test_answers_that_reveal_nothing_are_not_counted(
     acme: Organisation, acme_token: str, alice: User
 ) -> None:
     use_up(acme, but=1)
@@ -89,7 +89,7 @@ def test_one_organisations_answers_do_not_count_for_another(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_at_once_no_more_are_told_than_the_window_holds(
+def test_concurrent_questions_get_no_more_answers_than_the_limit(
     acme: Organisation,
 ) -> None:
     use_up(acme, but=5)
@@ -109,7 +109,7 @@ def test_of_many_at_once_no_more_are_told_than_the_window_holds(
 
 @pytest.mark.parametrize("email", ["charlie@example.org", "nobody@example.com"])
 @pytest.mark.parametrize("mutation", ["createUser(", "updateUser(id: $id, "])
-def test_what_is_wrong_beside_an_address_is_told_before_it(
+def test_other_errors_are_reported_before_the_address(
     acme: Organisation, acme_token: str, alice: User, charlie: User, mutation: str, email: str
 ) -> None:
     use_up(acme, but=1)

@@ -208,7 +208,7 @@ def test_a_shared_user_is_not_deactivated(shared: User, acme_token: str) -> None
         "query($t: String) { apiKeys(after: $t) { totalCount } }",
     ],
 )
-def test_nul_in_a_text_is_nobodys_internal_error(acme_token: str, query: str) -> None:
+def test_nul_in_a_text_causes_no_internal_error(acme_token: str, query: str) -> None:
     answer = admin_graphql(query, acme_token, t="a\0b@example.com")
 
     assert answer.code in {None, "BAD_USER_INPUT", "NOT_FOUND"}

@@ -48,7 +48,7 @@ def test_a_rotated_secret_takes_the_place_of_the_old_one(
     assert status_of(acme_key, acme_key.secret) == 401
 
 
-def test_in_the_overlap_both_secrets_are_good_and_after_it_one(
+def test_both_secrets_are_accepted_during_the_overlap_only(
     acme_key: IssuedApiKey, acme_token: str
 ) -> None:
     answer = admin_graphql(ROTATE, acme_token, id=str(acme_key.api_key.pk), overlap=3600)
@@ -98,7 +98,7 @@ def test_a_call_token_rotates_with_an_overlap_too(
     assert [client.get(path).status_code for path in (old, new)] == [404, 200]
 
 
-def test_a_key_is_good_only_in_its_networks(acme: Organisation) -> None:
+def test_a_key_is_accepted_only_in_its_networks(acme: Organisation) -> None:
     issued = issue_api_key(acme, name="till", allowed_networks=["192.0.2.0/24", "2001:db8::/32"])
 
     assert status_of(issued, issued.secret, "192.0.2.9") == 201
@@ -106,7 +106,7 @@ def test_a_key_is_good_only_in_its_networks(acme: Organisation) -> None:
     assert status_of(issued, issued.secret, "198.51.100.9") == 401
 
 
-def test_a_session_too_is_good_only_in_the_networks_of_its_key(
+def test_a_session_is_accepted_only_in_the_networks_of_its_key(
     client: Client, acme_key: IssuedApiKey, acme_token: str
 ) -> None:
     ApiKey.objects.update(allowed_networks=["192.0.2.0/24"])
@@ -124,7 +124,7 @@ def test_networks_are_set_by_graphql_in_canonical_form(acme_token: str) -> None:
 
 
 @pytest.mark.parametrize("network", ["x", "192.0.2.1/24", "192.0.2.0/33", ""])
-def test_what_is_no_network_is_refused(acme_token: str, network: str) -> None:
+def test_an_invalid_network_is_refused(acme_token: str, network: str) -> None:
     answer = admin_graphql(CREATE, acme_token, networks=[network])
 
     assert answer.code == "BAD_USER_INPUT"
@@ -150,7 +150,7 @@ def test_a_key_unused_for_90_days_is_pointed_out(acme_key: IssuedApiKey, acme_to
     assert unused == {"apiKeys": {"nodes": [{"isUnused": True}]}}
 
 
-def test_administrators_are_told_of_a_key_that_ends_soon_once_for_each_notice(
+def test_each_expiry_notice_of_a_key_is_sent_once(
     acme: Organisation, alice: User, bob: User, charlie: User
 ) -> None:
     issue_api_key(acme, name="till", expires_at=timezone.now() + timedelta(days=29))
@@ -166,9 +166,7 @@ def test_administrators_are_told_of_a_key_that_ends_soon_once_for_each_notice(
     assert "till" in mail.outbox[0].subject
 
 
-def test_nobody_is_told_of_a_key_that_is_revoked_or_far_from_its_end(
-    acme: Organisation, bob: User
-) -> None:
+def test_revoked_keys_and_distant_expiries_cause_no_notice(acme: Organisation, bob: User) -> None:
     soon = timezone.now() + timedelta(days=1)
     revoke_api_key(issue_api_key(acme, name="revoked", expires_at=soon).api_key)
     issue_api_key(acme, name="far", expires_at=timezone.now() + timedelta(days=31))

@@ -82,7 +82,7 @@ def test_a_code_is_on_record_with_its_channel_and_a_new_device_with_its_id(alice
     assert AuthEvent.objects.get(kind="device.added").credential == str(issued.device_token.pk)
 
 
-def test_what_happens_to_users_and_secrets_is_on_record(acme_token: str, charlie: User) -> None:
+def test_changes_of_users_and_secrets_are_recorded(acme_token: str, charlie: User) -> None:
     AuthEvent.objects.all().delete()
     create = 'mutation { createUser(email: "dora@example.com") { id } }'
     dora = admin_graphql(create, acme_token).data["createUser"]["id"]

@@ -45,7 +45,9 @@ def test_an_expired_code_does_not_come_to_life(
     assert not accepts(alice, expired_pin)
 
 
-def test_a_new_code_is_good(alice: User, expired_pin: str, request: pytest.FixtureRequest) -> None:
+def test_a_new_code_is_accepted(
+    alice: User, expired_pin: str, request: pytest.FixtureRequest
+) -> None:
     request.getfixturevalue("set_back")
 
     assert accepts(alice, make_pin(alice))

@@ -62,7 +62,7 @@ def test_an_api_key_is_issued(acme: Organisation) -> None:
         (("create_api_key", "--organisation", "ACME", "--name", ""), "name:"),
     ],
 )
-def test_what_cannot_be_made_is_an_error_with_its_reason(
+def test_invalid_input_is_an_error_with_its_reason(
     acme: Organisation, arguments: tuple[str, ...], reason: str
 ) -> None:
     with pytest.raises(CommandError, match=reason):

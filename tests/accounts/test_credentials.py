@@ -39,7 +39,7 @@ def test_every_single_changed_character_is_noticed() -> None:
 @pytest.mark.parametrize(
     "text", ["", "mhx_", "mhx_" + "0" * 46, "ｍhx_" + "0" * 46, "mhx_" + "é" * 46, None, 5, b"mhx_"]
 )
-def test_what_is_no_secret_is_not_well_formed(text: object) -> None:
+def test_other_text_is_not_a_well_formed_secret(text: object) -> None:
     assert not credentials.is_well_formed(text, SecretKind.SESSION)
 
 

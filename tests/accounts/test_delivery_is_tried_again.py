@@ -85,7 +85,7 @@ def test_a_mail_that_was_refused_for_now_is_sent_again(
     assert logs_in(alice, codes(mail_server)[0])
 
 
-def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
+def test_a_permanently_refused_recipient_is_not_retried(
     alice: User, mail_server: MailServer
 ) -> None:
     mail_server.recipient_answers = ["550 no such user"]
@@ -98,9 +98,7 @@ def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
     assert list(reasons) == ["not sent by email: SMTPRecipientsRefused 550"]
 
 
-def test_a_message_that_is_refused_for_good_is_not_tried_again(
-    alice: User, mail_server: MailServer
-) -> None:
+def test_a_permanently_refused_message_is_not_retried(alice: User, mail_server: MailServer) -> None:
     mail_server.answers = ["554 this is spam"]
     ask(alice, SendVia.EMAIL)
     work()
@@ -167,7 +165,7 @@ def test_a_mail_that_arrived_although_the_answer_was_lost_holds_the_code_of_the_
     assert logs_in(alice, first)
 
 
-def test_the_last_attempt_fails_for_good(alice: User, gateway: SmsGateway) -> None:
+def test_the_last_attempt_fails_permanently(alice: User, gateway: SmsGateway) -> None:
     gateway.refuses = True
     ask(alice, SendVia.SMS)
     work()

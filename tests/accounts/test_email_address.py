@@ -34,7 +34,7 @@ def test_a_dotless_i_is_another_address() -> None:
         "a" * 250 + "@example.com",
     ],
 )
-def test_what_mail_cannot_be_delivered_to_is_refused(typed: str) -> None:
+def test_an_undeliverable_address_is_refused(typed: str) -> None:
     with pytest.raises(ValidationError):
         validate_typed_email(typed)
 

@@ -54,16 +54,14 @@ def row_of(user: User) -> dict[str, Any]:
 # --- Home -----------------------------------------------------------------------------------------
 
 
-def test_home_sees_the_profile_of_a_user_whom_others_have_too(
-    shared: User, acme_token: str
-) -> None:
+def test_home_sees_the_profile_of_a_shared_user(shared: User, acme_token: str) -> None:
     seen = admin_graphql(USER, acme_token, id=str(shared.pk)).data["user"]
 
     assert (seen["name"], seen["phone"], seen["isShared"]) == ("Alice", "+491701234567", True)
     assert seen["createdAt"] is not None
 
 
-def test_home_renames_deactivates_and_reactivates_a_user_whom_others_have_too(
+def test_home_renames_deactivates_and_reactivates_a_shared_user(
     shared: User, acme_token: str
 ) -> None:
     named = admin_graphql(UPDATE, acme_token, id=str(shared.pk), name="Alicia", active=False)
@@ -75,7 +73,7 @@ def test_home_renames_deactivates_and_reactivates_a_user_whom_others_have_too(
 
 
 @pytest.mark.parametrize("change", [{"phone": "+4915112345678"}, {"email": "eve@example.com"}])
-def test_home_changes_no_login_of_a_user_whom_others_have_too(
+def test_home_cannot_change_the_login_of_a_shared_user(
     shared: User, acme_token: str, change: dict[str, str]
 ) -> None:
     before = row_of(shared)
@@ -95,9 +93,7 @@ def test_home_changes_them_again_once_the_other_membership_has_ended(
     assert answer.data["updateUser"]["isShared"] is False
 
 
-def test_home_ends_sessions_and_devices_of_a_user_whom_others_have_too(
-    shared: User, acme_token: str
-) -> None:
+def test_home_ends_sessions_and_devices_of_a_shared_user(shared: User, acme_token: str) -> None:
     issued = make_device_token(shared)
     session = Session.objects.find_live(open_session(device_login(issued)))
     assert session is not None
@@ -113,9 +109,7 @@ def test_home_ends_sessions_and_devices_of_a_user_whom_others_have_too(
     assert not is_accepted(issued)
 
 
-def test_home_unlocks_and_deactivates_a_user_whom_others_have_too(
-    shared: User, acme_token: str
-) -> None:
+def test_home_unlocks_and_deactivates_a_shared_user(shared: User, acme_token: str) -> None:
     unlocked = admin_graphql(UNLOCK, acme_token, id=str(shared.pk))
     deactivated = admin_graphql(DEACTIVATE, acme_token, id=str(shared.pk))
 
@@ -124,7 +118,7 @@ def test_home_unlocks_and_deactivates_a_user_whom_others_have_too(
     assert not row_of(shared)["is_active"]
 
 
-def test_home_has_the_whole_audit_of_a_user_whom_others_have_too(
+def test_home_has_the_whole_audit_of_a_shared_user(
     client: Client, acme: Organisation, shared: User, acme_token: str, globex_token: str
 ) -> None:
     AuthEvent.objects.all().delete()
@@ -188,7 +182,7 @@ def test_another_organisation_changes_nothing_of_a_member(
     assert row_of(shared) == before
 
 
-def test_the_cursor_of_users_does_not_tell_when_one_was_made(
+def test_the_cursor_of_users_does_not_reveal_creation_times(
     shared: User, globex_token: str
 ) -> None:
     """It holds when the membership began."""
@@ -220,7 +214,7 @@ def test_a_user_who_leaves_home_is_their_own_and_stays_logged_in(
 
 
 @pytest.mark.parametrize("change", [{"phone": "+4915112345678"}, {"name": "Eve"}])
-def test_nobody_takes_over_a_user_who_has_left_home(
+def test_a_user_who_has_left_home_cannot_be_taken_over(
     acme: Organisation,
     globex: Organisation,
     alice: User,

@@ -30,7 +30,7 @@ def organisation_of(event: AuthEvent) -> Organisation | None:
     return AuthEvent.objects.get(pk=event.pk).organisation
 
 
-def test_a_user_whom_home_has_let_go_gets_no_home(
+def test_a_user_removed_from_home_gets_no_home(
     acme: Organisation, alice: User, bob: User, charlie: User
 ) -> None:
     alice.memberships.all().delete()

@@ -161,7 +161,7 @@ def test_an_address_is_invited_10_times_a_day_by_all_organisations_together(char
 # --- The mail -------------------------------------------------------------------------------------
 
 
-def test_a_mail_tells_the_user(invitation: Invitation, charlie: User) -> None:
+def test_an_invited_user_gets_a_mail(invitation: Invitation, charlie: User) -> None:
     work()
 
     [message] = mail.outbox
@@ -173,7 +173,7 @@ def test_a_mail_tells_the_user(invitation: Invitation, charlie: User) -> None:
     assert str(invitation.pk) in str(arguments)
 
 
-def test_no_mail_tells_of_an_invitation_that_has_ended(
+def test_no_mail_is_sent_for_an_ended_invitation(
     invitation: Invitation, acme_token: str, charlie: User
 ) -> None:
     admin_graphql(REMOVE, acme_token, id=str(charlie.pk))
@@ -182,7 +182,7 @@ def test_no_mail_tells_of_an_invitation_that_has_ended(
     assert mail.outbox == []
 
 
-def test_no_mail_tells_of_an_invitation_of_an_organisation_that_is_inactive_now(
+def test_no_mail_is_sent_for_an_inactive_organisation(
     invitation: Invitation, acme: Organisation
 ) -> None:
     acme.is_active = False
@@ -345,7 +345,7 @@ def test_pages_of_members_and_invited_users_follow_one_another(
     assert not third["pageInfo"]["hasNextPage"]
 
 
-def test_the_user_sees_who_invites(
+def test_the_user_sees_the_inviting_organisation(
     acme: Organisation, invitation: Invitation, charlie_token: str
 ) -> None:
     [seen] = user_graphql(INVITATIONS, charlie_token).data["invitations"]
@@ -414,7 +414,7 @@ def test_a_declined_invitation_has_ended(
 
 
 @pytest.mark.parametrize("answer", [ACCEPT, DECLINE])
-def test_nobody_answers_for_somebody_else(
+def test_an_invitation_of_another_user_cannot_be_answered(
     invitation: Invitation, charlie: User, alice: User, answer: str
 ) -> None:
     token = open_session(device_login(make_device_token(alice)))

@@ -67,7 +67,7 @@ def test_unlocking_frees_every_bucket_of_the_address(alice: User) -> None:
     assert logs_in(alice, STRANGE)
 
 
-def test_the_notice_names_device_address_time_and_what_to_do(alice: User) -> None:
+def test_the_notice_names_device_address_time_and_advice(alice: User) -> None:
     issued = make_device_token(alice, OWN, label="kitchen tablet")
     notify_new_device(str(issued.device_token.pk), "192.0.2.7")
 

@@ -99,7 +99,7 @@ def test_test_messages_count_among_the_mails_of_the_organisation(
     assert len(mail.outbox) == 2
 
 
-def test_one_address_gets_ten_test_messages_a_day_whoever_sends_them(
+def test_an_address_gets_ten_test_messages_a_day_from_all_senders(
     crowd: list[User], alice: User
 ) -> None:
     for number in range(10):
@@ -144,7 +144,7 @@ def test_an_address_gets_ten_invitations_a_day_over_all(charlie: User) -> None:
     assert Invitation.objects.count() == 10
 
 
-def test_keys_that_end_soon_are_told_of_ten_times_a_day(acme: Organisation) -> None:
+def test_at_most_ten_expiry_notices_are_sent_a_day(acme: Organisation) -> None:
     make_user(acme, "victim@example.net", role=Role.ADMINISTRATOR)
     for number in range(12):
         issue_api_key(acme, name=f"key {number}", expires_at=timezone.now() + timedelta(hours=20))
@@ -155,7 +155,7 @@ def test_keys_that_end_soon_are_told_of_ten_times_a_day(acme: Organisation) -> N
     assert len(mail.outbox) == 10
 
 
-def test_users_whom_their_organisation_has_let_go_have_together_what_one_has(
+def test_users_without_home_share_one_quota(
     acme: Organisation, crowd: list[User], mail_server: MailServer, settings: Any
 ) -> None:
     settings.ORGANISATION_MAILS_PER_DAY = 4
@@ -169,7 +169,7 @@ def test_users_whom_their_organisation_has_let_go_have_together_what_one_has(
     assert recipients == [user.email for user in crowd[:4]] + [root.email]
 
 
-def test_who_has_left_home_counts_for_where_they_are_now(
+def test_a_user_without_home_counts_for_the_current_organisation(
     acme: Organisation, globex: Organisation, crowd: list[User], settings: Any
 ) -> None:
     settings.ORGANISATION_MAILS_PER_DAY = 1

@@ -174,7 +174,7 @@ def test_a_right_call_token_passes_however_many_calls_move_its_digest(
     assert Hook.objects.get().pepper_version == NEW
 
 
-def test_rotations_of_a_key_among_logins_leave_the_last_secret_good(
+def test_concurrent_rotations_of_a_key_leave_the_last_secret_valid(
     acme_key: IssuedApiKey, new_pepper: Callable[[], None]
 ) -> None:
     new_pepper()
@@ -191,7 +191,7 @@ def test_rotations_of_a_key_among_logins_leave_the_last_secret_good(
     assert len(good) == len(secrets) == 2
 
 
-def test_rotations_of_a_call_token_among_calls_leave_the_last_token_good(
+def test_concurrent_rotations_of_a_call_token_leave_the_last_token_valid(
     acme: Organisation, new_pepper: Callable[[], None]
 ) -> None:
     hook, call_token = make_hook(make_script(acme))

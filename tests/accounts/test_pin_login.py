@@ -72,7 +72,7 @@ def test_other_digits_than_ascii_are_not_digits(alice: User) -> None:
     assert guess(alice.email, pin)
 
 
-def test_the_newest_three_codes_are_good(alice: User) -> None:
+def test_the_newest_three_codes_are_accepted(alice: User) -> None:
     first, *newest = [make_pin(alice) for _ in range(4)]
 
     assert not guess(alice.email, first)
@@ -170,7 +170,7 @@ def test_a_new_login_on_the_same_device_replaces_its_token(alice: User) -> None:
     assert is_accepted(new)
 
 
-def test_logins_on_two_devices_stand_side_by_side(alice: User) -> None:
+def test_logins_on_two_devices_are_independent(alice: User) -> None:
     first, second = make_device_token(alice), make_device_token(alice)
 
     assert is_accepted(first)
@@ -185,14 +185,14 @@ def test_an_inactive_user_cannot_log_in_with_a_code_from_before(alice: User) -> 
     assert not guess(alice.email, pin)
 
 
-def test_an_unknown_address_has_a_challenge_that_nobody_gets_the_code_of(db: None) -> None:
+def test_an_unknown_address_has_a_challenge_without_a_sent_code(db: None) -> None:
     deliver_pin("nobody@example.com", SendVia.BOTH)
 
     assert PinChallenge.objects.get(email="nobody@example.com").user is None
     assert mail.outbox == []
 
 
-def test_the_right_code_of_an_unknown_address_lets_nobody_in(db: None) -> None:
+def test_the_code_of_an_unknown_address_does_not_log_in(db: None) -> None:
     pin = make_code("nobody@example.com", None)
 
     assert not guess("nobody@example.com", pin)

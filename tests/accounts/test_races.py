@@ -191,7 +191,7 @@ def test_accepting_and_pruning_at_once_give_one_outcome(
 
 
 @pytest.mark.parametrize("_try", range(5))
-def test_home_does_not_change_the_phone_of_a_user_who_has_just_become_a_member_elsewhere(
+def test_home_cannot_change_the_phone_of_a_user_who_just_joined_elsewhere(
     acme: Organisation, globex: Organisation, charlie: User, _try: int
 ) -> None:
     invitation = invite(acme, charlie)

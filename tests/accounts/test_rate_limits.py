@@ -262,7 +262,7 @@ def counter(request: pytest.FixtureRequest, db: None, settings: Any) -> Iterator
         yield request.param
 
 
-def test_what_is_given_back_late_does_not_lower_the_next_window(counter: str) -> None:
+def test_hits_given_back_late_do_not_lower_the_next_window(counter: str) -> None:
     count = Count(RateLimitItemPerSecond(2, 2), ("test-late", counter))
     claimed = claim([count])
     sleep(2.05)
@@ -272,7 +272,7 @@ def test_what_is_given_back_late_does_not_lower_the_next_window(counter: str) ->
     assert is_full(count)
 
 
-def test_what_is_given_back_often_does_not_fall_below_zero(counter: str) -> None:
+def test_hits_given_back_twice_do_not_fall_below_zero(counter: str) -> None:
     count = Count(RateLimitItemPerHour(2), ("test-zero", counter))
     claimed = claim([count])
     for _ in range(3):

@@ -61,13 +61,13 @@ def test_of_many_wrong_recovery_codes_at_once_one_is_looked_at(bob: User) -> Non
 
 
 @pytest.mark.usefixtures("recovery_codes")
-def test_one_code_of_the_app_is_good_once_however_many_send_it(bob: User) -> None:
+def test_concurrent_uses_of_an_app_code_succeed_once(bob: User) -> None:
     code = f"{totp(TOTPDevice.objects.get().bin_key):06d}"
 
     assert outcomes(bob, [code] * THREADS)["right"] == 1
 
 
-def test_one_recovery_code_is_good_once_however_many_send_it(
+def test_concurrent_uses_of_a_recovery_code_succeed_once(
     bob: User, recovery_codes: list[str]
 ) -> None:
     assert outcomes(bob, [recovery_codes[0]] * THREADS)["right"] == 1

@@ -111,7 +111,7 @@ def test_a_wrong_pin_is_no_error_but_a_false_result(alice: User) -> None:
 
 
 @pytest.mark.parametrize("pin", ["", "12345", "1234567", "abcdef", "١٢٣٤٥٦", "12345\0"])
-def test_what_is_no_pin_is_a_false_result_too(alice: User, pin: str) -> None:
+def test_an_invalid_pin_gives_the_same_false_result(alice: User, pin: str) -> None:
     make_pin(alice)
 
     assert check(alice.email, pin).data == {"checkPinCode": FAILURE}
@@ -233,7 +233,7 @@ def test_the_own_sessions_are_listed_and_ended(alice: User, alice_token: str) ->
         "mutation($id: ID!) { endSession(id: $id) }",
     ],
 )
-def test_what_is_somebody_elses_is_not_found(
+def test_objects_of_other_users_are_not_found(
     charlie: User, alice_token: str, mutation: str
 ) -> None:
     issued = make_device_token(charlie)

@@ -23,7 +23,7 @@ def test_the_form_for_a_new_user_counts_too(
     assert limited_events(acme) == 1
 
 
-def test_a_form_that_saves_tells_nothing(acme: Organisation, as_bob: Client) -> None:
+def test_a_form_that_saves_reveals_nothing(acme: Organisation, as_bob: Client) -> None:
     use_up(acme, but=1)
     typed = {"name": "", "phone": "", "role": "member", "organisation": str(acme.pk)}
 
@@ -93,7 +93,7 @@ def test_an_address_that_is_right_counts_where_something_else_is_wrong(
     assert refused.status_code == 429
 
 
-def test_what_is_no_address_at_all_tells_nothing(acme: Organisation, as_bob: Client) -> None:
+def test_an_invalid_address_reveals_nothing(acme: Organisation, as_bob: Client) -> None:
     use_up(acme, but=1)
     typed = {"email": "no address", "name": "", "phone": "", "role": "member"}
     form = {**typed, "organisation": str(acme.pk)}

@@ -123,7 +123,7 @@ def test_an_event_is_found_by_the_request_that_made_it(as_root: Client, bob: Use
     assert page_of(event) in text_of(found)
 
 
-def test_the_list_counts_what_it_pages_through(as_bob: Client, acme_key: IssuedApiKey) -> None:
+def test_the_list_counts_the_rows_of_all_pages(as_bob: Client, acme_key: IssuedApiKey) -> None:
     with CaptureQueriesContext(
         connection,
     ) as queries:

@@ -73,7 +73,7 @@ def test_a_refused_password_is_not_recorded(as_bob: Client, alice: User) -> None
     assert told() == []
 
 
-def test_changing_ones_own_password_is_recorded(as_bob: Client, bob: User) -> None:
+def test_changing_the_own_password_is_recorded(as_bob: Client, bob: User) -> None:
     bob.set_password("the old password")
     bob.save()
     client = logged_in(bob)
@@ -215,7 +215,7 @@ def test_an_operators_address_is_shown_to_superusers_only(
     assert root.email in shown(as_root)
 
 
-def test_no_search_tells_who_an_operator_is(
+def test_no_search_reveals_an_operator(
     as_bob: Client, as_root: Client, root: User, alice: User
 ) -> None:
     as_root.post(page_of(alice), profile(alice, is_staff="on"))
@@ -256,7 +256,7 @@ def test_an_actor_of_another_organisation_is_not_named(
     assert charlie.email in shown(as_root)
 
 
-def test_a_person_filter_does_not_tell_who_an_outsider_was(
+def test_a_person_filter_does_not_reveal_an_outsider(
     as_bob: Client, acme: Organisation, charlie: User
 ) -> None:
     record(AuthEventKind.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
@@ -271,7 +271,9 @@ def test_a_person_filter_does_not_tell_who_an_outsider_was(
 
 
 @pytest.mark.parametrize("term", ["bob@example.com", "alice@example.com", "Alice", HERE])
-def test_an_event_is_found_by_what_the_list_shows(as_bob: Client, alice: User, term: str) -> None:
+def test_an_event_is_found_by_every_name_in_the_list(
+    as_bob: Client, alice: User, term: str
+) -> None:
     as_bob.post(password_page(alice), PASSWORD)
     event = page_of(AuthEvent.objects.get())
 
@@ -279,7 +281,7 @@ def test_an_event_is_found_by_what_the_list_shows(as_bob: Client, alice: User, t
     assert event not in shown(as_bob, q="nobody@example.com")
 
 
-def test_the_person_filter_finds_what_was_done_to_a_person(as_bob: Client, alice: User) -> None:
+def test_the_person_filter_finds_events_about_a_person(as_bob: Client, alice: User) -> None:
     as_bob.post(password_page(alice), PASSWORD)
 
     page = shown(as_bob, user__id__exact=str(alice.pk))
@@ -308,7 +310,7 @@ def test_a_failed_login_names_the_subject_and_no_actor(as_bob: Client, bob: User
     assert "Wrong e-mail or password" in shown(as_bob)
 
 
-def test_events_from_before_actors_were_recorded_show_what_they_have(
+def test_events_without_a_recorded_actor_are_shown(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
     old = AuthEvent(kind="account.unlocked", organisation=acme, user=bob, email="al@example.com")

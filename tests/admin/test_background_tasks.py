@@ -55,9 +55,7 @@ def state(task: DBTaskResult) -> tuple[str, int]:
     return task.status, len(task.worker_ids)
 
 
-def test_the_list_says_in_words_what_failed_and_why(
-    as_root: Client, failed_notice: DBTaskResult
-) -> None:
+def test_the_list_describes_failures_in_words(as_root: Client, failed_notice: DBTaskResult) -> None:
     text = text_of(as_root.get(list_of(DBTaskResult)))
 
     assert "New device notice" in text
@@ -179,7 +177,7 @@ def test_bob_neither_sees_nor_queues_anything(as_bob: Client, failed_notice: DBT
     assert state(failed_notice) == ("FAILED", 2)
 
 
-def test_nobody_makes_changes_or_deletes_a_task(
+def test_tasks_cannot_be_added_changed_or_deleted(
     as_root: Client, failed_notice: DBTaskResult
 ) -> None:
     responses = [

@@ -127,7 +127,7 @@ def test_the_editors_json_has_the_policy(as_bob: Client, acme: Organisation) -> 
 @pytest.mark.parametrize(
     "address", ["/admin/graphql", "/user/graphql", "/session", "/healthz", "/openapi.json", "/x"]
 )
-def test_what_programs_ask_has_no_policy(db: None, address: str) -> None:
+def test_responses_to_programs_have_no_policy(db: None, address: str) -> None:
     assert HEADER not in Client().get(address)
 
 

@@ -27,7 +27,7 @@ def test_every_model_is_in_the_admin(model: type) -> None:
     [admin.site.get_model_admin(model) for model in OUR_MODELS if admin.site.is_registered(model)],
     ids=lambda model_admin: type(model_admin).__name__,
 )
-def test_every_page_stands_behind_the_wall_between_tenants(model_admin: object) -> None:
+def test_every_page_separates_tenants(model_admin: object) -> None:
     assert isinstance(model_admin, TenantModelAdmin)
 
 

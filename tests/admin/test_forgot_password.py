@@ -97,7 +97,7 @@ def test_a_client_is_limited(db: None) -> None:
 
 
 @pytest.mark.parametrize("email", ["", "no address", "é@example.com", "a" * 300 + "@b.de", "\0"])
-def test_what_is_not_an_address_is_refused_and_not_counted(db: None, email: str) -> None:
+def test_an_invalid_address_is_refused_and_not_counted(db: None, email: str) -> None:
     answer = ask(email)
 
     assert answer.status_code == 200
@@ -125,7 +125,7 @@ def test_no_task_holds_a_link(bob: User) -> None:
     assert secret not in str(list(DBTaskResult.objects.values()))
 
 
-def test_who_is_only_invited_to_administer_gets_no_mail(
+def test_an_invited_administrator_gets_no_reset_mail(
     acme: Organisation, bob: User, globex: Organisation
 ) -> None:
     User.objects.create_user("gina@example.org", home=globex)

@@ -47,7 +47,7 @@ def home_of(client: Client) -> Any:
     return client.get(HOME).context["home"]
 
 
-def test_root_is_told_to_add_an_organisation_first(as_root: Client) -> None:
+def test_a_superuser_is_asked_to_add_an_organisation_first(as_root: Client) -> None:
     assert list_of(Organisation, "add") in text_of(as_root.get(HOME))
 
 
@@ -75,7 +75,9 @@ def test_and_then_it_shows_the_latest_runs(as_bob: Client, acme_hook: Hook) -> N
     assert page_of(run) in text_of(as_bob.get(HOME))
 
 
-def test_who_administers_nothing_is_told_whom_to_ask(as_erin: Client, acme_hook: Hook) -> None:
+def test_staff_without_an_organisation_are_told_whom_to_ask(
+    as_erin: Client, acme_hook: Hook
+) -> None:
     response = as_erin.get(HOME)
 
     text = text_of(response)
@@ -85,7 +87,7 @@ def test_who_administers_nothing_is_told_whom_to_ask(as_erin: Client, acme_hook:
     assert list_of(User) not in text
 
 
-def test_the_sidebar_has_what_the_person_may_see(as_bob: Client, as_root: Client) -> None:
+def test_the_sidebar_lists_only_permitted_pages(as_bob: Client, as_root: Client) -> None:
     tasks = reverse("admin:django_tasks_database_dbtaskresult_changelist")
 
     assert list_of(Script) in text_of(as_bob.get(HOME))
@@ -122,7 +124,7 @@ def test_the_chart_has_the_counts_of_each_hour(as_bob: Client, acme_hook: Hook) 
     assert bars[f"{run.started_at:%H}:00"] == 1
 
 
-def test_the_chart_is_also_told_in_words(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_chart_has_a_text_alternative(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook)
     past_run(acme_hook, "failed")
 
@@ -142,7 +144,7 @@ def test_each_outcome_leads_to_its_runs(as_bob: Client, acme_hook: Hook) -> None
     assert page_of(succeeded) not in listed
 
 
-def test_the_percentiles_stand_on_the_page(as_bob: Client, acme_hook: Hook) -> None:
+def test_the_percentiles_are_on_the_page(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook, duration_ms=12.5)
     past_run(acme_hook, hours=2, duration_ms=812.5)
 
@@ -186,7 +188,7 @@ def test_a_failure_whose_payload_was_removed_cannot_be_tried(
     assert "Open in Try it" not in text
 
 
-def test_a_version_that_is_newer_than_the_last_failure_is_told(
+def test_a_version_newer_than_the_last_failure_is_mentioned(
     as_bob: Client, acme_hook: Hook
 ) -> None:
     old = past_run(acme_hook, "failed", error_message="no tea")
@@ -212,7 +214,7 @@ def test_the_failures_of_a_script_lead_to_them(as_bob: Client, acme_hook: Hook) 
     assert page_of(succeeded) not in listed
 
 
-def test_what_did_not_succeed_leads_to_it(as_bob: Client, acme_hook: Hook) -> None:
+def test_failure_counts_link_to_their_runs(as_bob: Client, acme_hook: Hook) -> None:
     slow, succeeded = past_run(acme_hook, "timed-out"), past_run(acme_hook)
     address = home_of(as_bob).runs.outcomes.bad_runs
 
@@ -289,7 +291,7 @@ def test_nothing_of_another_organisation_is_shown(
     assert "globex" not in of_bob.lower()
 
 
-def test_a_day_without_runs_says_what_would_stand_there(as_bob: Client, acme_hook: Hook) -> None:
+def test_a_day_without_runs_shows_an_empty_state(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook, hours=30)
 
     text = text_of(as_bob.get(HOME))
@@ -341,7 +343,7 @@ def test_a_sandbox_that_does_not_answer_holds_nothing_up(
     assert told.title == "Slow"
 
 
-def test_what_the_sandbox_answered_too_late_stands_on_the_next_page(
+def test_a_late_answer_of_the_sandbox_is_on_the_next_page(
     as_bob: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_answer, has_answered = Event(), Event()
@@ -432,7 +434,7 @@ def test_many_runs_take_no_more_queries(as_bob: Client, acme: Organisation) -> N
     assert len(many) == len(few) <= 25
 
 
-def test_good_runs_are_counted_without_being_read(as_bob: Client, acme_hook: Hook) -> None:
+def test_successful_runs_are_counted_without_being_read(as_bob: Client, acme_hook: Hook) -> None:
     past_run(acme_hook)
 
     with CaptureQueriesContext(connection) as captured:

@@ -133,7 +133,7 @@ def test_an_inactive_user_of_this_home_is_refused(
 
 
 @pytest.mark.parametrize("email", ["not an address", "", "x" * 300 + "@example.com", "a\0@b.de"])
-def test_what_is_not_an_address_is_refused(acme: Organisation, as_bob: Client, email: str) -> None:
+def test_an_invalid_address_is_refused(acme: Organisation, as_bob: Client, email: str) -> None:
     answer = invite(as_bob, acme, email)
 
     assert answer.status_code == 200
@@ -151,7 +151,7 @@ def test_a_removed_administrators_link_no_longer_works(acme: Organisation, as_bo
     assert not User.objects.get(pk=frank.pk).is_staff
 
 
-def test_a_link_does_not_work_for_one_who_is_a_plain_member_again(
+def test_a_link_does_not_work_after_a_demotion_to_member(
     acme: Organisation, as_bob: Client
 ) -> None:
     invite(as_bob, acme)
@@ -177,9 +177,7 @@ def test_a_disabled_organisations_link_does_not_work(acme: Organisation, as_bob:
     assert not User.objects.get(email=EMAIL).is_staff
 
 
-def test_nothing_is_mailed_for_who_was_removed_before_the_worker_came(
-    acme: Organisation, as_bob: Client
-) -> None:
+def test_no_link_is_mailed_to_a_removed_member(acme: Organisation, as_bob: Client) -> None:
     invite(as_bob, acme)
     remove_member(acme, User.objects.get(email=EMAIL))
 
@@ -364,14 +362,14 @@ def test_the_mails_of_an_organisation_are_limited(
 # --- Who may invite -------------------------------------------------------------------------------
 
 
-def test_nobody_invites_to_an_organisation_of_others(globex: Organisation, as_bob: Client) -> None:
+def test_inviting_to_another_organisation_is_refused(globex: Organisation, as_bob: Client) -> None:
     answers = [as_bob.get(page_of(globex, "invite_administrator")), invite(as_bob, globex)]
 
     assert {answer.status_code for answer in answers} <= {403, 404}
     assert not User.objects.filter(email=EMAIL).exists()
 
 
-def test_staff_who_administer_nothing_invite_nobody(acme: Organisation, as_erin: Client) -> None:
+def test_staff_without_an_organisation_cannot_invite(acme: Organisation, as_erin: Client) -> None:
     assert invite(as_erin, acme).status_code in {403, 404}
     assert not User.objects.filter(email=EMAIL).exists()
 
@@ -398,7 +396,7 @@ def test_one_of_several_organisations_is_chosen_in_their_list(
     assert "Open the organisation, and choose “Invite administrator”" in text_of(response)
 
 
-def test_why_staff_is_read_only_is_said(as_bob: Client, alice: User) -> None:
+def test_the_help_text_says_why_staff_is_read_only(as_bob: Client, alice: User) -> None:
     page = text_of(as_bob.get(page_of(alice)))
 
     assert "Only superusers change it here." in page

@@ -70,7 +70,7 @@ def test_only_json_objects_and_arrays_have_a_tree(body: bytes) -> None:
     assert (body_of(body).tree, body_of(body).indented) == (None, "")
 
 
-def test_the_raw_text_is_what_was_sent() -> None:
+def test_the_raw_text_is_unaltered() -> None:
     assert body_of(b' {"a" : 1.0, "a":\n2}').text == ' {"a" : 1.0, "a":\n2}'
 
 

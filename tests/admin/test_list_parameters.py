@@ -189,7 +189,7 @@ def test_an_administrator_asks_about_no_column_by_typing_it(
         "user__id__exact ",
     ],
 )
-def test_the_audit_log_is_not_asked_about_what_its_users_have(
+def test_the_audit_log_cannot_be_filtered_by_users_columns(
     as_bob: Client, acme_objects: dict[type, Any], lookup: str
 ) -> None:
     as_bob.get(list_of(AuthEvent))
@@ -246,7 +246,7 @@ def asked_for(page: str) -> set[str]:
 
 
 @every_model
-def test_a_list_takes_what_its_forms_ask_for(
+def test_a_list_accepts_the_parameters_of_its_forms(
     as_root: Client, acme_objects: dict[type, Any], model: type[Model]
 ) -> None:
     names = asked_for(text_of(as_root.get(list_of(model), {"o": "", "p": "1"})))
@@ -342,7 +342,7 @@ class _PlainAdmin(ModelAdmin):
         return True
 
 
-def test_whatever_is_registered_takes_only_what_it_offers(root: User) -> None:
+def test_every_registered_list_accepts_only_its_own_parameters(root: User) -> None:
     site = MoonhookAdminSite("another")
     site.register(Group, _PlainAdmin)
     list_of_groups = site.get_model_admin(Group).get_changelist_instance

@@ -146,7 +146,7 @@ def test_tries_at_a_locked_login_do_not_lock_the_client(bob: User, root: User) -
     assert try_password(root.email, "a password of root").status_code == 302
 
 
-def test_the_page_does_not_tell_a_user_from_a_stranger(bob: User) -> None:
+def test_the_page_is_the_same_for_users_and_strangers(bob: User) -> None:
     guess(bob.email, 5)
     guess("nobody@example.com", 5, "192.0.2.2")
 
@@ -238,7 +238,7 @@ def test_a_wrong_password_makes_no_browser_known(bob: User) -> None:
     assert cookie_name(bob.email) not in response.cookies
 
 
-def test_changing_ones_password_keeps_the_browser_known(bob: User, as_bob: Client) -> None:
+def test_changing_the_own_password_keeps_the_browser_known(bob: User, as_bob: Client) -> None:
     new = "a new password of his"
     as_bob.post(CHANGE, {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
     as_bob.post(reverse("admin:logout"))
@@ -306,7 +306,7 @@ def test_setting_a_password_takes_a_place_among_the_hashes(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_is_known_waits_for_a_hash_and_is_before_strangers(
+def test_a_known_browser_is_hashed_before_strangers(
     bob: User, bobs_browser: Client, settings: Any
 ) -> None:
     settings.PASSWORD_HASHERS = [
@@ -377,7 +377,7 @@ def test_a_browser_is_not_known_any_more_after_a_deactivation(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_database_is_nobodys_while_a_password_that_is_set_is_hashed(
+def test_no_connection_is_held_while_a_new_password_is_hashed(
     as_root: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     are_held: list[bool] = []
@@ -433,14 +433,14 @@ def test_a_forged_header_is_no_other_address(bob: User) -> None:
     assert response.status_code == 429
 
 
-def test_a_success_forgives_ones_own_typing_errors(bob: User) -> None:
+def test_a_login_resets_the_failures_of_its_client(bob: User) -> None:
     guess(bob.email, 4)
     try_password(bob.email, PASSWORD)
 
     assert guess(bob.email, 5) == [200] * 5
 
 
-def test_a_success_forgives_nobody_else(bob: User, root: User) -> None:
+def test_a_login_keeps_the_failures_of_other_clients(bob: User, root: User) -> None:
     guess(root.email, 5)
     guess_from_everywhere(bob.email, 19)
     try_password(bob.email, PASSWORD)
@@ -466,7 +466,7 @@ def test_load_tests_may_switch_it_off(bob: User, settings: Any) -> None:
     assert not RateWindow.objects.exists()
 
 
-def test_who_may_unlock_sees_what_failed(bob: User, as_root: Client) -> None:
+def test_administrators_who_may_unlock_see_the_failures(bob: User, as_root: Client) -> None:
     guess(bob.email, 1)
 
     text = text_of(as_root.get(page_of(bob)))

@@ -117,7 +117,7 @@ def test_a_background_task_is_named_after_what_it_does(as_root: Client) -> None:
 
 
 @pytest.mark.parametrize("action", ["change", "history", "delete"])
-def test_a_name_stands_as_its_author_wrote_it(
+def test_a_name_is_shown_as_its_author_wrote_it(
     as_bob: Client, acme: Organisation, action: str
 ) -> None:
     script = factories.make_script(acme, name="iPhone orders")
@@ -161,9 +161,7 @@ def test_without_open_invitations_the_list_says_so(as_bob: Client) -> None:
     assert "No open invitations</h2>" in text_of(as_bob.get(list_of(Invitation)))
 
 
-def test_a_script_with_tried_drafts_only_says_so(
-    as_bob: Client, acme_script: Script
-) -> None:
+def test_a_script_with_tried_drafts_only_says_so(as_bob: Client, acme_script: Script) -> None:
     before = text_of(as_bob.get(list_of(Script)))
     address = reverse("admin:scripts_engine_script_try", args=[acme_script.pk])
     form = {"source": "return 1", "method": "POST", "query": "", "headers": "", "body": ""}

@@ -128,7 +128,7 @@ def test_an_administrator_of_an_organisation_that_is_switched_off_still_sees_it(
     assert "echo" in text_of(as_bob.get(list_of(Script)))
 
 
-def test_a_key_outlives_the_membership_of_who_made_it(
+def test_a_key_outlives_the_membership_of_its_creator(
     acme: Organisation, bob: User, as_bob: Client
 ) -> None:
     issued = factories.make_api_key(acme)

@@ -141,7 +141,7 @@ def test_too_many_invitations_are_refused_and_nothing_is_saved(
     assert acme.name == "Acme"
 
 
-def test_an_inactive_organisation_invites_nobody_and_nothing_is_saved(
+def test_an_inactive_organisation_cannot_invite(
     as_bob: Client, acme: Organisation, charlie: User
 ) -> None:
     Organisation.objects.update(is_active=False)
@@ -230,7 +230,7 @@ def test_the_page_leads_to_keys_and_scripts(as_bob: Client, acme: Organisation) 
     assert page_of(script) in text
 
 
-def test_nobody_deletes_an_organisation(as_root: Client, acme: Organisation) -> None:
+def test_an_organisation_cannot_be_deleted(as_root: Client, acme: Organisation) -> None:
     response = as_root.post(page_of(acme, "delete"), {"post": "yes"})
 
     assert response.status_code == 403
@@ -261,7 +261,7 @@ def test_bob_cannot_set_how_long_runs_are_kept(as_bob: Client, acme: Organisatio
     assert (acme.runs_kept_days, acme.runs_kept) == (None, None)
 
 
-def test_the_page_says_what_keeping_runs_means(as_bob: Client, acme: Organisation) -> None:
+def test_the_page_explains_the_retention_of_runs(as_bob: Client, acme: Organisation) -> None:
     text = text_of(as_bob.get(page_of(acme)))
 
     assert "Older runs are deleted, with payloads and logs" in text

@@ -69,7 +69,7 @@ def test_the_new_password_is_set_and_recorded(bob: User, acme: Organisation) -> 
     assert (event.user, event.organisation) == (bob, acme)
 
 
-def test_nobody_is_logged_in_by_it(bob: User) -> None:
+def test_a_password_link_does_not_log_in(bob: User) -> None:
     client = open_link(opened(make_link(bob)))
     set_password(client)
 
@@ -198,7 +198,7 @@ def test_a_change_of_the_user_ends_their_links(bob: User, change: dict[str, Any]
     assert User.objects.values().get(pk=bob.pk) == before
 
 
-def test_a_user_who_is_active_again_has_no_link_from_before(bob: User, acme: Organisation) -> None:
+def test_a_link_from_before_a_deactivation_stays_invalid(bob: User, acme: Organisation) -> None:
     link = make_link(bob)
     deactivate_user(acme, bob)
     User.objects.filter(pk=bob.pk).update(is_active=True)

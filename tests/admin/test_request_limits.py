@@ -207,7 +207,7 @@ def test_an_action_that_takes_too_long_changes_nothing(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_comes_after_a_stopped_page_has_its_own_time(
+def test_the_request_after_a_stopped_page_has_a_new_deadline(
     as_bob: Client, endless_scripts: None
 ) -> None:
     assert as_bob.get(list_of(Script)).status_code == 503
@@ -258,7 +258,7 @@ def test_a_deadline_ends_where_writing_begins() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_deadline_ends_at_a_write_behind_a_line_break() -> None:
+def test_a_deadline_ends_at_a_write_after_a_line_break() -> None:
     Organisation.objects.create(name="Acme")
 
     with connection.statements_end_by(time.monotonic() + 0.05, spares_writes=True) as is_over:
@@ -297,7 +297,7 @@ def two_places(monkeypatch: pytest.MonkeyPatch) -> Bulkhead:
     return bulkhead
 
 
-def test_an_organisation_with_its_share_of_pages_is_told_to_wait(
+def test_an_organisation_beyond_its_share_of_pages_gets_503(
     as_bob: Client, acme: Organisation, charlie: User, two_places: Bulkhead
 ) -> None:
     as_charlie = logged_in(charlie)

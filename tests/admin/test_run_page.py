@@ -21,7 +21,7 @@ def tried(script: Script, source: str) -> Run:
     return try_script(script, event=event, author=Author(), trigger=Trigger.ADMIN, source=source)
 
 
-def test_the_timeline_names_what_the_script_waited_for(as_bob: Client, acme: Organisation) -> None:
+def test_the_timeline_names_the_calls_of_the_script(as_bob: Client, acme: Organisation) -> None:
     run = factories.run_lua(acme, 'store.set("a", 1) pcall(http.get, "http://10.0.0.1/")')
 
     text = text_of(as_bob.get(page_of(run)))
@@ -51,7 +51,7 @@ def test_the_timeline_of_a_run_of_an_earlier_release_shows_names(
     assert '<span class="mh-bar-label">http.request</span>' in text_of(as_bob.get(page_of(run)))
 
 
-def test_what_a_call_names_is_escaped_in_the_page(as_bob: Client, acme: Organisation) -> None:
+def test_the_subject_of_a_call_is_escaped(as_bob: Client, acme: Organisation) -> None:
     run = factories.run_lua(acme, 'store.get("<script>alert(1)</script>")')
 
     assert "<script>alert" not in text_of(as_bob.get(page_of(run)))

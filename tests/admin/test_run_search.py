@@ -65,7 +65,7 @@ def test_runs_are_found_by_response_status(
 
 
 @pytest.mark.parametrize("typed", ["xx", "99", "600", "40x", "4444", "²00", "٤٠٤", "4%", "\0"])
-def test_what_is_no_status_finds_nothing_and_is_explained(
+def test_an_invalid_status_finds_nothing_and_is_explained(
     as_bob: Client, acme_hook: Hook, typed: str
 ) -> None:
     answered(acme_hook, 404)
@@ -138,7 +138,7 @@ def test_errors_older_than_the_newest_failures_are_not_searched(
     assert set(found(as_bob, error="same")) == {third, second}
 
 
-def test_the_other_filters_narrow_what_is_searched(
+def test_other_filters_narrow_the_searched_runs(
     as_bob: Client, acme: Organisation, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "NEWEST_ERRORS", 1)

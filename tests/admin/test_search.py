@@ -106,7 +106,7 @@ def test_a_foreign_member_is_shown_with_bobs_own_organisation(as_bob: Client, do
     assert results_of(search(as_bob, "dora@")) == ["dora@example.com User · Acme"]
 
 
-def test_staff_who_administer_nothing_find_only_home(
+def test_staff_without_an_organisation_find_only_home(
     as_erin: Client, acme_objects: dict[type, Any]
 ) -> None:
     assert results_of(search(as_erin, "acme")) == []

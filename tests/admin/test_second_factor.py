@@ -129,7 +129,7 @@ def test_a_wrong_first_code_turns_nothing_on(bob: User, as_bob: Client) -> None:
     assert not StaticToken.objects.exists()
 
 
-def test_setting_up_ends_what_other_logins_of_the_person_may(bob: User) -> None:
+def test_setting_up_a_second_factor_limits_the_persons_other_logins(bob: User) -> None:
     here, elsewhere = logged_in(bob), logged_in(bob)
     here.post(OWN, {"begin": "yes"})
 
@@ -163,7 +163,7 @@ def test_turning_it_off_needs_more_than_the_password(bob: User, recovery_codes: 
     assert TOTPDevice.objects.count() == 1
 
 
-def test_the_code_lets_in_and_leads_where_the_person_wanted(
+def test_the_code_logs_in_and_redirects_to_the_requested_page(
     bob: User, recovery_codes: list[str]
 ) -> None:
     client, wanted = after_password(), reverse("admin:scripts_engine_script_changelist")
@@ -183,9 +183,7 @@ def test_the_way_on_leads_to_no_other_site(bob: User, recovery_codes: list[str])
     assert response["Location"] == HOME
 
 
-def test_a_wrong_code_lets_nobody_in_and_is_written_down(
-    bob: User, recovery_codes: list[str]
-) -> None:
+def test_a_wrong_code_is_refused_and_recorded(bob: User, recovery_codes: list[str]) -> None:
     client, typed = after_password(), wrong_code(bob)
 
     response = enter(client, typed)
@@ -198,7 +196,7 @@ def test_a_wrong_code_lets_nobody_in_and_is_written_down(
     assert typed not in str(AuthEvent.objects.values())
 
 
-def test_a_code_is_good_once(bob: User, recovery_codes: list[str]) -> None:
+def test_a_code_is_accepted_once(bob: User, recovery_codes: list[str]) -> None:
     code = code_of(bob)
     first, second = after_password(), after_password()
 
@@ -278,7 +276,7 @@ def test_turning_it_off_needs_a_code(bob: User, recovery_codes: list[str]) -> No
     assert is_in(after_password())
 
 
-def test_what_a_person_does_to_the_own_one_is_in_the_audit_log(
+def test_changes_of_the_own_second_factor_are_in_the_audit_log(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
     as_bob.post(OWN, {"begin": "yes"})
@@ -317,7 +315,7 @@ def test_where_it_is_required_the_page_shows_nothing_else_before(
     assert reverse("admin:accounts_user_changelist") not in text_of(as_bob.get(OWN))
 
 
-def test_who_gave_only_the_password_may_log_out(bob: User, recovery_codes: list[str]) -> None:
+def test_logging_out_needs_no_code(bob: User, recovery_codes: list[str]) -> None:
     client = after_password()
 
     response = client.post(reverse("admin:logout"))
@@ -332,7 +330,7 @@ def test_a_stranger_is_sent_to_the_login(client: Client, db: None, page: str) ->
     assert client.post(page, {"begin": "yes"})["Location"] == LOGIN
 
 
-def test_who_is_not_staff_cannot_set_one_up(alice: User) -> None:
+def test_only_staff_can_set_up_a_second_factor(alice: User) -> None:
     assert logged_in(alice).post(OWN, {"begin": "yes"})["Location"] == LOGIN
     assert not TOTPDevice.objects.exists()
 
@@ -367,7 +365,7 @@ def test_a_reset_ends_every_login_and_session_of_the_person(
     assert Client().get("/session", headers=bearer(token)).status_code == 401
 
 
-def test_another_factor_set_up_elsewhere_ends_what_the_first_one_verified(
+def test_a_new_factor_ends_logins_verified_with_the_old_one(
     bob: User, recovery_codes: list[str]
 ) -> None:
     first, other = after_password(), after_password()
@@ -396,7 +394,9 @@ def test_where_it_becomes_required_open_logins_reach_only_its_page(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_one_recovery_code_at_once_one_is_let_in(bob: User, recovery_codes: list[str]) -> None:
+def test_concurrent_uses_of_one_recovery_code_log_in_once(
+    bob: User, recovery_codes: list[str]
+) -> None:
     clients = [after_password() for _ in range(6)]
     at_once(6, lambda number: enter(clients[number], recovery_codes[0]))
 
@@ -405,7 +405,7 @@ def test_of_one_recovery_code_at_once_one_is_let_in(bob: User, recovery_codes: l
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_one_code_of_the_app_at_once_one_is_let_in(bob: User, recovery_codes: list[str]) -> None:
+def test_concurrent_uses_of_one_app_code_log_in_once(bob: User, recovery_codes: list[str]) -> None:
     clients, code = [after_password() for _ in range(6)], code_of(bob)
     at_once(6, lambda number: enter(clients[number], code))
 
@@ -413,7 +413,7 @@ def test_of_one_code_of_the_app_at_once_one_is_let_in(bob: User, recovery_codes:
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=400)])
-def test_wrong_codes_from_before_the_clock_was_set_back_make_nobody_wait(
+def test_wrong_codes_from_before_a_clock_set_back_do_not_delay(
     bob: User, recovery_codes: list[str], ahead: timedelta
 ) -> None:
     TOTPDevice.objects.update(
@@ -431,7 +431,7 @@ def test_wrong_codes_from_before_the_clock_was_set_back_make_nobody_wait(
     assert is_in(client)
 
 
-def test_wrong_codes_at_a_node_whose_clock_is_a_little_fast_count_everywhere(
+def test_wrong_codes_at_a_node_with_a_fast_clock_count_on_all_nodes(
     bob: User, recovery_codes: list[str]
 ) -> None:
     TOTPDevice.objects.update(
@@ -482,7 +482,9 @@ def test_no_administrator_resets_that_of_a_shared_user(
     assert second_factor.has_second_factor(bob)
 
 
-def test_a_member_resets_nobodys(bob: User, recovery_codes: list[str], erin: User) -> None:
+def test_a_member_cannot_reset_second_factors(
+    bob: User, recovery_codes: list[str], erin: User
+) -> None:
     response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
 
     assert response.status_code == 403

@@ -59,7 +59,7 @@ def test_a_login_ends_twelve_hours_after_it_began(
     assert (before, as_bob.get(HOME).status_code) == (200, 302)
 
 
-def test_a_new_login_begins_anew(bob: User, later: Any) -> None:
+def test_a_new_login_starts_new_limits(bob: User, later: Any) -> None:
     bob.set_password("a password of bob")
     bob.save()
     client = Client()
@@ -95,7 +95,7 @@ def test_a_login_from_before_the_clock_was_set_back_lasts_no_longer_than_another
     assert as_bob.get(HOME).status_code == 302
 
 
-def test_a_login_from_before_a_deactivation_has_ended_for_good(
+def test_a_login_from_before_a_deactivation_stays_ended(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
     before = as_bob.get(HOME).status_code

@@ -129,7 +129,7 @@ def test_creating_redirects_to_the_page_that_shows_the_secret(as_bob: Client, pl
     assert row.has_secret(secret)
 
 
-def test_a_reload_says_so_and_rotates_nothing(as_bob: Client, place: Place) -> None:
+def test_a_reload_rotates_nothing_and_explains_it(as_bob: Client, place: Place) -> None:
     as_bob.post(place.rotate, WITH_OVERLAP)
     shown = as_bob.get(place.issued)
     before = everything()

@@ -80,7 +80,7 @@ def test_text_is_shown_as_text(as_bob: Client, stored: StoredValue, text: str) -
 
 
 @pytest.mark.parametrize("value", ["41", '{"a": [1]}', "null", r'"a\u0000b"', r'"\r"', r'"\ud800"'])
-def test_what_a_text_field_cannot_hold_is_shown_as_json(
+def test_a_string_that_a_text_field_cannot_hold_is_shown_as_json(
     as_bob: Client, stored: StoredValue, value: str
 ) -> None:
     StoredValue.objects.update(value=value)
@@ -133,7 +133,7 @@ def test_bob_changes_a_value(as_bob: Client, acme: Organisation, stored: StoredV
         ({"expires_at_0": "soon", "expires_at_1": ""}, "Enter a valid date"),
     ],
 )
-def test_what_store_set_refuses_is_refused_at_its_field(
+def test_values_refused_by_store_set_are_refused_at_their_field(
     as_bob: Client, acme: Organisation, changes: dict[str, str], message: str
 ) -> None:
     response = as_bob.post(list_of(StoredValue, "add"), new_value(acme, **changes))

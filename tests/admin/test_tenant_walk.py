@@ -209,7 +209,7 @@ def test_there_is_a_row_of_each_model_to_walk(globex_objects: dict[type, Any]) -
 
 
 @by_model
-def test_root_opens_what_bob_is_refused(
+def test_a_superuser_opens_pages_refused_to_bob(
     as_root: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     assert as_root.get(page_of(globex_objects[model])).status_code == 200
@@ -250,7 +250,7 @@ def test_bob_sends_ids_of_globex_to_his_own_rows_and_nothing_moves(
 
 
 @by_model
-def test_bob_names_ids_of_globex_in_the_addresses_of_his_own_rows_and_nothing_is_told(
+def test_ids_of_globex_in_addresses_of_own_rows_reveal_nothing(
     as_bob: Client,
     acme_objects: dict[type, Any],
     globex_objects: dict[type, Any],
@@ -274,14 +274,14 @@ def test_bob_makes_nothing_with_ids_of_globex(
 
 
 @by_model
-def test_no_list_or_form_of_bob_tells_of_globex(
+def test_no_list_or_form_of_bob_mentions_globex(
     as_bob: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     assert telling(as_bob, plain(model)) == []
 
 
 @by_model
-def test_no_form_filled_by_its_address_tells_of_globex(
+def test_no_prefilled_form_mentions_globex(
     as_bob: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     form = foreign_form(globex_objects)
@@ -292,7 +292,7 @@ def test_no_form_filled_by_its_address_tells_of_globex(
 
 
 @by_model
-def test_root_sees_in_each_list_what_bob_does_not(
+def test_a_superuser_sees_rows_hidden_from_bob_in_each_list(
     as_root: Client, as_bob: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     address = page_of(globex_objects[model])
@@ -302,7 +302,7 @@ def test_root_sees_in_each_list_what_bob_does_not(
 
 
 @by_model
-def test_bob_cannot_search_for_what_is_globexs(
+def test_bob_cannot_search_for_rows_of_globex(
     as_bob: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     response = as_bob.get(list_of(model), {"q": "Globex"})
@@ -328,7 +328,7 @@ def test_bob_cannot_act_on_a_row_of_globex(
 
 
 @pytest.mark.parametrize("field", AUTOCOMPLETES)
-def test_no_autocomplete_offers_bob_what_is_globexs(
+def test_no_autocomplete_offers_bob_rows_of_globex(
     as_bob: Client, globex_objects: dict[type, Any], field: Any
 ) -> None:
     query = {
@@ -347,7 +347,7 @@ def test_no_autocomplete_offers_bob_what_is_globexs(
     assert not any("charlie" in text_of(answer) for answer in answers)
 
 
-def test_an_autocomplete_offers_bob_what_is_his(as_bob: Client, acme_script: Script) -> None:
+def test_an_autocomplete_offers_bob_his_rows(as_bob: Client, acme_script: Script) -> None:
     query = {"app_label": "scripts_engine", "model_name": "hook", "field_name": "script"}
 
     response = as_bob.get(reverse("admin:autocomplete"), query | {"term": ""})
@@ -369,7 +369,7 @@ def test_a_filter_typed_by_hand_names_nothing_of_globex(
     assert not tells_of_globex(response)
 
 
-def test_a_filter_by_another_organisation_does_not_tell_who_else_is_its_member(
+def test_a_filter_by_another_organisation_does_not_reveal_its_members(
     as_bob: Client, dora: User, globex: Organisation
 ) -> None:
     at_acme = as_bob.get(list_of(User))
@@ -458,7 +458,9 @@ def test_the_list_of_an_apps_models_leads_home(
 
 
 @pytest.mark.parametrize("model", SUPERUSERS_ONLY, ids=lambda model: model.__name__)
-def test_what_is_no_tenants_is_for_superusers(as_root: Client, as_bob: Client, model: type) -> None:
+def test_rows_without_a_tenant_are_for_superusers(
+    as_root: Client, as_bob: Client, model: type
+) -> None:
     assert as_root.get(list_of(model)).status_code == 200
     assert opened(as_bob, plain(model)) == []
     assert answered(as_bob, plain(model), CONFIRMED) == []
@@ -477,7 +479,7 @@ def test_message_delivery_is_for_superusers(as_root: Client, as_bob: Client) -> 
 
 
 @every_model
-def test_staff_who_administer_nothing_open_no_list(
+def test_staff_without_an_organisation_open_no_list(
     as_erin: Client, globex_objects: dict[type, Any], model: type
 ) -> None:
     before = everything()
@@ -488,7 +490,7 @@ def test_staff_who_administer_nothing_open_no_list(
 
 
 @by_model
-def test_staff_who_administer_nothing_open_no_row(
+def test_staff_without_an_organisation_open_no_row(
     as_erin: Client,
     acme_objects: dict[type, Any],
     globex_objects: dict[type, Any],
@@ -503,7 +505,7 @@ def test_staff_who_administer_nothing_open_no_row(
     assert mail.outbox == []
 
 
-def test_the_home_of_who_administers_nothing_is_empty(
+def test_the_home_page_of_staff_without_an_organisation_is_empty(
     as_erin: Client, acme_objects: dict[type, Any], globex_objects: dict[type, Any]
 ) -> None:
     text = text_of(as_erin.get(reverse("admin:index")))
@@ -528,7 +530,7 @@ def left_the_login(client: Client, addresses: list[str], form: dict[str, str]) -
 
 
 @by_model
-def test_who_is_not_staff_is_sent_to_the_login(
+def test_users_who_are_not_staff_are_redirected_to_the_login(
     alice: User, acme_objects: dict[type, Any], model: type
 ) -> None:
     addresses, form = plain(model) + of_row(model, acme_objects), foreign_form(acme_objects)

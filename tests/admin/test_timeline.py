@@ -51,7 +51,7 @@ def test_a_call_that_failed_says_why() -> None:
     assert (bar.kind, bar.error) == ("failed", "no such host")
 
 
-def test_a_call_says_what_was_called_and_which_setting_is_concerned() -> None:
+def test_a_call_shows_its_subject_and_the_setting_concerned() -> None:
     more = {"summary": "GET a.example/stock", "hint": "set this"}
     bar = timeline_of(run_with(host_calls=[call(0, 1, "refused") | more])).bars[2]
 

@@ -98,7 +98,7 @@ def test_an_organisation_must_be_chosen(as_root: Client) -> None:
 
 
 @pytest.mark.parametrize("organisation", [None, 7, "nonsense", ["a"], {}])
-def test_what_is_not_an_organisation_runs_nothing(as_bob: Client, organisation: object) -> None:
+def test_an_unknown_organisation_runs_nothing(as_bob: Client, organisation: object) -> None:
     reply = try_new(as_bob, None, organisation=organisation)
 
     assert reply.status_code == 404
@@ -116,7 +116,7 @@ def test_charlie_cannot_run_a_new_script_for_acme(charlie: User, acme: Organisat
     assert everything() == before
 
 
-def test_who_administers_nothing_cannot_run_a_new_script(
+def test_staff_without_an_organisation_cannot_run_a_new_script(
     as_erin: Client, acme: Organisation
 ) -> None:
     reply = try_new(as_erin, acme)

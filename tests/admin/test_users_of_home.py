@@ -42,9 +42,7 @@ def row_of(user: User) -> dict[str, Any]:
     return User.objects.values().get(pk=user.pk)
 
 
-def test_nobody_sees_the_profile_of_a_user_whom_another_organisation_let_go(
-    as_bob: Client, let_go: User
-) -> None:
+def test_the_profile_of_a_user_without_home_is_hidden(as_bob: Client, let_go: User) -> None:
     device = factories.make_device_token(let_go, label="gina's phone").device_token
 
     page, users = text_of(as_bob.get(page_of(let_go))), text_of(as_bob.get(list_of(User)))
@@ -55,9 +53,7 @@ def test_nobody_sees_the_profile_of_a_user_whom_another_organisation_let_go(
     assert 'name="phone"' not in page
 
 
-def test_nobody_sets_the_password_of_a_user_whom_another_organisation_let_go(
-    as_bob: Client, let_go: User
-) -> None:
+def test_the_password_of_a_user_without_home_cannot_be_set(as_bob: Client, let_go: User) -> None:
     before = row_of(let_go)
 
     asked = as_bob.get(password_page(let_go))
@@ -139,7 +135,7 @@ def test_an_invited_user_has_no_page_for_the_organisation_that_invites(
 
 
 @pytest.mark.parametrize("filters", [{"is_staff__exact": "1"}, {"is_active__exact": "0"}])
-def test_no_filter_reveals_what_only_home_may_see(
+def test_no_filter_reveals_fields_reserved_to_home(
     as_bob: Client, dora: User, filters: dict[str, str]
 ) -> None:
     User.objects.filter(pk=dora.pk).update(is_staff=True, is_active=False)
@@ -151,7 +147,9 @@ def test_no_filter_reveals_what_only_home_may_see(
 
 
 @pytest.mark.parametrize("column", ["1", "2", "3", "4", "-4"])
-def test_no_sorting_reveals_what_only_home_may_see(as_bob: Client, dora: User, column: str) -> None:
+def test_no_sorting_reveals_fields_reserved_to_home(
+    as_bob: Client, dora: User, column: str
+) -> None:
     response = as_bob.get(list_of(User), {"o": column})
 
     assert response.status_code == 400
@@ -237,7 +235,7 @@ def test_bob_lists_invitations_of_his_organisation_only(
     assert "alice@example.com" not in listed
 
 
-def test_a_filter_by_two_organisations_at_once_tells_of_no_other_organisation(
+def test_a_filter_by_two_organisations_reveals_no_other(
     as_bob: Client, bob: User, acme: Organisation, globex: Organisation
 ) -> None:
     initech = factories.make_organisation("Initech")

@@ -61,9 +61,7 @@ def test_a_field_is_described_by_its_help_text_and_error(as_bob: Client, bob: Us
     assert 'id="id_phone_error"' in text
 
 
-def test_an_organisation_says_what_switching_it_off_does(
-    as_root: Client, acme: Organisation
-) -> None:
+def test_an_organisations_page_explains_deactivation(as_root: Client, acme: Organisation) -> None:
     address = reverse("admin:accounts_organisation_change", args=[acme.pk])
 
     assert "keys, sessions and hooks are refused immediately" in text_of(as_root.get(address))

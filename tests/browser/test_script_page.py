@@ -66,7 +66,7 @@ def test_an_undefined_global_is_marked_in_the_margin_and_named_below(
     expect(listed).to_be_empty()
 
 
-def test_warnings_stay_beside_the_error_of_a_run(page: Page, script: Script) -> None:
+def test_warnings_stay_together_with_the_error_of_a_run(page: Page, script: Script) -> None:
     write_source(page, "local x = totla\nerror('no stock')\n")
     page.get_by_role("button", name="Run", exact=True).click()
 
@@ -347,7 +347,7 @@ def test_the_keyboard_gets_into_the_editor_and_out(page: Page) -> None:
     expect(page.get_by_text("Esc, then Tab leaves the editor")).to_be_visible()
 
 
-def test_on_narrow_screens_try_it_stands_above_the_lists_and_these_are_rows(
+def test_on_narrow_screens_try_it_is_above_the_lists(
     desk: Desk, screens: Page, script: Script
 ) -> None:
     screens.set_viewport_size({"width": 390, "height": 900})

@@ -118,7 +118,7 @@ def test_as_few_lines_as_possible_change() -> None:
     assert sum(change.new_end - change.new_start for change in changes) == 2
 
 
-def test_texts_that_differ_too_much_get_one_change_between_what_they_share() -> None:
+def test_very_different_texts_get_one_change_between_common_ends() -> None:
     old, new = (
         ["head", *map(str, range(100)), "tail"],
         ["head", *map(str, range(99, -1, -1)), "tail"],

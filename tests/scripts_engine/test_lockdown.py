@@ -98,7 +98,7 @@ def test_without_seccomp_production_does_not_start(monkeypatch: pytest.MonkeyPat
         lockdown_policy.require_lockdown()
 
 
-def test_without_landlock_production_starts_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_starts_without_landlock_and_logs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lockdown_policy, "active_layers", lambda: (NO_LANDLOCK,))
 
     with override_settings(IS_PRODUCTION=True):

@@ -157,5 +157,5 @@ def test_redaction_takes_linear_time_with_hostile_secrets(
     ("text", "kept"),
     [("a\0b", "a␀b"), ("é\0", "é␀"), ("\ud800", "?"), ("plain", "plain"), ("", "")],
 )
-def test_text_is_changed_to_what_every_database_can_store(text: str, kept: str) -> None:
+def test_text_becomes_storable_in_every_database(text: str, kept: str) -> None:
     assert storable(text) == kept

@@ -176,7 +176,7 @@ REFUSED_CONTENT = [
 
 
 @pytest.mark.parametrize("content", REFUSED_CONTENT, ids=str)
-def test_a_run_whose_content_is_refused_is_recorded_in_outline(
+def test_a_run_with_refused_content_is_recorded_without_it(
     row: Row, content: dict[str, Any]
 ) -> None:
     stored = {**row, **content}

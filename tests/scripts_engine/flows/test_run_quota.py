@@ -182,7 +182,7 @@ def test_a_run_is_recorded_though_its_bytes_cannot_be_counted(
 
 
 @pytest.mark.django_db
-def test_upkeep_counts_what_a_killed_process_forgot(
+def test_upkeep_counts_runs_of_killed_processes(
     row: dict[str, Any], acme: Organisation, settings: Any
 ) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB

@@ -438,7 +438,9 @@ def test_a_body_over_2_mib_is_an_error_however_it_is_framed(
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     ],
 )
-def test_what_is_not_http_is_an_error(acme: Organisation, server: RawServer, sent: bytes) -> None:
+def test_a_response_that_is_not_http_is_an_error(
+    acme: Organisation, server: RawServer, sent: bytes
+) -> None:
     assert answer(acme, server, sent) == f"error: http.request: 127.0.0.1: {BROKEN}"
 
 

@@ -38,7 +38,7 @@ def test_a_value_is_read_as_it_was_set(acme: Organisation, value: str) -> None:
     assert lua(acme, 'return ToJson(store.get("k"))') == value
 
 
-def test_what_was_never_set_is_nil(acme: Organisation) -> None:
+def test_an_unknown_key_is_nil(acme: Organisation) -> None:
     assert lua(acme, 'return store.get("k") == nil') == "true"
 
 

@@ -94,14 +94,14 @@ def test_lines_are_right_after_a_long_gap(listed):
     assert listed("print(1)" + "\n" * 1000 + "return x") == [GlobalUse(UNDEFINED, "x", 1001)]
 
 
-def test_names_behind_many_constants_are_listed(listed):
+def test_names_after_many_constants_are_listed(listed):
     constants = ",".join(f"'{number}'" for number in range(600))
     source = f"local t = {{{constants}}}\nknown = t\nreturn known, missing, print"
 
     assert listed(source) == [GlobalUse(ASSIGNED, "known", 2), GlobalUse(UNDEFINED, "missing", 3)]
 
 
-def test_names_behind_a_hundred_thousand_constants_are_listed():
+def test_names_after_a_hundred_thousand_constants_are_listed():
     constants = ",".join(map(str, range(1000, 140_000)))
 
     assert [use.name for use in list_here(f"local t = {{'{constants}',{constants}}} return nope")]

@@ -158,12 +158,12 @@ def assert_nothing_leaks(pool, runs, kills):
     assert after == before
 
 
-def test_no_descriptor_and_no_zombie_is_left_behind(new_pool):
+def test_runs_leave_no_descriptor_and_no_zombie(new_pool):
     assert_nothing_leaks(new_pool(runs_per_child=50), runs=300, kills=10)
 
 
 @pytest.mark.slow
-def test_no_descriptor_and_no_zombie_is_left_behind_by_10000_runs_and_100_kills(new_pool):
+def test_10000_runs_and_100_kills_leave_no_descriptor_and_no_zombie(new_pool):
     assert_nothing_leaks(new_pool(), runs=10_000, kills=100)
 
 

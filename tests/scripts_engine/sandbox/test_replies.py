@@ -45,7 +45,7 @@ TEXT = ("Content-Type", "text/plain; charset=utf-8")
         ("return Reply{headers = {Location = '/é'}}", 200, (("Location", "/Ã©"),), b""),
     ],
 )
-def test_what_a_script_returns_becomes_the_reply(run, source, status, headers, body):
+def test_the_result_of_a_script_becomes_the_reply(run, source, status, headers, body):
     reply = run(source).reply
     assert (reply.status, reply.headers, reply.body) == (status, headers, body)
 

@@ -33,7 +33,7 @@ def test_waiters_enter_in_the_order_of_arrival():
     assert entered == ["b", "c", "a", "d"]
 
 
-def test_a_waiter_at_its_share_does_not_hold_up_those_behind_it():
+def test_a_waiter_at_its_share_does_not_delay_others():
     slots, entered = FairSlots(2, 1), []
     with slots.hold("acme", 0):
         with slots.hold("globex", 0):

@@ -124,7 +124,7 @@ def test_a_table_in_itself_is_shown_as_a_cycle(evaluate):
     assert evaluate(source).decode() == "{\n" + once * 2 + "}"
 
 
-def test_what_is_too_deep_too_long_or_too_large_is_marked(evaluate):
+def test_values_that_are_too_deep_long_or_large_are_marked(evaluate):
     assert evaluate("return inspect{{{{{{{{{}}}}}}}}}").decode().count("{") == 9
     assert b"{\xe2\x80\xa6}" in evaluate("return inspect{{{{{{{{{1}}}}}}}}}")
     assert (
