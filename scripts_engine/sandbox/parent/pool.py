@@ -88,7 +88,7 @@ class SandboxPool:
         """Run at most `size` scripts at once, in at most `processes` children (default: `size`).
 
         `tenant_share` defaults to half of the slots, at least one. At most `queue_size` runs wait
-        for a slot (default: four per slot), at most half of them of one tenant.
+        for a slot (default: four per slot); half of them may be of one tenant while others wait.
         """
         if size < 1:
             raise ValueError("a pool needs at least one slot")

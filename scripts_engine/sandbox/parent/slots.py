@@ -8,6 +8,7 @@ limits look-ups with the same class.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 from typing import Self
@@ -33,8 +34,9 @@ class FairSlots:
     """At most `size` slots are held, at most `tenant_share` of them by one tenant.
 
     A free slot goes to the waiting tenant that holds the fewest, and among equals to the first in
-    the queue; a waiter whose tenant is at its share is passed over. At most `queue_size` wait, at
-    most `tenant_queue_share` of one tenant (default: no limit).
+    the queue; a waiter whose tenant is at its share is passed over. At most `queue_size` wait. In a
+    full queue, a tenant with fewer than `tenant_queue_share` waiters takes the place of the newest
+    waiter of the tenant with the most, if that has more than its share.
 
     At most `preparing_at_once` holders prepare at the same time. A waiter whose tenant need not
     prepare passes those that wait for their turn to do so.
@@ -80,24 +82,26 @@ class FairSlots:
     def acquire(self, tenant: str, wait_seconds: float) -> bool:
         """Take a slot and return whether the tenant must prepare, and counts as preparing.
 
-        Raises NoSlot, at once if the queue or the tenant's share of it is full.
+        Raises NoSlot: after the wait, or at once if the queue has no place for this tenant, or when
+        another tenant takes its place.
         """
         with self._lock:
             if self._may_enter(tenant):
                 return self._enter(tenant)
-            if not self._may_wait(tenant):
-                raise self._no_slot(tenant)
+            if len(self._waiters) >= self._queue_size:
+                self._displace_for(tenant)
             waiter = _Waiter(tenant)
             self._waiters.append(waiter)
             self._observer.waiting(len(self._waiters))
         self._observer.about_to_wait()
-        if waiter.turn.acquire(timeout=wait_seconds):
+        if waiter.turn.acquire(timeout=wait_seconds) and waiter.is_granted:
             return waiter.is_preparing
         with self._lock:
             # The slot may have been granted after the timeout.
             if waiter.is_granted:
                 return waiter.is_preparing
-            self._leave_queue(waiter)
+            if not waiter.is_displaced:
+                self._leave_queue(waiter)
             raise self._no_slot(tenant)
 
     def release(self, tenant: str, was_preparing: bool = False) -> None:
@@ -129,11 +133,15 @@ class FairSlots:
         self._waiters.remove(waiter)
         self._observer.waiting(len(self._waiters))
 
-    def _may_wait(self, tenant: str) -> bool:
-        return (
-            len(self._waiters) < self._queue_size
-            and self._waiters_of(tenant) < self._tenant_queue_share
-        )
+    def _displace_for(self, tenant: str) -> None:
+        """Make room in the full queue. Raises NoSlot if no tenant exceeds its share of it."""
+        waiters = Counter(waiter.tenant for waiter in self._waiters)
+        ((largest, count),) = waiters.most_common(1)
+        if waiters[tenant] >= self._tenant_queue_share or count <= self._tenant_queue_share:
+            raise self._no_slot(tenant)
+        newest = next(each for each in reversed(self._waiters) if each.tenant == largest)
+        self._leave_queue(newest)
+        newest.displace()
 
     def _waiters_of(self, tenant: str) -> int:
         return sum(waiter.tenant == tenant for waiter in self._waiters)
@@ -186,19 +194,24 @@ class _Hold:
 
 
 class _Waiter:
-    __slots__ = ("is_granted", "is_preparing", "tenant", "turn")
+    __slots__ = ("is_displaced", "is_granted", "is_preparing", "tenant", "turn")
 
     def __init__(self, tenant: str) -> None:
         self.tenant = tenant
+        self.is_displaced = False
         self.is_granted = False
         self.is_preparing = False
-        # Held until the grant. A threading.Event would create three locks.
+        # Held until the wait is over. A threading.Event would create three locks.
         self.turn = threading.Lock()
         self.turn.acquire()
 
     def grant(self, is_preparing: bool) -> None:
         self.is_granted = True
         self.is_preparing = is_preparing
+        self.turn.release()
+
+    def displace(self) -> None:
+        self.is_displaced = True
         self.turn.release()
 
 

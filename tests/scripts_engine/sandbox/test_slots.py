@@ -72,19 +72,58 @@ def test_the_next_slot_goes_to_the_waiting_tenant_that_holds_the_fewest():
     assert entered == ["globex", "acme"]
 
 
-def test_a_tenant_whose_share_of_the_queue_is_full_is_refused_at_once():
-    slots, entered = FairSlots(2, 1, queue_size=2, tenant_queue_share=1), []
+def test_a_tenant_alone_may_fill_the_queue():
+    slots, entered = FairSlots(1, 1, queue_size=2, tenant_queue_share=1), []
     with slots.hold("acme", 0):
-        waiting = wait_in_thread(slots, "acme", entered)
+        waiting = [wait_in_thread(slots, "acme", entered) for _ in range(2)]
         with pytest.raises(NoSlot) as refused:
             slots.acquire("acme", 10)
-        assert slots.waiting == 1
-        with slots.hold("globex", 0):
-            assert slots.busy == 2
-    waiting.join(10)
+        assert slots.waiting == 2
+    for thread in waiting:
+        thread.join(10)
     assert refused.value.reason == BusyReason.TENANT_SHARE
-    assert refused.value.ahead == 2
-    assert entered == ["acme"]
+    assert refused.value.ahead == 3
+    assert entered == ["acme", "acme"]
+
+
+def test_the_newest_waiter_of_the_largest_tenant_makes_room_for_another_tenant():
+    slots, entered, refused = FairSlots(1, 1, queue_size=3, tenant_queue_share=1), [], []
+
+    def wait_and_be_displaced():
+        with pytest.raises(NoSlot) as displaced:
+            slots.acquire("acme", 10)
+        refused.append(displaced.value.reason)
+
+    with slots.hold("acme", 0):
+        first = wait_in_thread(slots, "acme", entered)
+        other = wait_in_thread(slots, "initech", entered)
+        newest = threading.Thread(target=wait_and_be_displaced)
+        newest.start()
+        wait_until(lambda: slots.waiting == 3)
+        globex = threading.Thread(target=lambda: slots.acquire("globex", 10))
+        globex.start()
+        newest.join(10)
+        assert refused == [BusyReason.TENANT_SHARE]
+        assert slots.waiting == 3
+    wait_until(lambda: slots.waiting == 0)
+    slots.release("globex")
+    for thread in (first, other, globex):
+        thread.join(10)
+    assert sorted(entered) == ["acme", "initech"]
+    assert (slots.busy, slots.waiting) == (0, 0)
+
+
+def test_a_tenant_at_its_share_of_a_full_queue_displaces_nobody():
+    slots, entered = FairSlots(1, 1, queue_size=4, tenant_queue_share=1), []
+    with slots.hold("acme", 0):
+        waiting = [wait_in_thread(slots, tenant, entered) for tenant in ("b", "b", "b", "c")]
+        with pytest.raises(NoSlot) as refused:
+            slots.acquire("c", 10)
+        assert slots.waiting == 4
+    for thread in waiting:
+        thread.join(10)
+    assert refused.value.reason == BusyReason.TENANT_SHARE
+    assert entered == ["b", "b", "b", "c"]
 
 
 def test_a_full_queue_refuses_every_tenant_at_once():
