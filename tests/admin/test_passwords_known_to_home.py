@@ -9,7 +9,9 @@ from django.urls import reverse
 
 from accounts.flows.invite_administrator import invite_administrator
 from accounts.flows.organisations import accept_invitation, add_member, remove_member
+from accounts.flows.users import update_user
 from accounts.models import AuthEvent, Organisation, Role, User
+from core.errors import NotFoundError
 from core.http.origin import NOWHERE
 from tests.admin.pages import list_of, page_of
 from tests.admin.password_mails import links_mailed, use
@@ -106,3 +108,16 @@ def test_a_password_that_no_organisation_could_set_stays(
     invite_and_accept(acme, charlie, bob)
 
     assert authenticate(username=charlie.email, password="chosen since") == charlie
+
+
+@pytest.mark.parametrize("role", Role.values)
+def test_a_home_that_changes_the_address_cannot_accept_for_the_user(
+    acme: Organisation, globex: Organisation, charlie: User, role: str
+) -> None:
+    add_member(acme, email=charlie.email, role=role)
+    update_user(globex, charlie, email="globex@example.org")
+
+    with pytest.raises(NotFoundError):
+        accept_invitation(charlie, charlie.invitations.get().pk)
+
+    assert not charlie.memberships.filter(organisation=acme).exists()
