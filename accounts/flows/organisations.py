@@ -167,10 +167,10 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
 def _end_password_of_home(user: User) -> bool:
     """Ends a password for the admin that home, or a former home, may know; whether there was one.
 
-    It would open every organisation that makes the user an administrator. Call with the user's row
-    locked, before the user joins.
+    It would open every organisation that makes the user an administrator, if the user is or becomes
+    staff. Call with the user's row locked, before the user joins.
     """
-    if not user.is_staff or not user.has_usable_password():
+    if not user.has_usable_password():
         return False
     if user.memberships.exclude(organisation=user.home_id).exists():
         # Since then, only the user could set it.

@@ -85,6 +85,18 @@ def test_a_password_of_the_home_ends_for_a_plain_member_too(
     assert authenticate(username=charlie.email, password=KNOWN) is None
 
 
+def test_a_password_of_who_is_not_staff_yet_ends_too(acme: Organisation, charlie: User) -> None:
+    charlie.is_staff = False
+    charlie.save(update_fields=["is_staff"])
+    add_member(acme, email=charlie.email, role=Role.ADMINISTRATOR)
+
+    accept_invitation(charlie, charlie.invitations.get().pk)
+
+    charlie.refresh_from_db()
+    assert not charlie.has_usable_password()
+    assert links_mailed() == []
+
+
 def test_a_password_of_a_former_home_ends(
     acme: Organisation, globex: Organisation, bob: User, charlie: User
 ) -> None:
