@@ -31,7 +31,7 @@ class Redactor:
         self._text_patterns = [_Pattern(form.decode("utf-8", "replace")) for form in long_enough]
 
     def is_disguised_in(self, content: bytes) -> bool:
-        """Whether the content holds a secret in another case, or percent-encoded, as in a URL."""
+        """Whether the content may hold a secret in another case, or percent-encoded."""
         if not self._patterns:
             return False
         for _ in range(MAX_DECODINGS):
@@ -42,7 +42,8 @@ class Redactor:
             if decoded == content:
                 return False
             content = decoded
-        return False
+        # Whatever is encoded in more layers than that may hide one.
+        return True
 
     def bytes(self, content: bytes, max_bytes: int) -> bytes:
         return _without(content, self._patterns, REDACTED.encode())[:max_bytes]

@@ -1,6 +1,7 @@
 """The rules of stored values, which scripts and people share: checks, limits, and the one write."""
 
 import json
+import math
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 64 * 1024
 MAX_KEYS = 10_000
 MAX_TTL_SECONDS = 10 * 365 * 86_400
+# Of numbers in Lua.
+INTEGER_RANGE = range(-(2**63), 2**63)
+_MAX_DIGITS = len(str(-(2**63)))
 # The deepest value that a script can read.
 MAX_DEPTH = Limits().json_depth
 
@@ -44,7 +48,12 @@ def check_value(text: bytes) -> str:
         )
     try:
         value = text.decode()
-        is_too_deep = _depth(json.loads(value, parse_constant=_refuse_constant)) > MAX_DEPTH
+        parsed = json.loads(
+            value, parse_constant=_refuse_constant, parse_int=_integer, parse_float=_float
+        )
+        is_too_deep = _depth(parsed) > MAX_DEPTH
+    except _OutOfRange:
+        raise ValueRefused("value", "a number in the value is out of range") from None
     except (ValueError, RecursionError):
         raise ValueRefused("value", "the value is not valid JSON") from None
     if is_too_deep:
@@ -95,6 +104,24 @@ def write_value(
 def _refuse_constant(name: str) -> NoReturn:
     # Python's parser accepts NaN and Infinity, which are not JSON.
     raise ValueError(name)
+
+
+class _OutOfRange(Exception):
+    """Scripts cannot read such a number."""
+
+
+def _integer(digits: str) -> int:
+    # Longer ones are out of range, and slow to convert.
+    if len(digits) > _MAX_DIGITS or (number := int(digits)) not in INTEGER_RANGE:
+        raise _OutOfRange
+    return number
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise _OutOfRange
+    return number
 
 
 def _depth(value: Any) -> int:

@@ -42,7 +42,7 @@ class PersonFilter(ScopedAutocompleteFilter):
         if by_them is queryset or by_them.query.is_empty():
             return by_them
         if not is_superuser(request):
-            by_them = by_them.filter(Q(actor_kind=None) | ~Q(actor_kind__in=HIDDEN_ACTORS))
+            by_them = by_them.naming_the_actor()  # type: ignore[attr-defined]
         about = newest(queryset, SEARCHED).filter(
             subject_kind=SubjectKind.USER, subject_id=str(self.value())
         )

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts.audit import Subject, record, record_about
 from accounts.email_address import canonical_email
+from accounts.flows.passwords import record_password
 from accounts.flows.users import change_role, held
 from accounts.messages.quotas import count_mail_of, may_send_mail
 from accounts.models import (
@@ -143,19 +144,40 @@ def count_invitation(organisation: Organisation, address: str) -> None:
 def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:
     """Makes the user a member, with the role of the invitation.
 
-    Home may then no longer change what the user logs in with. A user whom the invitation offers a
-    login to the admin gets a link to set a password. Raises ``NotFoundError`` for an invitation
-    that is not the user's, has expired, or whose organisation is inactive.
+    Home may then no longer change what the user logs in with, so a password for the admin that home
+    may have set stops working. A user whom the invitation offers a login to the admin gets a link
+    to set a password. Raises ``NotFoundError`` for an invitation that is not the user's, has
+    expired, or whose organisation is inactive.
     """
     with transaction.atomic():
         invitation = _take(user, invitation_id)
+        user = held(user)
+        is_password_ended = _end_password_of_home(user)
         Membership.objects.create(
             organisation=invitation.organisation, user=user, role=invitation.role
         )
-        if invitation.offers_admin_login and not user.is_staff:
+        if invitation.offers_admin_login and (is_password_ended or not user.is_staff):
             _offer_password(user, invitation.organisation, origin)
+    if is_password_ended:
+        record_password(user, origin=origin, by=user)
     _tell_inviter(AuthEventKind.INVITATION_ACCEPTED, invitation)
     record_about(AuthEventKind.INVITATION_ACCEPTED, origin, user)
+
+
+def _end_password_of_home(user: User) -> bool:
+    """Ends a password for the admin that home, or a former home, may know; whether there was one.
+
+    It would open every organisation that makes the user an administrator, if the user is or becomes
+    staff. Call with the user's row locked, before the user joins.
+    """
+    if not user.has_usable_password():
+        return False
+    if user.memberships.exclude(organisation=user.home_id).exists():
+        # Since then, only the user could set it.
+        return False
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    return True
 
 
 def _offer_password(user: User, organisation: Organisation, origin: Origin) -> None:

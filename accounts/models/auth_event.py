@@ -157,6 +157,10 @@ class AuthEventQuerySet(models.QuerySet["AuthEvent"]):
         rows = self.filter(kind=kind)
         return rows if kind == AuthEventKind.SESSION_OPENED else rows.filter(_OF_RARER_KIND)
 
+    def naming_the_actor(self) -> "AuthEventQuerySet":
+        """Without events whose actor the organisation of the event may not know."""
+        return self.exclude(actor_kind__in=HIDDEN_ACTORS)
+
     def sign_ins(self) -> "AuthEventQuerySet":
         """Successful logins of programs, devices and administrators."""
         return self.filter(kind__in=[AuthEventKind.SESSION_OPENED, AuthEventKind.ADMIN_LOGIN])

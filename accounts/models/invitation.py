@@ -23,12 +23,13 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         """Open invitations that the user may answer.
 
         Those of an inactive organisation wait until it is active. A superuser belongs to no
-        organisation, so cannot answer invitations from before the promotion. A login to the admin
-        was offered to the invited address, which home may have changed since.
+        organisation, so cannot answer invitations from before the promotion. The invitation is for
+        the invited address: if home has changed it since, home could accept for the user.
         """
-        is_for_user = models.Q(offers_admin_login=False) | models.Q(email=models.F("user__email"))
         return self.open().filter(
-            is_for_user, organisation__is_active=True, user__is_superuser=False
+            email=models.F("user__email"),
+            organisation__is_active=True,
+            user__is_superuser=False,
         )
 
 

@@ -31,6 +31,8 @@ PASSWORD_LINKS_TO_ADDRESS: tuple[RateLimitItem, ...] = (
     RateLimitItemPerHour(3),
     RateLimitItemPerDay(10),
 )
+# Of scripts that are not saved; what they call on the internet is on no record.
+UNRECORDED_RUNS_OF_PERSON = RateLimitItemPerMinute(100, 10)
 TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
 KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
 # Answers that reveal whether an address has an account.

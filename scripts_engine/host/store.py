@@ -21,6 +21,7 @@ from scripts_engine.models import StoredValue
 from scripts_engine.models.stored_value import StoredValueQuerySet
 from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.stored_values import (
+    INTEGER_RANGE,
     MAX_KEY_BYTES,
     MAX_TTL_SECONDS,
     ValueRefused,
@@ -34,7 +35,6 @@ from scripts_engine.stored_values import (
 MAX_LISTED_KEYS = 1_000
 # How long a write waits for other runs of the organisation; then the script gets an error.
 MAX_WAIT_SECONDS = 5.0
-INTEGER_RANGE = range(-(2**63), 2**63)
 
 
 class StoreCapability:

@@ -267,6 +267,19 @@ def test_a_person_filter_does_not_reveal_an_outsider(
     assert page_of(AuthEvent.objects.get(kind="secret.set")) not in page
 
 
+def test_a_program_does_not_learn_who_an_outsider_was(
+    acme_token: str, acme: Organisation, charlie: User
+) -> None:
+    record(AuthEventKind.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
+    record(AuthEventKind.SECRET_DELETED, NOWHERE, user=charlie, organisation=acme)
+    charlie.memberships.create(organisation=acme)
+    query = f'{{ authEvents(first: 9, user: "{charlie.pk}") {{ nodes {{ kind }} }} }}'
+
+    found = admin_graphql(query, acme_token).data["authEvents"]["nodes"]
+
+    assert found == [{"kind": "secret.deleted"}]
+
+
 # --- The list -------------------------------------------------------------------------------------
 
 

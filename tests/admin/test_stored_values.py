@@ -121,6 +121,8 @@ def test_bob_changes_a_value(as_bob: Client, acme: Organisation, stored: StoredV
         ({"typed_value": "{"}, "The value is not valid JSON."),
         ({"typed_value": ""}, "The value is not valid JSON."),
         ({"typed_value": "NaN"}, "The value is not valid JSON."),
+        ({"typed_value": "[1e999]"}, "A number in the value is out of range."),
+        ({"typed_value": '{"a": 9223372036854775808}'}, "A number in the value is out of range."),
         ({"typed_value": "[" * 129 + "]" * 129}, "nested at most 128 levels"),
         ({"typed_value": "[" * 9000 + "]" * 9000}, "The value is not valid JSON."),
         ({"typed_value": '"' + "x" * 65_535 + '"'}, "64 KiB as JSON; this one has 65,537 bytes"),

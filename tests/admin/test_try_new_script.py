@@ -8,6 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Organisation, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Run, Script, StoredValue
 from tests import factories
@@ -167,3 +169,15 @@ def test_an_invalid_header_of_a_new_script_runs_nothing(as_bob: Client, acme: Or
 
     assert reply.status_code == 400
     assert "is not a valid header" in reply.json()["errors"]["headers"][0]
+
+
+def test_runs_without_a_record_are_limited(as_bob: Client, bob: User, acme: Organisation) -> None:
+    for _ in range(windows.UNRECORDED_RUNS_OF_PERSON.amount):
+        hit([windows.UNRECORDED_RUNS_OF_PERSON], "unrecorded-run", str(bob.pk))
+
+    reply = try_new(as_bob, acme)
+
+    assert reply.status_code == 429
+    assert int(reply["Retry-After"]) > 0
+    assert "Save the script" in reply.json()["errors"]["__all__"][0]
+    assert "html" not in reply.json()

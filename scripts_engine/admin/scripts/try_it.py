@@ -16,8 +16,11 @@ from django.views.decorators.http import require_GET, require_POST
 from accounts.admin.reach import administered_organisations, is_administrator, person
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.models import Organisation
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
 from core.admin.links import page_of
 from core.database.ids import parse_uuid
+from core.errors import RateLimitedError
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
 from core.http.json_body import MalformedJson, parse_json_object
@@ -125,6 +128,11 @@ class TryItPages(TenantModelAdmin):
         if not form.is_valid():
             return _refused(form.errors, HTTPStatus.BAD_REQUEST)
         try:
+            by = str(person(request).pk)
+            hit([windows.UNRECORDED_RUNS_OF_PERSON], "unrecorded-run", by)
+        except RateLimitedError as limited:
+            return _too_many_unrecorded(limited)
+        try:
             with _place_of_a_run(request):
                 run = try_new_script(
                     organisation,
@@ -196,6 +204,13 @@ def _json_object(request: HttpRequest) -> dict[str, Any]:
         return parse_json_object(request.body)
     except MalformedJson:
         return {}
+
+
+def _too_many_unrecorded(limited: RateLimitedError) -> JsonResponse:
+    why = "Too many runs of a script that is not saved. Save the script: recorded runs go on."
+    response = _refused({"__all__": [why]}, HTTPStatus.TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(limited.retry_after_seconds)
+    return response
 
 
 def _refused(errors: Any, status: HTTPStatus) -> JsonResponse:

@@ -99,11 +99,16 @@ def line(value: Any, source: bytes) -> int | None:
 
     A script may choose the number, by raising an error that looks like one of Lua's own.
     """
+    return None if value is None else line_among(value, lines_of(source))
+
+
+def line_among(value: Any, lines: int) -> int | None:
+    """``line``, for several numbers of one source, whose lines are counted once."""
     if value is None:
         return None
     if type(value) is not int:
         raise ProtocolError("a line that is not a number")
-    return value if 1 <= value <= _lines_of(source) else None
+    return value if 1 <= value <= lines else None
 
 
 def _done(fields: list[Any]) -> Done:
@@ -122,7 +127,7 @@ def _call(fields: list[Any]) -> Call:
     return Call(known, packed_arguments)
 
 
-def _lines_of(source: bytes) -> int:
+def lines_of(source: bytes) -> int:
     """The number of lines, as Lua counts them."""
     return 1 + len(_LINE_END.findall(source))
 

@@ -77,11 +77,12 @@ def of_listing(answer: Sequence[Any], source: bytes) -> tuple[GlobalUse, ...]:
     if len(answer) % _USE_FIELDS or len(answer) > _USE_FIELDS * MAX_LISTED_GLOBALS:
         raise ProtocolError("an impossible number of globals")
     starts = range(0, len(answer), _USE_FIELDS)
-    return tuple(_global_use(*answer[at : at + _USE_FIELDS], source=source) for at in starts)
+    lines = child_frames.lines_of(source) if answer else 0
+    return tuple(_global_use(*answer[at : at + _USE_FIELDS], lines=lines) for at in starts)
 
 
-def _global_use(kind: Any, name: Any, line: Any, suggestion: Any, *, source: bytes) -> GlobalUse:
-    number = child_frames.line(line, source)
+def _global_use(kind: Any, name: Any, line: Any, suggestion: Any, *, lines: int) -> GlobalUse:
+    number = child_frames.line_among(line, lines)
     known = _USE_KINDS.get(kind) if isinstance(kind, bytes) else None
     if number is None or known is None:
         raise ProtocolError("an impossible use of a global")

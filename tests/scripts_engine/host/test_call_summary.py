@@ -64,6 +64,13 @@ def test_the_store_says_key_and_size(acme: Organisation) -> None:
     ]
 
 
+def test_a_url_encoded_in_more_layers_than_are_undone_is_hidden() -> None:
+    encoded = b"Sk%2525252525252FLive"
+    shown = summary("http.get", b"GET https://example.com/" + encoded, secrets=[b"Sk/Live"])
+
+    assert shown == "GET [redacted]"
+
+
 def test_a_secret_is_named_but_neither_its_value_nor_its_size_is_shown(
     acme: Organisation,
 ) -> None:
