@@ -11,7 +11,6 @@ from scripts_engine.models import Hook
 from tests import factories
 from tests.browser.axe import findings
 from tests.browser.conftest import Desk
-from tests.browser.test_second_factor import is_wider_than_the_screen
 
 pytestmark = pytest.mark.browser
 
@@ -83,14 +82,3 @@ def test_the_question_warns_of_the_end_of_an_earlier_overlap(
 
     expect(page.get_by_text("it stops working immediately")).to_be_visible()
     assert findings(page) == []
-
-
-def test_a_long_name_fits_when_the_secret_is_gone(desk: Desk, bob: User) -> None:
-    script = factories.make_script(bob.organisations.get())
-    hook = factories.make_hook(script, "x" * 80).hook
-    desk.log_in(bob)
-
-    page = desk.open(action_of(hook, "issued"))
-
-    assert is_shown_no_more(page)
-    assert not is_wider_than_the_screen(page)
