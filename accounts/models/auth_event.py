@@ -248,7 +248,7 @@ class AuthEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.get_kind_display()}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:

@@ -7,10 +7,19 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from accounts.admin.event_words import reason_of
 from accounts.audit import record, record_about
 from accounts.flows.organisations import remove_member
 from accounts.flows.users import update_user
-from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, Role, User
+from accounts.models import (
+    ApiKey,
+    AuditReason,
+    AuthEvent,
+    AuthEventKind,
+    Organisation,
+    Role,
+    User,
+)
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.models import Hook, Script, Secret, StoredValue
 from tests.admin.pages import CONFIRMED, action_on, list_of, logged_in, page_of, text_of
@@ -390,3 +399,19 @@ def test_creating_a_key_in_the_admin_names_key_and_person(
     as_bob.post(list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "till"})
 
     assert told() == [("api-key.issued", "", "user", bob.email, "till", HERE)]
+
+
+def test_an_entry_is_titled_in_words_with_its_time_in_utc(
+    as_bob: Client, acme: Organisation
+) -> None:
+    record(AuthEventKind.API_KEY_ISSUED, NOWHERE, organisation=acme)
+    event = AuthEvent.objects.get()
+
+    page = text_of(as_bob.get(page_of(event)))
+
+    assert f"API key created, {event.at:%Y-%m-%d %H:%M:%S} UTC" in page
+
+
+@pytest.mark.parametrize("reason", [reason for reason in AuditReason if "-" in reason])
+def test_no_reason_is_shown_as_its_code(reason: AuditReason) -> None:
+    assert reason_of(AuthEvent(reason=reason)).lower() != reason
