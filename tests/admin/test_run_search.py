@@ -245,6 +245,12 @@ def test_the_list_shows_the_first_line_of_each_error(as_bob: Client, acme_hook: 
     assert text.count('class="mh-run-error"') == 1
 
 
+def test_the_list_names_the_line_of_an_error_once(as_bob: Client, acme_hook: Hook) -> None:
+    failed(acme_hook, "New order:3: no customer", error_line=3)
+
+    assert ">New order:3: no customer</span>" in text_of(as_bob.get(RUNS))
+
+
 def test_errors_are_read_of_failed_runs_only(as_bob: Client, acme: Organisation) -> None:
     hook = factories.make_hook(factories.make_script(acme, 'error("no tea")')).hook
     run = run_of(hook)

@@ -208,7 +208,9 @@ def errors_of(run_ids: Sequence[UUID]) -> dict[UUID, tuple[str, str]]:
 def error_of(run: Run) -> str:
     """The error on one line, with the line number; the outcome if there is no error text."""
     text = first_line(run.error_message, run.status)
-    return text if run.error_line is None else f"Line {run.error_line}: {text}"
+    # Lua's own messages begin with the script's name and the line.
+    has_line = run.error_line is None or f":{run.error_line}: " in text
+    return text if has_line else f"Line {run.error_line}: {text}"
 
 
 def trigger_of(run: Run) -> str:
