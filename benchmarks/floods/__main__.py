@@ -172,8 +172,9 @@ def parsed_arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    # Asked to end, it stops its processes first.
+    # Both signals stop the processes first. A shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main()
     except HelperFailedError as error:
