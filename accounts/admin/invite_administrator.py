@@ -66,6 +66,7 @@ class OrganisationInvitation:
                 **self.admin_site.each_context(request),
                 "opts": self.opts,
                 "title": _TITLE,
+                "original": organisation,
                 "organisation": organisation,
                 "organisation_page": page_of(organisation),
                 "form": form,

@@ -35,13 +35,16 @@ def ask(
     """Returns the confirmation page, which repeats the request; ``form`` adds fields to it.
 
     Works for an object's action and, because it repeats the selection, for a list's action.
+    The breadcrumbs name the object if it is the only one.
     """
+    objects = list(objects)
     return TemplateResponse(
         request,
         "admin/confirmation.html",
         {
             **model_admin.admin_site.each_context(request),
             "opts": model_admin.opts,
+            "original": objects[0] if len(objects) == 1 else None,
             "title": question.title,
             "question": question,
             "objects": objects,

@@ -196,6 +196,7 @@ def test_a_write_of_a_script_is_not_overwritten_unseen(
     assert asked.status_code == 200
     assert "A script has changed this value since you opened it. Nothing was saved." in page
     assert "It is now 42. Save again to replace it." in page
+    assert "Please correct the error" not in page
     assert StoredValue.objects.get().value == "42"
 
     again = as_bob.post(page_of(stored), {**form, "seen": seen_on(page)})

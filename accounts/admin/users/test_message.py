@@ -48,6 +48,7 @@ class UserTestMessage:
                 "opts": self.opts,
                 "title": "Send test message",
                 "user_page": page_of(user),
+                "original": user,
                 "whom": user,
                 "form": form,
                 "outcome": outcome,

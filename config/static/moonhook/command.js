@@ -13,6 +13,9 @@ function moonhookCommand() {
         open() {
             opener = document.activeElement;
             this.handleOpen();
+            // Unfold shows and focuses the field later: letters typed until then would be lost.
+            this.$root.style.removeProperty("display");
+            this.$refs.searchInputCommand.focus();
         },
         close() {
             this.$refs.searchInputCommand.value = "";
