@@ -543,7 +543,7 @@ def test_the_reference_is_searched_and_inserts_by_keyboard(
     write_source(page, "")
     reference.get_by_label("Search the Lua reference").fill("store add")
     expect(reference.locator("li:visible")).to_have_count(1)
-    expect(reference.get_by_role("status")).to_have_text("1 of 127.")
+    expect(reference.get_by_role("status")).to_have_text(re.compile(r"^1 of \d+\.$"))
 
     page.keyboard.press("ArrowDown")
     expect(reference.get_by_role("button", name="Insert store.increment(key")).to_be_focused()
@@ -567,8 +567,8 @@ def test_an_example_of_the_reference_is_copied(page: Page, reference: Locator) -
     assert page.evaluate("navigator.clipboard.readText()") == "local id = uuid.v4()"
 
 
-def test_the_reference_is_open_on_wide_screens_until_it_is_folded(page: Page) -> None:
-    page.set_viewport_size({"width": 1440, "height": 900})
+def test_the_reference_is_open_on_large_screens_until_it_is_folded(page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 1080})
     page.reload()
     search = page.get_by_label("Search the Lua reference")
     expect(search).to_be_visible()

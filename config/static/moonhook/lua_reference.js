@@ -3,7 +3,7 @@
     const panel = document.getElementById("lua-reference");
     const search = document.getElementById("lua-search");
     const list = document.getElementById("lua-entries");
-    const WIDE = "(min-width: 1280px)";
+    const WIDE = "(min-width: 1280px) and (min-height: 1000px)";
     const STATE_KEY = "moonhook:reference";
 
     const element = (tag, properties = {}, ...children) => {

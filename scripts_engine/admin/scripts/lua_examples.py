@@ -2,7 +2,7 @@
 
 from scripts_engine.admin.scripts.lua_reference import completions
 
-# By name of an entry. Names without an example show their signature only.
+# By name of an entry.
 EXAMPLES = {
     "params.get": 'local order = FromJson(params.get("body"))',
     "params.header": 'local shop = params.header("X-Shop") or "unknown"',
@@ -47,6 +47,26 @@ EXAMPLES = {
     "time.format": 'local day = time.format(time.now(), "%Y-%m-%d")',
     "time.parse": 'local seconds = time.parse("2026-11-20T12:00:00Z")',
     "uuid.v4": "local id = uuid.v4()",
+    "params.json": "local order = params.json()",
+    "params.form": "local name = params.form().name",
+    "inspect": "log.info(inspect({tea = 1}))",
+    "http.head": 'local ok, answer = pcall(http.head, "https://shop.example/stock")',
+    "http.delete": 'local ok, answer = pcall(http.delete, "https://shop.example/stock/7")',
+    "http.put": 'local ok, answer = pcall(http.put, "https://shop.example/stock", "tea=1")',
+    "http.patch": 'local ok, answer = pcall(http.patch, "https://shop.example/stock", "tea=2")',
+    "store.set_if_absent": 'local is_new = store.set_if_absent("seen:7", true, {ttl = 3600})',
+    "store.list": 'local keys = store.list("seen:", 100)',
+    "crypto.md5": 'local digest = crypto.md5(params.get("body"))',
+    "crypto.sha1": 'local digest = crypto.sha1(params.get("body"))',
+    "crypto.sha512": 'local digest = crypto.sha512(params.get("body"))',
+    "crypto.hmac_sha512": 'local signature = crypto.hmac_sha512("key", params.get("body"))',
+    "url.parse": 'local host = url.parse("https://shop.example/stock").host',
+    "url.build_query": 'local query = url.build_query{q = "green tea"}',
+    "html.escape": 'return "<p>" .. html.escape("5 < 7") .. "</p>"',
+    "string.split": 'local first = string.split("tea,milk", ",")[1]',
+    "string.trim": 'local name = string.trim("  tea ")',
+    "time.add": "local tomorrow = time.add(time.now(), {days = 1})",
+    "time.in_zone": 'local hour = time.in_zone(time.now(), "Europe/Berlin").hour',
 }
 
 
