@@ -21,14 +21,19 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             {
                 "title": title,
                 "separator": True,
-                "items": [
-                    {"title": name, "icon": icon, "link": link_to(page)}
-                    for name, icon, page in items
-                ],
+                "items": [_item(request, name, icon, link_to(page)) for name, icon, page in items],
             }
             for title, items in groups
         ),
     ]
+
+
+def _item(request: HttpRequest, name: str, icon: str, link: str) -> dict[str, Any]:
+    item: dict[str, Any] = {"title": name, "icon": icon, "link": link}
+    if "?" in link:
+        # Unfold compares paths only, and would mark a filtered list together with the whole one.
+        item["active"] = request.get_full_path() == link
+    return item
 
 
 def account_links(request: HttpRequest) -> list[dict[str, str]]:

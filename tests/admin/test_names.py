@@ -181,3 +181,16 @@ def test_a_user_whose_devices_are_revoked_has_no_active_devices(
 
     assert DeviceToken.objects.get().revoked_at is not None
     assert "No active devices" in text_of(as_bob.get(page_of(alice)))
+
+
+def test_the_sidebar_marks_a_filtered_list_only_on_its_own_page(as_root: Client) -> None:
+    filtered = f"{list_of(AuthEvent)}?kind__exact=admin.login-refused"
+
+    assert not is_marked(as_root.get(list_of(AuthEvent)), filtered)
+    assert is_marked(as_root.get(filtered), filtered)
+
+
+def is_marked(response: Any, link: str) -> bool:
+    groups = response.context["sidebar_navigation"]
+    (item,) = [item for group in groups for item in group["items"] if item["link"] == link]
+    return bool(item["active"])
