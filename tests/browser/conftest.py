@@ -64,7 +64,7 @@ document.addEventListener("securitypolicyviolation", (event) => window.noteViola
 """
 
 
-class Desk:
+class AdminBrowser:
     """An admin page with its requests, failures and script errors."""
 
     def __init__(self, page: Page, address: str) -> None:
@@ -105,9 +105,9 @@ def policy_violations() -> list[str]:
 
 
 @pytest.fixture(params=[("light", 1440), ("dark", 390)], ids=["light-wide", "dark-narrow"])
-def desk(
+def admin_browser(
     request: pytest.FixtureRequest, browser: Browser, address: str, policy_violations: list[str]
-) -> Iterator[Desk]:
+) -> Iterator[AdminBrowser]:
     def note_violation(violation: str) -> None:
         policy_violations.append(violation)
 
@@ -120,6 +120,6 @@ def desk(
     context.set_default_timeout(10_000)
     context.expose_function("noteViolation", note_violation)
     context.add_init_script(_NOTE_VIOLATIONS)
-    yield Desk(context.new_page(), address)
+    yield AdminBrowser(context.new_page(), address)
     context.close()
     assert policy_violations == []

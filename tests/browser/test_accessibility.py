@@ -16,7 +16,7 @@ from scripts_engine.models import Hook, Run, Script
 from tests import factories
 from tests.admin.pages import list_of, logged_in, page_of, run_of
 from tests.browser.axe import AXE, findings
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 from tests.one_of_each import one_of_each
 
 pytestmark = [
@@ -34,34 +34,34 @@ def root(transactional_db: None) -> User:
     return User.objects.create_superuser("root@example.com", "a password of root")
 
 
-def enter_as(desk: Desk, user: User) -> None:
+def enter_as(admin_browser: AdminBrowser, user: User) -> None:
     """Logged in, without the two pages of the login."""
     name = settings.SESSION_COOKIE_NAME
     cookie = logged_in(user).cookies[name].value
-    desk.page.context.add_cookies(
-        [{"name": name, "value": cookie, "url": f"{desk.address}/admin/"}]
+    admin_browser.page.context.add_cookies(
+        [{"name": name, "value": cookie, "url": f"{admin_browser.address}/admin/"}]
     )
 
 
-def assert_sound(desk: Desk, paths: list[str]) -> None:
+def assert_sound(admin_browser: AdminBrowser, paths: list[str]) -> None:
     """Nothing is seriously wrong with the pages; a file among them is left out."""
-    wrong = [finding for path in paths for finding in judged_one(desk, path)]
+    wrong = [finding for path in paths for finding in judged_one(admin_browser, path)]
     assert not wrong, "\n".join(wrong)
 
 
-def assert_sound_as_it_is(desk: Desk) -> None:
-    wrong = findings(desk.page)
+def assert_sound_as_it_is(admin_browser: AdminBrowser) -> None:
+    wrong = findings(admin_browser.page)
     assert not wrong, "\n".join(wrong)
 
 
-def judged_one(desk: Desk, path: str) -> list[str]:
-    answer = desk.page.request.get(desk.address + path)
+def judged_one(admin_browser: AdminBrowser, path: str) -> list[str]:
+    answer = admin_browser.page.request.get(admin_browser.address + path)
     assert answer.status < 500, path
     # Refusals are all one page, which has a test of its own.
     if answer.status >= 400 or "text/html" not in answer.headers.get("content-type", ""):
         return []
-    desk.open(path)
-    return [f"\n{path}: {finding}" for finding in findings(desk.page)]
+    admin_browser.open(path)
+    return [f"\n{path}: {finding}" for finding in findings(admin_browser.page)]
 
 
 def lists() -> list[str]:
@@ -86,150 +86,152 @@ def _address(name: str, obj: Any) -> str:
         return ""
 
 
-def test_the_login(desk: Desk, bob: User) -> None:
-    desk.open("/admin/")
-    assert_sound_as_it_is(desk)
+def test_the_login(admin_browser: AdminBrowser, bob: User) -> None:
+    admin_browser.open("/admin/")
+    assert_sound_as_it_is(admin_browser)
 
-    desk.page.get_by_label("E-mail").fill("nobody@example.com")
-    desk.page.get_by_label("Password").fill("wrong")
-    desk.page.get_by_role("button", name="Log in").click()
-    expect(desk.page.locator(".errornote").first).to_be_visible()
-    assert_sound_as_it_is(desk)
+    admin_browser.page.get_by_label("E-mail").fill("nobody@example.com")
+    admin_browser.page.get_by_label("Password").fill("wrong")
+    admin_browser.page.get_by_role("button", name="Log in").click()
+    expect(admin_browser.page.locator(".errornote").first).to_be_visible()
+    assert_sound_as_it_is(admin_browser)
 
 
-def test_the_page_for_the_code(desk: Desk, bob: User) -> None:
+def test_the_page_for_the_code(admin_browser: AdminBrowser, bob: User) -> None:
     second_factor.begin_enrolment(bob)
     pending = second_factor.find_pending_enrolment(bob)
     assert pending is not None
     pending.confirmed = True
     pending.save()
-    enter_as(desk, bob)
+    enter_as(admin_browser, bob)
 
-    assert_sound(desk, ["/admin/login/code/"])
-
-
-def test_setting_up_a_second_factor(desk: Desk, bob: User) -> None:
-    enter_as(desk, bob)
-    assert_sound(desk, ["/admin/second_factor/", "/admin/password_change/"])
-
-    desk.open("/admin/second_factor/")
-    desk.page.get_by_role("button", name="Set up").click()
-    expect(desk.page.get_by_role("img", name="QR code")).to_be_visible()
-    assert_sound_as_it_is(desk)
+    assert_sound(admin_browser, ["/admin/login/code/"])
 
 
-def test_lists_and_home_while_they_are_empty(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
+def test_setting_up_a_second_factor(admin_browser: AdminBrowser, bob: User) -> None:
+    enter_as(admin_browser, bob)
+    assert_sound(admin_browser, ["/admin/second_factor/", "/admin/password_change/"])
 
-    assert_sound(desk, ["/admin/", *lists()])
+    admin_browser.open("/admin/second_factor/")
+    admin_browser.page.get_by_role("button", name="Set up").click()
+    expect(admin_browser.page.get_by_role("img", name="QR code")).to_be_visible()
+    assert_sound_as_it_is(admin_browser)
 
 
-def test_lists_and_home_with_rows(desk: Desk, root: User) -> None:
+def test_lists_and_home_while_they_are_empty(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
+
+    assert_sound(admin_browser, ["/admin/", *lists()])
+
+
+def test_lists_and_home_with_rows(admin_browser: AdminBrowser, root: User) -> None:
     one_of_each(factories.make_organisation("Acme"))
-    enter_as(desk, root)
+    enter_as(admin_browser, root)
 
-    assert_sound(desk, ["/admin/", *lists()])
-
-
-def test_lists_without_matches(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
-
-    assert_sound(desk, [f"{path}?q=nothing" for path in lists()])
+    assert_sound(admin_browser, ["/admin/", *lists()])
 
 
-def test_add_forms(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
+def test_lists_without_matches(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
 
-    assert_sound(desk, forms_for_new_rows())
+    assert_sound(admin_browser, [f"{path}?q=nothing" for path in lists()])
+
+
+def test_add_forms(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
+
+    assert_sound(admin_browser, forms_for_new_rows())
 
 
 @pytest.mark.parametrize("model", [Organisation, User, ApiKey, DeviceToken, Script, Hook])
-def test_pages_of_a_row(desk: Desk, root: User, model: type) -> None:
+def test_pages_of_a_row(admin_browser: AdminBrowser, root: User, model: type) -> None:
     rows = one_of_each(factories.make_organisation("Acme"))
-    enter_as(desk, root)
+    enter_as(admin_browser, root)
 
-    assert_sound(desk, pages_of(rows[model]))
+    assert_sound(admin_browser, pages_of(rows[model]))
 
 
-def test_pages_of_the_other_rows(desk: Desk, root: User) -> None:
+def test_pages_of_the_other_rows(admin_browser: AdminBrowser, root: User) -> None:
     rows = one_of_each(factories.make_organisation("Acme"))
     apart = {Organisation, User, ApiKey, DeviceToken, Script, Hook}
-    enter_as(desk, root)
+    enter_as(admin_browser, root)
 
     paths = [path for model, row in rows.items() if model not in apart for path in pages_of(row)]
-    assert_sound(desk, paths)
+    assert_sound(admin_browser, paths)
 
 
-def test_a_run_that_failed(desk: Desk, root: User) -> None:
+def test_a_run_that_failed(admin_browser: AdminBrowser, root: User) -> None:
     script = factories.make_script(factories.make_organisation(), "log.error('x') error('no')")
     run = run_of(factories.make_hook(script).hook, body=bytes(range(256)))
-    enter_as(desk, root)
+    enter_as(admin_browser, root)
 
-    assert_sound(desk, [page_of(run)])
+    assert_sound(admin_browser, [page_of(run)])
 
 
-def test_a_locked_user(desk: Desk, root: User) -> None:
+def test_a_locked_user(admin_browser: AdminBrowser, root: User) -> None:
     alice = factories.make_user(factories.make_organisation())
     PinFailures.objects.create(bucket=alice.email, email=alice.email, failures_today=20)
     factories.fail_admin_logins(alice, times=20)
-    enter_as(desk, root)
+    enter_as(admin_browser, root)
 
-    assert_sound(desk, pages_of(alice))
+    assert_sound(admin_browser, pages_of(alice))
 
 
-def test_pages_that_show_a_secret_once(desk: Desk, root: User) -> None:
+def test_pages_that_show_a_secret_once(admin_browser: AdminBrowser, root: User) -> None:
     script = factories.make_script(factories.make_organisation())
-    enter_as(desk, root)
-    desk.open(list_of(Hook, "add") + f"?script={script.pk}")
-    desk.page.get_by_role("button", name="Create hook").click()
-    expect(desk.page.get_by_text("shown only once")).to_be_visible()
-    assert_sound_as_it_is(desk)
+    enter_as(admin_browser, root)
+    admin_browser.open(list_of(Hook, "add") + f"?script={script.pk}")
+    admin_browser.page.get_by_role("button", name="Create hook").click()
+    expect(admin_browser.page.get_by_text("shown only once")).to_be_visible()
+    assert_sound_as_it_is(admin_browser)
 
-    desk.open(list_of(ApiKey, "add") + f"?organisation={script.organisation_id}")
-    desk.page.get_by_label("Name").fill("warehouse")
-    desk.page.get_by_role("button", name="Create API key").click()
-    expect(desk.page.get_by_text("The secret is shown only once")).to_be_visible()
-    assert_sound_as_it_is(desk)
-
-
-def test_sending_test_messages(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
-    assert_sound(desk, ["/admin/message_delivery/"])
-
-    desk.open(page_of(root, "send_test_message"))
-    desk.page.get_by_role("button", name="Send", exact=True).click()
-    expect(desk.page.get_by_role("status")).to_be_visible()
-    assert_sound_as_it_is(desk)
+    admin_browser.open(list_of(ApiKey, "add") + f"?organisation={script.organisation_id}")
+    admin_browser.page.get_by_label("Name").fill("warehouse")
+    admin_browser.page.get_by_role("button", name="Create API key").click()
+    expect(admin_browser.page.get_by_text("The secret is shown only once")).to_be_visible()
+    assert_sound_as_it_is(admin_browser)
 
 
-def test_the_not_found_page(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
+def test_sending_test_messages(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
+    assert_sound(admin_browser, ["/admin/message_delivery/"])
 
-    desk.open("/admin/nothing/")
-    assert desk.failures[0].startswith("404 ")
-    assert_sound_as_it_is(desk)
-
-
-def test_the_access_denied_page(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
-
-    desk.open(list_of(Run, "add"))
-    assert desk.failures[0].startswith("403 ")
-    assert_sound_as_it_is(desk)
+    admin_browser.open(page_of(root, "send_test_message"))
+    admin_browser.page.get_by_role("button", name="Send", exact=True).click()
+    expect(admin_browser.page.get_by_role("status")).to_be_visible()
+    assert_sound_as_it_is(admin_browser)
 
 
-def test_a_form_with_errors_puts_the_focus_on_the_first(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
-    desk.open(list_of(User, "add"))
-    desk.page.get_by_label("Phone").fill("0170")
-    desk.page.get_by_role("button", name="Save", exact=True).click()
-    expect(desk.page.get_by_text("Enter the number with its country code")).to_be_visible()
+def test_the_not_found_page(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
 
-    email = desk.page.get_by_label("E-mail")
+    admin_browser.open("/admin/nothing/")
+    assert admin_browser.failures[0].startswith("404 ")
+    assert_sound_as_it_is(admin_browser)
+
+
+def test_the_access_denied_page(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
+
+    admin_browser.open(list_of(Run, "add"))
+    assert admin_browser.failures[0].startswith("403 ")
+    assert_sound_as_it_is(admin_browser)
+
+
+def test_a_form_with_errors_puts_the_focus_on_the_first(
+    admin_browser: AdminBrowser, root: User
+) -> None:
+    enter_as(admin_browser, root)
+    admin_browser.open(list_of(User, "add"))
+    admin_browser.page.get_by_label("Phone").fill("0170")
+    admin_browser.page.get_by_role("button", name="Save", exact=True).click()
+    expect(admin_browser.page.get_by_text("Enter the number with its country code")).to_be_visible()
+
+    email = admin_browser.page.get_by_label("E-mail")
     expect(email).to_be_focused()
     expect(email).to_have_attribute("aria-invalid", "true")
     expect(email).to_have_accessible_description(re.compile("This field is required"))
-    assert_sound_as_it_is(desk)
+    assert_sound_as_it_is(admin_browser)
 
 
 def focused(page: Page) -> str:
@@ -237,12 +239,12 @@ def focused(page: Page) -> str:
     return text
 
 
-def test_the_first_tab_offers_to_skip_the_menu(desk: Desk, root: User) -> None:
-    enter_as(desk, root)
-    desk.open(list_of(Script))
+def test_the_first_tab_offers_to_skip_the_menu(admin_browser: AdminBrowser, root: User) -> None:
+    enter_as(admin_browser, root)
+    admin_browser.open(list_of(Script))
 
-    desk.page.keyboard.press("Tab")
-    assert focused(desk.page) == "Skip to content"
-    desk.page.keyboard.press("Enter")
-    desk.page.keyboard.press("Tab")
-    assert desk.page.evaluate("document.activeElement.closest('#main') !== null")
+    admin_browser.page.keyboard.press("Tab")
+    assert focused(admin_browser.page) == "Skip to content"
+    admin_browser.page.keyboard.press("Enter")
+    admin_browser.page.keyboard.press("Tab")
+    assert admin_browser.page.evaluate("document.activeElement.closest('#main') !== null")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from accounts.models import User
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -40,9 +40,13 @@ def directives(page: Page, violations: list[str]) -> list[str]:
     ],
 )
 def test_injected_markup_runs_and_loads_nothing(
-    desk: Desk, bob: User, policy_violations: list[str], markup: str, directive: str
+    admin_browser: AdminBrowser,
+    bob: User,
+    policy_violations: list[str],
+    markup: str,
+    directive: str,
 ) -> None:
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
     page.evaluate("markup => { document.getElementById('main').innerHTML = markup; }", markup)
 
@@ -50,8 +54,10 @@ def test_injected_markup_runs_and_loads_nothing(
     assert page.evaluate("window.hasRun") is None
 
 
-def test_an_inline_script_does_not_run(desk: Desk, bob: User, policy_violations: list[str]) -> None:
-    page = desk.log_in(bob)
+def test_an_inline_script_does_not_run(
+    admin_browser: AdminBrowser, bob: User, policy_violations: list[str]
+) -> None:
+    page = admin_browser.log_in(bob)
 
     page.evaluate(SCRIPT)
 
@@ -60,9 +66,9 @@ def test_an_inline_script_does_not_run(desk: Desk, bob: User, policy_violations:
 
 
 def test_a_page_sends_nothing_elsewhere(
-    desk: Desk, bob: User, policy_violations: list[str]
+    admin_browser: AdminBrowser, bob: User, policy_violations: list[str]
 ) -> None:
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
     assert not page.evaluate(FETCH)
 

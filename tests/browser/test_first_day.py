@@ -9,7 +9,7 @@ from accounts.models import User
 from scripts_engine.models import Hook
 from tests import factories
 from tests.admin.pages import run_of
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 from tests.browser.editor import source_on, write_source
 
 pytestmark = pytest.mark.browser
@@ -34,11 +34,11 @@ def is_wider_than_the_screen(page: Page) -> bool:
     return wider
 
 
-def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
-    page = desk.log_in(bob)
+def test_from_the_key_to_the_run(admin_browser: AdminBrowser, bob: User) -> None:
+    page = admin_browser.log_in(bob)
     expect(page.get_by_text("There is no script.")).to_be_visible()
 
-    desk.open("/admin/accounts/apikey/add/")
+    admin_browser.open("/admin/accounts/apikey/add/")
     page.get_by_label("Name").fill("warehouse sync")
     page.get_by_role("button", name="Create API key").click()
     expect(page.get_by_text("The secret is shown only once")).to_be_visible()
@@ -47,9 +47,9 @@ def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
         "password": copied(page, "Copy Secret"),
         "credential": "ApiKey",
     }
-    assert page.request.post(f"{desk.address}/session", data=login).status == 201
+    assert page.request.post(f"{admin_browser.address}/session", data=login).status == 201
 
-    desk.open("/admin/scripts_engine/script/add/")
+    admin_browser.open("/admin/scripts_engine/script/add/")
     page.get_by_label("Name").fill("orders")
     write_source(page, BROKEN)
     page.get_by_role("button", name="Save", exact=True).click()
@@ -70,27 +70,27 @@ def test_from_the_key_to_the_run(desk: Desk, bob: User) -> None:
     reply = page.request.post(copied(page, "Copy URL"), data="an order")
     assert (reply.status, reply.text()) == (200, "got an order")
     curl = copied(page, "Copy Call with Basic authentication")
-    assert curl.startswith(f"curl -sS {desk.address}/hook/secure/")
+    assert curl.startswith(f"curl -sS {admin_browser.address}/hook/secure/")
 
-    desk.open("/admin/scripts_engine/run/")
+    admin_browser.open("/admin/scripts_engine/run/")
     page.get_by_role("link", name=re.compile(r"\d{4}-\d\d-\d\d")).click()
     expect(page.get_by_role("heading", name="Request")).to_be_visible()
     expect(page.get_by_text("an order", exact=True)).to_be_visible()
     expect(page.get_by_text("got an order")).to_be_visible()
     expect(page.get_by_text("called", exact=True)).to_be_visible()
 
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []
 
 
-def test_a_script_is_chosen_by_typing(desk: Desk, bob: User) -> None:
+def test_a_script_is_chosen_by_typing(admin_browser: AdminBrowser, bob: User) -> None:
     organisation = bob.organisations.get()
     factories.make_script(organisation, name="orders")
     factories.make_script(organisation, name="invoices")
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
-    desk.open("/admin/scripts_engine/hook/add/")
+    admin_browser.open("/admin/scripts_engine/hook/add/")
     page.locator(".select2-selection").click()
     page.locator(".select2-search__field").fill("inv")
     expect(page.get_by_role("option", name="orders")).to_have_count(0)
@@ -101,29 +101,31 @@ def test_a_script_is_chosen_by_typing(desk: Desk, bob: User) -> None:
     assert Hook.objects.get().script.name == "invoices"
 
 
-def test_revoking_asks_and_going_back_revokes_nothing(desk: Desk, bob: User) -> None:
+def test_revoking_asks_and_going_back_revokes_nothing(
+    admin_browser: AdminBrowser, bob: User
+) -> None:
     api_key = factories.make_api_key(bob.organisations.get()).api_key
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
-    desk.open(f"/admin/accounts/apikey/{api_key.pk}/change/")
-    desk.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
+    admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/change/")
+    admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
     page.get_by_role("link", name="No, go back").click()
     page.wait_for_url("**/change/")
     api_key.refresh_from_db()
     assert api_key.revoked_at is None
 
-    desk.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
+    admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_text(") was revoked.")).to_be_visible()
     api_key.refresh_from_db()
     assert api_key.revoked_at is not None
 
 
-def test_the_list_revokes_selected_keys(desk: Desk, bob: User) -> None:
+def test_the_list_revokes_selected_keys(admin_browser: AdminBrowser, bob: User) -> None:
     factories.make_api_key(bob.organisations.get())
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
-    desk.open("/admin/accounts/apikey/")
+    admin_browser.open("/admin/accounts/apikey/")
     page.locator("[name=_selected_action]").check()
     page.get_by_label("Select action to run").select_option("revoke_selected")
     page.get_by_role("button", name="Run").click()
@@ -132,11 +134,11 @@ def test_the_list_revokes_selected_keys(desk: Desk, bob: User) -> None:
     expect(page.get_by_text(") was revoked.")).to_be_visible()
 
 
-def test_no_page_is_wider_than_the_screen(desk: Desk, bob: User) -> None:
+def test_no_page_is_wider_than_the_screen(admin_browser: AdminBrowser, bob: User) -> None:
     script = factories.make_script(bob.organisations.get(), "error('x')", "orders")
     hook = factories.make_hook(script).hook
     run = run_of(hook, body=bytes(range(256)))
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
     too_wide = [
         path
@@ -150,7 +152,7 @@ def test_no_page_is_wider_than_the_screen(desk: Desk, bob: User) -> None:
             f"/admin/scripts_engine/run/{run.pk}/change/",
             f"/admin/accounts/user/{bob.pk}/change/",
         )
-        if is_wider_than_the_screen(desk.open(path))
+        if is_wider_than_the_screen(admin_browser.open(path))
     ]
 
     assert too_wide == []

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from tests import factories
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +34,7 @@ def colours_of_chart(page: Page) -> list[str]:
     return found
 
 
-def test_the_runs_of_the_day_are_drawn(desk: Desk, bob: User) -> None:
+def test_the_runs_of_the_day_are_drawn(admin_browser: AdminBrowser, bob: User) -> None:
     script = factories.make_script(bob.organisations.get(), name="orders")
     hook = factories.make_hook(script).hook
     now = timezone.now()
@@ -44,7 +44,7 @@ def test_the_runs_of_the_day_are_drawn(desk: Desk, bob: User) -> None:
             hook, now - timedelta(hours=number), "failed", error_message="no such order"
         )
 
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
     page.wait_for_load_state("networkidle")
 
     chart = page.get_by_role("img", name="38 in all, 19 succeeded, 19 failed")
@@ -56,17 +56,17 @@ def test_the_runs_of_the_day_are_drawn(desk: Desk, bob: User) -> None:
     expect(page.get_by_text("orders").first).to_be_visible()
     page.wait_for_url("**/scripts_engine/run/?within=24h&source=saved&status__exact=failed")
 
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []
 
 
-def test_home_fits_the_screen(desk: Desk, bob: User) -> None:
+def test_home_fits_the_screen(admin_browser: AdminBrowser, bob: User) -> None:
     organisation = bob.organisations.get()
     hook = factories.make_hook(factories.make_script(organisation, name="x" * 90)).hook
     factories.make_past_run(hook, timezone.now(), "failed", error_message="y" * 200)
 
-    page = desk.log_in(bob)
+    page = admin_browser.log_in(bob)
 
     expect(page.get_by_role("heading", name="Failures by error")).to_be_visible()
     assert not page.evaluate(

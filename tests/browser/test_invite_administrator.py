@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.flows.organisations import create_organisation
 from accounts.models import User
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 from tests.browser.test_second_factor import code_of, is_wider_than_the_screen
 from tests.factories import work
 from tests.servers import MailServer
@@ -54,11 +54,11 @@ def log_in(page: Page) -> None:
 
 
 def test_from_the_invitation_to_the_first_login(
-    desk: Desk, bob: User, mail_server: MailServer, settings: Any
+    admin_browser: AdminBrowser, bob: User, mail_server: MailServer, settings: Any
 ) -> None:
     create_organisation("Globex")
-    page = desk.log_in(bob)
-    desk.open(reverse("admin:accounts_user_invite_administrator"))
+    page = admin_browser.log_in(bob)
+    admin_browser.open(reverse("admin:accounts_user_invite_administrator"))
     page.get_by_label("E-mail").fill(FRANK)
     page.get_by_label("Name").fill("Frank")
     assert not is_wider_than_the_screen(page)
@@ -82,20 +82,22 @@ def test_from_the_invitation_to_the_first_login(
     page.get_by_role("button", name="Turn on").click()
     page.get_by_role("link", name="I have saved the codes").click()
 
-    desk.open("/admin/accounts/organisation/")
+    admin_browser.open("/admin/accounts/organisation/")
     expect(page.get_by_role("link", name="Acme")).to_be_visible()
     expect(page.get_by_text("Globex")).to_have_count(0)
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []
 
     page.goto(link)
     expect(page.get_by_text("This link is no longer valid")).to_be_visible()
     assert not is_wider_than_the_screen(page)
 
 
-def test_a_forgotten_password(desk: Desk, bob: User, mail_server: MailServer) -> None:
-    page = desk.open("/admin/")
+def test_a_forgotten_password(
+    admin_browser: AdminBrowser, bob: User, mail_server: MailServer
+) -> None:
+    page = admin_browser.open("/admin/")
     page.get_by_role("link", name="Forgot your password?").click()
     assert not is_wider_than_the_screen(page)
     page.get_by_label("E-mail").fill(bob.email)
@@ -105,6 +107,6 @@ def test_a_forgotten_password(desk: Desk, bob: User, mail_server: MailServer) ->
     set_password(page)
 
     assert User.objects.get(pk=bob.pk).check_password(NEW)
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []

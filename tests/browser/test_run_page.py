@@ -10,7 +10,7 @@ from accounts.models import User
 from scripts_engine.models import Hook, Run
 from tests import factories
 from tests.admin.pages import page_of, run_of
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -50,17 +50,17 @@ def box(page: Page, button: str) -> Any:
     return page.locator("#submit-row").get_by_text(button, exact=True).bounding_box()
 
 
-def assert_nothing_went_wrong(desk: Desk) -> None:
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+def assert_nothing_went_wrong(admin_browser: AdminBrowser) -> None:
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []
 
 
 def test_a_payload_folds_by_keyboard_and_is_copied_unchanged(
-    desk: Desk, bob: User, run: Run
+    admin_browser: AdminBrowser, bob: User, run: Run
 ) -> None:
-    desk.log_in(bob)
-    page = desk.open(page_of(run))
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(run))
     body = page.get_by_role("group", name="Request body")
     number = body.get_by_text("9007199254740993", exact=True)
     raw = body.get_by_text(PAYLOAD, exact=True)
@@ -84,40 +84,46 @@ def test_a_payload_folds_by_keyboard_and_is_copied_unchanged(
     expect(page.get_by_role("status").filter(has_text="Copied")).to_have_count(1)
     expect(copy).to_be_focused()
     assert clipboard(page) == PAYLOAD
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
 EXACT = "\n\r\n a\tb \r&#13;<b>&amp;\n\n"
 
 
-def test_the_clipboard_gets_the_exact_bytes(desk: Desk, bob: User, hook: Hook) -> None:
+def test_the_clipboard_gets_the_exact_bytes(
+    admin_browser: AdminBrowser, bob: User, hook: Hook
+) -> None:
     run = run_of(hook, body=EXACT.encode())
-    desk.log_in(bob)
-    page = desk.open(page_of(run))
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(run))
 
     page.get_by_role("button", name="Copy request body").click()
     expect(page.get_by_role("button", name="Copy request body")).to_have_text("Copied")
 
     assert clipboard(page).encode() == EXACT.encode()
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
-def test_copying_works_without_the_clipboard_api(desk: Desk, bob: User, hook: Hook) -> None:
+def test_copying_works_without_the_clipboard_api(
+    admin_browser: AdminBrowser, bob: User, hook: Hook
+) -> None:
     run = run_of(hook, body=EXACT.encode())
-    desk.log_in(bob)
-    page = desk.open(page_of(run))
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(run))
     page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
 
     page.get_by_role("button", name="Copy request body").click()
     expect(page.get_by_role("button", name="Copy request body")).to_have_text("Copied")
 
     assert clipboard(page).encode() == EXACT.encode()
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
-def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> None:
-    desk.log_in(bob)
-    page = desk.open(page_of(run))
+def test_running_again_leads_to_the_new_run(
+    admin_browser: AdminBrowser, bob: User, run: Run
+) -> None:
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(run))
 
     page.get_by_role("button", name="Run again with this payload").click()
     expect(page.get_by_text("New run with the payload")).to_be_visible()
@@ -131,12 +137,14 @@ def test_running_again_leads_to_the_new_run(desk: Desk, bob: User, run: Run) -> 
     page.get_by_role("link", name="Newer run").click()
     page.wait_for_url(f"**{page_of(new)}")
     assert Run.objects.count() == 2
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
-def test_the_timeline_is_drawn_within_the_screen(desk: Desk, bob: User, run: Run) -> None:
-    desk.log_in(bob)
-    page = desk.open(page_of(run))
+def test_the_timeline_is_drawn_within_the_screen(
+    admin_browser: AdminBrowser, bob: User, run: Run
+) -> None:
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(run))
     timeline = page.get_by_role("region", name="Timeline")
     bars = timeline.locator("rect")
 
@@ -151,14 +159,14 @@ def test_the_timeline_is_drawn_within_the_screen(desk: Desk, bob: User, run: Run
     assert ran["x"] <= call["x"]
     assert call["x"] + call["width"] <= ran["x"] + ran["width"] + 1
     assert not is_wider_than_the_screen(page)
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
 def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
-    desk: Desk, bob: User, hook: Hook
+    admin_browser: AdminBrowser, bob: User, hook: Hook
 ) -> None:
-    desk.log_in(bob)
-    page = desk.open(page_of(hook))
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(hook))
 
     page.get_by_role("button", name="Copy Call with POST").click()
     expect(page.get_by_role("button", name="Copy Call with POST")).to_have_text("Copied")
@@ -168,16 +176,16 @@ def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
     save, delete = box(page, "Save"), box(page, "Delete hook")
     is_narrow = page.evaluate("innerWidth") < 1024
     assert (save["y"] < delete["y"]) if is_narrow else (delete["x"] < save["x"])
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)
 
 
-def test_a_keys_page_gives_a_first_query_to_copy(desk: Desk, bob: User) -> None:
+def test_a_keys_page_gives_a_first_query_to_copy(admin_browser: AdminBrowser, bob: User) -> None:
     api_key = factories.make_api_key(bob.organisations.get()).api_key
-    desk.log_in(bob)
-    page = desk.open(page_of(api_key))
+    admin_browser.log_in(bob)
+    page = admin_browser.open(page_of(api_key))
 
     page.get_by_role("button", name=re.compile("Copy .*first query")).click()
     expect(page.get_by_role("button", name=re.compile("first query"))).to_have_text("Copied")
-    assert clipboard(page).startswith(f"TOKEN=$(curl -sS {desk.address}/session \\\n")
+    assert clipboard(page).startswith(f"TOKEN=$(curl -sS {admin_browser.address}/session \\\n")
     assert not is_wider_than_the_screen(page)
-    assert_nothing_went_wrong(desk)
+    assert_nothing_went_wrong(admin_browser)

@@ -13,7 +13,7 @@ from scripts_engine.models import Run, Script
 from tests import factories
 from tests.admin.pages import run_of
 from tests.browser.axe import AXE, findings
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 from tests.browser.editor import focus_source, source_on, write_source
 
 pytestmark = pytest.mark.browser
@@ -29,9 +29,9 @@ def script(bob: User) -> Script:
 
 
 @pytest.fixture
-def page(desk: Desk, bob: User, script: Script) -> Page:
-    desk.log_in(bob)
-    return desk.open(f"/admin/scripts_engine/script/{script.pk}/change/")
+def page(admin_browser: AdminBrowser, bob: User, script: Script) -> Page:
+    admin_browser.log_in(bob)
+    return admin_browser.open(f"/admin/scripts_engine/script/{script.pk}/change/")
 
 
 def test_the_compiler_marks_its_line_before_anything_is_saved(page: Page, script: Script) -> None:
@@ -96,7 +96,7 @@ def test_ctrl_s_with_a_mistake_saves_nothing_and_marks_it(page: Page, script: Sc
     assert script.source == "return 'saved'"
 
 
-def test_an_unsaved_source_runs(desk: Desk, page: Page, script: Script) -> None:
+def test_an_unsaved_source_runs(admin_browser: AdminBrowser, page: Page, script: Script) -> None:
     write_source(page, 'log.warn("stock is low") return {got = FromJson(params.get("body")).id}')
     page.get_by_label("Body", exact=True).fill(ORDER)
     page.get_by_role("button", name="Run", exact=True).click()
@@ -108,9 +108,9 @@ def test_an_unsaved_source_runs(desk: Desk, page: Page, script: Script) -> None:
     script.refresh_from_db()
     assert script.source == "return 'saved'"
     assert bytes(Run.objects.get().request_body) == ORDER.encode()
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []
 
 
 def test_an_error_links_to_its_line(page: Page) -> None:
@@ -122,7 +122,9 @@ def test_an_error_links_to_its_line(page: Page) -> None:
     expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text(re.compile("3"))
 
 
-def test_a_recent_request_fills_the_form(desk: Desk, page: Page, script: Script) -> None:
+def test_a_recent_request_fills_the_form(
+    admin_browser: AdminBrowser, page: Page, script: Script
+) -> None:
     call = run_of(
         factories.make_hook(script, "shop").hook, body=b"tea pot", headers=(("X-Shop", "tea"),)
     )
@@ -134,10 +136,12 @@ def test_a_recent_request_fills_the_form(desk: Desk, page: Page, script: Script)
     expect(page.get_by_label("Query", exact=True)).to_have_value("a=1")
 
 
-def test_a_run_can_be_opened_in_try_it(desk: Desk, page: Page, script: Script) -> None:
+def test_a_run_can_be_opened_in_try_it(
+    admin_browser: AdminBrowser, page: Page, script: Script
+) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00binary")
 
-    desk.open(f"/admin/scripts_engine/script/{script.pk}/change/?run={call.pk}")
+    admin_browser.open(f"/admin/scripts_engine/script/{script.pk}/change/?run={call.pk}")
     expect(page.get_by_text("Sends the 8 bytes of that request")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
 
@@ -174,7 +178,9 @@ def test_try_it_input_survives_saving(page: Page) -> None:
     expect(page.get_by_label("Body", exact=True)).to_have_value("kept")
 
 
-def test_a_selected_binary_payload_survives_saving(desk: Desk, page: Page, script: Script) -> None:
+def test_a_selected_binary_payload_survives_saving(
+    admin_browser: AdminBrowser, page: Page, script: Script
+) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"\xff\x00bin")
     page.get_by_label("Body", exact=True).fill("typed before")
     page.get_by_role("button", name="Refresh").click()
@@ -189,7 +195,9 @@ def test_a_selected_binary_payload_survives_saving(desk: Desk, page: Page, scrip
     assert [bytes(run.request_body) for run in Run.objects.all()] == [b"\xff\x00bin"] * 2
 
 
-def test_an_expired_login_loses_no_input(desk: Desk, bob: User, page: Page, script: Script) -> None:
+def test_an_expired_login_loses_no_input(
+    admin_browser: AdminBrowser, bob: User, page: Page, script: Script
+) -> None:
     write_source(page, "return 'kept'")
     page.context.clear_cookies(name="moonhook_admin")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -199,7 +207,7 @@ def test_an_expired_login_loses_no_input(desk: Desk, bob: User, page: Page, scri
     script.refresh_from_db()
     assert script.source == "return 'saved'"
 
-    Desk(page.context.new_page(), desk.address).log_in(bob)
+    AdminBrowser(page.context.new_page(), admin_browser.address).log_in(bob)
     page.keyboard.press("Control+s")
 
     expect(page.get_by_text("was changed successfully")).to_be_visible()
@@ -217,14 +225,14 @@ def test_a_body_over_the_limit_is_refused_with_a_message(page: Page) -> None:
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
 
 
-def test_logging_out_clears_try_it_input(desk: Desk, page: Page) -> None:
+def test_logging_out_clears_try_it_input(admin_browser: AdminBrowser, page: Page) -> None:
     page.get_by_label("Body", exact=True).fill("a secret order")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
     assert "a secret order" in page.evaluate("JSON.stringify(sessionStorage)")
 
     page.context.clear_cookies(name="moonhook_admin")
-    desk.open("/admin/")
+    admin_browser.open("/admin/")
 
     assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
 
@@ -251,13 +259,13 @@ def test_enter_starts_a_new_line_while_nothing_is_selected(page: Page) -> None:
     page.wait_for_function("window.moonhookEditor.source() === 'local x = log\\n'")
 
 
-def test_leaving_with_unsaved_changes_asks(page: Page, desk: Desk) -> None:
+def test_leaving_with_unsaved_changes_asks(page: Page, admin_browser: AdminBrowser) -> None:
     asked: list[str] = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
     focus_source(page)
     page.keyboard.type("x")
 
-    desk.open("/admin/")
+    admin_browser.open("/admin/")
 
     assert asked == ["beforeunload"]
 
@@ -266,10 +274,10 @@ def test_leaving_with_unsaved_changes_asks(page: Page, desk: Desk) -> None:
 
 
 @pytest.fixture
-def screens(desk: Desk, bob: User, script: Script) -> Page:
+def screens(admin_browser: AdminBrowser, bob: User, script: Script) -> Page:
     """The page with lists below it, before it is opened."""
     run_of(factories.make_hook(script, "shop").hook, body=b"tea")
-    return desk.log_in(bob)
+    return admin_browser.log_in(bob)
 
 
 def box(page: Page, selector: str) -> Any:
@@ -284,10 +292,10 @@ def change_page(script: Script) -> str:
 
 @pytest.mark.parametrize("width", [390, 768, 1024, 1280, 1920])
 def test_at_the_end_of_the_page_the_save_bar_covers_nothing(
-    desk: Desk, screens: Page, script: Script, width: int
+    admin_browser: AdminBrowser, screens: Page, script: Script, width: int
 ) -> None:
     screens.set_viewport_size({"width": width, "height": 700})
-    page = desk.open(change_page(script))
+    page = admin_browser.open(change_page(script))
     page.wait_for_function("window.moonhookEditor !== undefined")
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
 
@@ -298,8 +306,10 @@ def test_at_the_end_of_the_page_the_save_bar_covers_nothing(
     assert side["y"] + side["height"] <= first_list["y"] + 1
 
 
-def test_a_long_result_does_not_reach_the_lists(desk: Desk, screens: Page, script: Script) -> None:
-    page = desk.open(change_page(script))
+def test_a_long_result_does_not_reach_the_lists(
+    admin_browser: AdminBrowser, screens: Page, script: Script
+) -> None:
+    page = admin_browser.open(change_page(script))
     write_source(page, "for n = 1, 60 do log.info(n) end")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
@@ -348,10 +358,10 @@ def test_the_keyboard_gets_into_the_editor_and_out(page: Page) -> None:
 
 
 def test_on_narrow_screens_try_it_is_above_the_lists(
-    desk: Desk, screens: Page, script: Script
+    admin_browser: AdminBrowser, screens: Page, script: Script
 ) -> None:
     screens.set_viewport_size({"width": 390, "height": 900})
-    page = desk.open(change_page(script))
+    page = admin_browser.open(change_page(script))
 
     tried, runs = box(page, "#try-it"), box(page, ".mh-panel[aria-label='Latest runs'] tr.data-row")
     assert tried["y"] + tried["height"] < box(page, ".mh-panel")["y"]
@@ -418,10 +428,12 @@ def test_failed_requests_can_be_listed_alone(page: Page, script: Script) -> None
     expect(chooser.locator("option").last).to_contain_text("Failed · POST · bad · again")
 
 
-def test_a_run_in_the_address_is_selected(desk: Desk, page: Page, script: Script) -> None:
+def test_a_run_in_the_address_is_selected(
+    admin_browser: AdminBrowser, page: Page, script: Script
+) -> None:
     call = run_of(factories.make_hook(script).hook, body=b"tea pot")
 
-    desk.open(f"{change_page(script)}?run={call.pk}")
+    admin_browser.open(f"{change_page(script)}?run={call.pk}")
 
     expect(page.get_by_label("Body", exact=True)).to_have_value("tea pot")
     expect(page.get_by_label("Use a recent request")).to_have_value(str(call.pk))
@@ -431,7 +443,7 @@ def test_a_run_in_the_address_is_selected(desk: Desk, page: Page, script: Script
 
 @pytest.mark.parametrize("asked", ["foreign", "other", "unknown", "nonsense"])
 def test_another_run_in_the_address_is_ignored_with_a_notice(
-    desk: Desk, page: Page, script: Script, asked: str
+    admin_browser: AdminBrowser, page: Page, script: Script, asked: str
 ) -> None:
     globex = factories.make_script(factories.make_organisation("Globex"))
     other = factories.make_script(script.organisation, name="other")
@@ -442,7 +454,7 @@ def test_another_run_in_the_address_is_ignored_with_a_notice(
         "nonsense": "<b>",
     }
 
-    desk.open(f"{change_page(script)}?run={runs[asked]}")
+    admin_browser.open(f"{change_page(script)}?run={runs[asked]}")
 
     expect(page.locator("#try-notice")).to_have_text(
         "The requested run is not available for this script. Nothing was filled in."
@@ -455,14 +467,16 @@ def test_another_run_in_the_address_is_ignored_with_a_notice(
 
 
 @pytest.fixture
-def new_page(desk: Desk, bob: User) -> Page:
-    desk.log_in(bob)
-    page = desk.open("/admin/scripts_engine/script/add/")
+def new_page(admin_browser: AdminBrowser, bob: User) -> Page:
+    admin_browser.log_in(bob)
+    page = admin_browser.open("/admin/scripts_engine/script/add/")
     page.wait_for_function("window.moonhookEditor !== undefined")
     return page
 
 
-def test_a_starter_fills_source_and_request_and_runs(desk: Desk, new_page: Page) -> None:
+def test_a_starter_fills_source_and_request_and_runs(
+    admin_browser: AdminBrowser, new_page: Page
+) -> None:
     new_page.get_by_label("Start with an example").select_option("GitHub push")
     new_page.get_by_role("button", name="Run", exact=True).click()
 
@@ -473,8 +487,8 @@ def test_a_starter_fills_source_and_request_and_runs(desk: Desk, new_page: Page)
     assert "X-GitHub-Event" in source_on(new_page)
     assert not Run.objects.exists()
     assert not Script.objects.exists()
-    assert desk.failures == []
-    assert desk.script_errors == []
+    assert admin_browser.failures == []
+    assert admin_browser.script_errors == []
 
 
 def test_the_result_of_a_new_script_survives_its_first_save(new_page: Page) -> None:
@@ -538,7 +552,7 @@ def reference(page: Page) -> Locator:
 
 
 def test_the_reference_is_searched_and_inserts_by_keyboard(
-    desk: Desk, page: Page, reference: Locator
+    admin_browser: AdminBrowser, page: Page, reference: Locator
 ) -> None:
     write_source(page, "")
     reference.get_by_label("Search the Lua reference").fill("store add")
@@ -550,7 +564,7 @@ def test_the_reference_is_searched_and_inserts_by_keyboard(
     page.keyboard.press("Enter")
 
     page.wait_for_function("window.moonhookEditor.source() === 'store.increment'")
-    assert desk.foreign_requests == []
+    assert admin_browser.foreign_requests == []
 
 
 def test_the_reference_says_that_nothing_matches(reference: Locator) -> None:

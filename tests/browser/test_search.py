@@ -9,7 +9,7 @@ from accounts.models import User
 from scripts_engine.models import Script
 from tests import factories
 from tests.browser.axe import AXE, findings
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -20,22 +20,24 @@ def script(bob: User) -> Script:
 
 
 @pytest.fixture
-def page(desk: Desk, bob: User, script: Script) -> Page:
-    desk.log_in(bob)
-    return desk.open("/admin/scripts_engine/hook/")
+def page(admin_browser: AdminBrowser, bob: User, script: Script) -> Page:
+    admin_browser.log_in(bob)
+    return admin_browser.open("/admin/scripts_engine/hook/")
 
 
-def test_ctrl_k_finds_a_script_and_enter_opens_it(desk: Desk, page: Page, script: Script) -> None:
+def test_ctrl_k_finds_a_script_and_enter_opens_it(
+    admin_browser: AdminBrowser, page: Page, script: Script
+) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("orders")
     expect(page.get_by_role("dialog").get_by_role("link")).to_contain_text("Script · Acme")
     page.keyboard.press("Enter")
 
     page.wait_for_url(f"**/script/{script.pk}/change/")
-    assert desk.script_errors == []
+    assert admin_browser.script_errors == []
 
 
-def test_arrows_choose_and_escape_returns(desk: Desk, page: Page) -> None:
+def test_arrows_choose_and_escape_returns(admin_browser: AdminBrowser, page: Page) -> None:
     field = page.locator("#searchbar")
     field.focus()
     page.keyboard.press("Control+k")
@@ -49,21 +51,21 @@ def test_arrows_choose_and_escape_returns(desk: Desk, page: Page) -> None:
 
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(field).to_be_focused()
-    assert desk.script_errors == []
+    assert admin_browser.script_errors == []
 
 
-def test_the_button_opens_the_search(desk: Desk, page: Page) -> None:
+def test_the_button_opens_the_search(admin_browser: AdminBrowser, page: Page) -> None:
     page.get_by_role("button", name=re.compile("Search")).first.click()
 
     expect(page.get_by_role("searchbox", name="Search", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.type("nothing like it")
     expect(page.get_by_text("No matches.")).to_be_visible()
-    assert desk.script_errors == []
+    assert admin_browser.script_errors == []
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
-def test_the_open_search_is_accessible(desk: Desk, page: Page) -> None:
+def test_the_open_search_is_accessible(admin_browser: AdminBrowser, page: Page) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("orders")
     expect(page.locator("#command-results li")).to_have_count(1)

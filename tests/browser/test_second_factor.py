@@ -7,7 +7,7 @@ from django_otp.oath import totp
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -24,10 +24,10 @@ def is_wider_than_the_screen(page: Page) -> bool:
     return wider
 
 
-def test_from_the_secret_to_the_next_login(desk: Desk, bob: User) -> None:
-    page = desk.log_in(bob)
+def test_from_the_secret_to_the_next_login(admin_browser: AdminBrowser, bob: User) -> None:
+    page = admin_browser.log_in(bob)
 
-    desk.open("/admin/second_factor/")
+    admin_browser.open("/admin/second_factor/")
     page.get_by_role("button", name="Set up").click()
     expect(page.get_by_role("img", name="QR code")).to_be_visible()
     assert not is_wider_than_the_screen(page)
@@ -41,7 +41,7 @@ def test_from_the_secret_to_the_next_login(desk: Desk, bob: User) -> None:
     page.get_by_role("link", name="I have saved the codes").click()
 
     page.context.clear_cookies()
-    desk.open("/admin/scripts_engine/script/")
+    admin_browser.open("/admin/scripts_engine/script/")
     page.get_by_label("E-mail").fill(bob.email)
     page.get_by_label("Password").fill("a password of bob")
     page.get_by_role("button", name="Log in").click()
@@ -51,6 +51,6 @@ def test_from_the_secret_to_the_next_login(desk: Desk, bob: User) -> None:
     page.get_by_role("button", name="Continue").click()
     page.wait_for_url("**/admin/scripts_engine/script/")
 
-    assert desk.foreign_requests == []
-    assert desk.script_errors == []
-    assert desk.failures == []
+    assert admin_browser.foreign_requests == []
+    assert admin_browser.script_errors == []
+    assert admin_browser.failures == []

@@ -10,7 +10,7 @@ from core.admin.links import action_of, page_of
 from scripts_engine.models import Hook
 from tests import factories
 from tests.browser.axe import findings
-from tests.browser.conftest import Desk
+from tests.browser.conftest import AdminBrowser
 
 pytestmark = pytest.mark.browser
 
@@ -27,9 +27,9 @@ def row(request: pytest.FixtureRequest, bob: User) -> RotatingSecret:
     return rows[request.param]()
 
 
-def rotate(desk: Desk, row: RotatingSecret) -> str:
+def rotate(admin_browser: AdminBrowser, row: RotatingSecret) -> str:
     """Rotates with an overlap of a day; returns the secret on the page."""
-    page = desk.open(action_of(row, "rotate"))
+    page = admin_browser.open(action_of(row, "rotate"))
     page.get_by_label("Keep old").select_option("86400")
     page.get_by_role("button", name="Rotate").click()
     page.wait_for_url("**/issued/")
@@ -42,9 +42,11 @@ def is_shown_no_more(page: Page) -> bool:
     return SECRET.search(page.content()) is None
 
 
-def test_a_reload_rotates_nothing_and_says_so(desk: Desk, bob: User, row: RotatingSecret) -> None:
-    page = desk.log_in(bob)
-    secret = rotate(desk, row)
+def test_a_reload_rotates_nothing_and_says_so(
+    admin_browser: AdminBrowser, bob: User, row: RotatingSecret
+) -> None:
+    page = admin_browser.log_in(bob)
+    secret = rotate(admin_browser, row)
 
     page.reload()
 
@@ -53,13 +55,13 @@ def test_a_reload_rotates_nothing_and_says_so(desk: Desk, bob: User, row: Rotati
     row.refresh_from_db()
     assert row.has_secret(secret)
     assert row.previous_good_until is not None
-    assert desk.failures == []
+    assert admin_browser.failures == []
 
 
-def test_going_back_and_a_second_tab_rotate_nothing(desk: Desk, bob: User) -> None:
+def test_going_back_and_a_second_tab_rotate_nothing(admin_browser: AdminBrowser, bob: User) -> None:
     row = factories.make_hook(factories.make_script(bob.organisations.get())).hook
-    page = desk.log_in(bob)
-    secret = rotate(desk, row)
+    page = admin_browser.log_in(bob)
+    secret = rotate(admin_browser, row)
 
     tab = page.context.new_page()
     tab.goto(page.url)
@@ -73,12 +75,12 @@ def test_going_back_and_a_second_tab_rotate_nothing(desk: Desk, bob: User) -> No
 
 
 def test_the_question_warns_of_the_end_of_an_earlier_overlap(
-    desk: Desk, bob: User, row: RotatingSecret
+    admin_browser: AdminBrowser, bob: User, row: RotatingSecret
 ) -> None:
-    page = desk.log_in(bob)
-    rotate(desk, row)
+    page = admin_browser.log_in(bob)
+    rotate(admin_browser, row)
 
-    desk.open(action_of(row, "rotate"))
+    admin_browser.open(action_of(row, "rotate"))
 
     expect(page.get_by_text("it stops working immediately")).to_be_visible()
     assert findings(page) == []
