@@ -374,7 +374,7 @@ def test_on_narrow_screens_try_it_is_above_the_lists(
 
 def test_a_run_appears_among_the_latest_runs(page: Page) -> None:
     latest = page.get_by_role("region", name="Latest runs")
-    expect(latest.get_by_text("No runs yet")).to_be_visible()
+    expect(latest.get_by_text("No recorded runs")).to_be_visible()
 
     page.keyboard.press("Control+Enter")
 
