@@ -56,6 +56,8 @@ _QUEUE_AGAIN = Question(
 class _Described:
     """A task with a readable text for the confirmation page; the library's row has none."""
 
+    _meta = DBTaskResult._meta  # For the breadcrumbs.
+
     def __init__(self, row: DBTaskResult) -> None:
         self.pk = row.pk
         self._text = f"{name_of(row.task_path)}: {', '.join(map(str, row.args_kwargs['args']))}"

@@ -49,14 +49,16 @@ return {repository = push.repository.full_name, commits = #push.commits}
 _STRIPE = Starter(
     title="Stripe event",
     source="""\
--- Notes each payment. In Stripe: Developers > Webhooks, event payment_intent.succeeded.
+-- Logs each payment. In Stripe: Developers > Webhooks, event payment_intent.succeeded.
 local event = FromJson(params.get("body"))
 if event.type ~= "payment_intent.succeeded" then
   return {ignored = event.type}
 end
 
 -- Stripe sends an event again if it gets no answer. In a saved script, skip repeated events with:
--- if store.increment("stripe:" .. event.id) > 1 then return {repeated = true} end
+-- if not store.set_if_absent("stripe:" .. event.id, true, {ttl = 604800}) then
+--   return {repeated = true}
+-- end
 local payment = event.data.object
 local amount = string.format("%.2f %s", payment.amount_received / 100, payment.currency:upper())
 log.info("paid", payment.id, amount)
@@ -138,7 +140,7 @@ return rows
 _API = Starter(
     title="Call of a JSON API",
     source="""\
--- Asks another service and answers with what it says. Here: a repository's stars on GitHub.
+-- Calls another service and replies with its answer. Here: a repository's stars on GitHub.
 local order = FromJson(params.get("body"))
 local repository = tostring(order.repository)
 if not repository:find("^[%w._-]+/[%w._-]+$") then

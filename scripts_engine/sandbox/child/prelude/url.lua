@@ -25,7 +25,7 @@ local function decode(text)
   return text
 end
 
--- Of a repeated name the first value is kept; with `is_multi`, each name gets an array of them all.
+-- Keeps the first value of a repeated name; with `is_multi`, each name gets an array of all values.
 local function parse_query(query, is_multi)
   local values = {}
   for pair in gmatch(query, "[^&]+") do
