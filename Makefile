@@ -17,9 +17,11 @@ announce:
 		echo "moonhook: this takes about half a minute."; \
 	fi
 
-# On all cores. In one process: make test PYTEST_ARGS="-n 0 tests/accounts"
+# One process more than cores, since some tests wait; 8 at most. In one process:
+# make test PYTEST_ARGS="-n 0 tests/accounts"
+TEST_PROCESSES = $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n + 1 : 8)))
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 # What these leave open is told, but fails nothing: it comes to light in whichever test is next.
 TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisableExceptionWarning
