@@ -34,7 +34,7 @@ def newest(rows: QuerySet[AuthEvent], number: int) -> QuerySet[AuthEvent]:
 class PersonFilter(ScopedAutocompleteFilter):
     """Events by a person, and the newest ones about them.
 
-    Leaves out what an actor did whom the viewer may not know.
+    Leaves out the events of actors that the viewer may not know.
     """
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -1,4 +1,4 @@
-"""Checks a public id and secret. Every refusal takes the same time; its reason is for the audit."""
+"""Checks a public id and secret. Refusals take the same time; the audit log has their reasons."""
 
 import uuid
 from typing import Generic, NamedTuple, TypeVar

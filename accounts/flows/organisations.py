@@ -165,7 +165,7 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
 
 
 def _end_password_of_home(user: User) -> bool:
-    """Ends a password for the admin that home, or a former home, may know; whether there was one.
+    """Ends an admin password that a home may know; returns whether there was one.
 
     It would open every organisation that makes the user an administrator, if the user is or becomes
     staff. Call with the user's row locked, before the user joins.
@@ -196,7 +196,7 @@ def decline_invitation(user: User, invitation_id: UUID) -> None:
 
 
 def _take(user: User, invitation_id: UUID) -> Invitation:
-    """Deletes and returns the invitation; of concurrent answers one gets it.
+    """Deletes and returns the invitation; only one of concurrent answers gets it.
 
     Locks the user's row, so that no change of the profile runs while the user becomes a member of
     another organisation.

@@ -79,7 +79,7 @@ def memory_table(idle: dict[str, Memory], after: dict[str, Memory]) -> str:
 
 
 def _mib(figure: float | None) -> str:
-    return "only root sees it" if figure is None else f"{figure:.1f}"
+    return "root only" if figure is None else f"{figure:.1f}"
 
 
 def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -77,7 +77,7 @@ class UserCredentials:
         return user is not None and user.is_unshared
 
     def has_reset_permission(self: Any, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Like the password, for other users with a second factor: one's own needs a code."""
+        """Follows the rule for passwords, but for other users only: the own one needs a code."""
         user = self.get_object(request, object_id) if object_id else None
         if user is None or not user.is_unshared or user == request.user:
             return False

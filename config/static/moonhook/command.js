@@ -1,4 +1,4 @@
-// The search dialog: Ctrl-K opens it, also from a field; closing it returns to where one was.
+// The search dialog: Ctrl-K opens it, also from a field; closing it restores the focus.
 
 // Unfold's searchCommand() in app.js does the rest.
 function moonhookCommand() {
