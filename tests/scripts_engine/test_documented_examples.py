@@ -15,23 +15,12 @@ from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.flows.try_script import try_script
+from scripts_engine.lua_reference.sections import MOONHOOK
 from scripts_engine.models import Trigger
 from tests.factories import make_script
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
 EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
-FUNCTIONS = (
-    "params.get params.header params.query params.json params.form FromJson ToJson null array "
-    "object Reply print log.warn inspect "
-    "string.split string.trim html.escape "
-    "http.request http.get http.head http.post http.put http.patch http.delete store.get store.set "
-    "store.set_if_absent store.delete store.increment store.list secrets.get "
-    "crypto.md5 crypto.sha1 crypto.sha256 crypto.sha512 crypto.hmac_sha1 crypto.hmac_sha256 "
-    "crypto.hmac_sha512 crypto.equals crypto.random_hex "
-    "base64.encode base64.decode base64.urlencode base64.urldecode hex.encode hex.decode "
-    "url.encode url.decode url.parse url.parse_query url.build_query "
-    "time.now time.format time.parse time.add time.in_zone uuid.v4"
-)
 EVENT = Event(
     method="POST",
     query="page=2",
@@ -93,4 +82,4 @@ def test_every_function_has_an_example() -> None:
     sources = "\n".join(source for source, _ in EXAMPLES)
 
     assert len(EXAMPLES) > 20
-    assert [name for name in FUNCTIONS.split() if name not in sources] == []
+    assert [entry.name for entry in MOONHOOK if entry.name not in sources] == []

@@ -20,7 +20,7 @@ from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.scripts.form import FIRST_SOURCE, ScriptForm
-from scripts_engine.admin.scripts.lua_examples import reference
+from scripts_engine.admin.scripts.lua_reference import reference
 from scripts_engine.admin.scripts.starters import starters
 from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
@@ -42,7 +42,7 @@ _DELETE = Question(
 class ScriptAdmin(TryItPages, DeletedByFlowModelAdmin):
     empty_state = EmptyState(
         "A script is a Lua program that runs when one of its hooks is called.",
-        "Create script",
+        "Add script",
         "admin:scripts_engine_script_add",
     )
     labels = {"timeout_seconds": "Time limit (seconds)"}

@@ -1,0 +1,121 @@
+"""The Lua reference: complete, true, and the one source of the editor's panel and docs/lua.md."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from accounts.models import Organisation
+from scripts_engine.admin.scripts.lua_reference import reference
+from scripts_engine.event import Event
+from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.try_script import try_script
+from scripts_engine.lua_reference.call_and_reply import PROPERTIES
+from scripts_engine.lua_reference.entry import Entry
+from scripts_engine.lua_reference.markdown import names_of_tables, tables, with_tables
+from scripts_engine.lua_reference.sections import MOONHOOK
+from scripts_engine.lua_reference.standard import STANDARD
+from scripts_engine.models import Trigger
+from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
+from tests import factories
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
+
+
+def names_of(entries: Iterable[Entry]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+# --- The names -----------------------------------------------------------------------------------
+
+
+def test_every_name_exists_in_the_sandbox() -> None:
+    there = {name.split()[0] for name in ALLOWED_NAMES}
+
+    assert set(names_of((*MOONHOOK, *STANDARD))) - there == set()
+
+
+def test_every_name_of_the_sandbox_has_an_entry() -> None:
+    there = {
+        name
+        for name, kind in (entry.split() for entry in ALLOWED_NAMES)
+        if kind != "table" and "<metatable>" not in name
+    }
+
+    assert there - set(names_of((*MOONHOOK, *STANDARD))) == set()
+
+
+def test_no_name_has_two_entries() -> None:
+    names = names_of((*MOONHOOK, *STANDARD))
+
+    assert len(set(names)) == len(names)
+
+
+def test_a_call_of_a_hook_has_every_property(client: Client, acme: Organisation) -> None:
+    names = ", ".join(f'"{name}"' for name in (*PROPERTIES, "nonsense"))
+    script = factories.make_script(
+        acme,
+        f"local missing = array{{}} for _, name in ipairs{{{names}}} do "
+        "if not params.get(name) then table.insert(missing, name) end end return missing",
+    )
+    issued = factories.make_hook(script)
+
+    response = client.post(f"/hook/{acme.pk}/{script.pk}/{issued.call_token}?page=2", {"id": "7"})
+
+    assert response.json() == ["nonsense"]
+
+
+# --- The examples --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", MOONHOOK, ids=lambda entry: entry.name)
+def test_an_example_uses_its_name_and_runs(acme: Organisation, entry: Entry) -> None:
+    script = factories.make_script(acme)
+    event = Event("POST", "page=2", (), b'{"id": 7}', "")
+
+    run = try_script(
+        script, event=event, author=NOBODY, trigger=Trigger.ADMIN, source=entry.example
+    )
+
+    assert run.error_message == ""
+    assert entry.name in entry.example
+
+
+# --- The panel and the page ----------------------------------------------------------------------
+
+
+def test_the_panel_shows_every_entry_as_plain_text() -> None:
+    shown = {entry["name"]: entry for entry in reference()}
+
+    assert list(shown) == names_of((*MOONHOOK, *STANDARD))
+    assert shown["uuid.v4"]["example"] == "local id = uuid.v4()"
+    assert shown["params.json"]["limits"] == "Raises the same errors as FromJson."
+    assert shown["string.rep"]["origin"] == "Lua"
+
+
+def test_the_page_marks_each_table_once() -> None:
+    assert sorted(names_of_tables(PAGE.read_text())) == sorted(tables())
+
+
+def test_the_page_has_the_tables_of_the_reference() -> None:
+    """After a change of the reference, run: manage.py export_lua_reference."""
+    page = PAGE.read_text()
+
+    assert with_tables(page) == page
+
+
+def test_a_table_is_replaced_and_prose_is_kept() -> None:
+    page = "Before.\n<!-- generated: secrets -->\nold\n<!-- end of generated -->\nAfter.\n"
+
+    made = with_tables(page)
+
+    assert made.startswith("Before.\n")
+    assert made.endswith("<!-- end of generated -->\nAfter.\n")
+    assert "| `secrets.get(name)` |" in made
+    assert "old" not in made
+
+
+def test_an_unknown_table_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no such"):
+        with_tables("<!-- generated: no such -->\n<!-- end of generated -->\n")
