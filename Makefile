@@ -17,13 +17,14 @@ announce:
 		echo "moonhook: this takes about half a minute."; \
 	fi
 
-# One process more than cores, since some tests wait; 8 at most. In one process:
-# make test PYTEST_ARGS="-n 0 tests/accounts"
+# Runs one process per core and one more, because some tests mostly wait; never more than 8.
+# To run some of the tests in a single process: make test PYTEST_ARGS="-n 0 tests/accounts"
 TEST_PROCESSES = $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n + 1 : 8)))
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
-# What these leave open is told, but fails nothing: it comes to light in whichever test is next.
+# A file or socket left open is only a warning here: Python notices it during a later test, so an
+# error would fail the wrong one.
 TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisableExceptionWarning
 
 test-slow: $(VENV)/.dev-installed
