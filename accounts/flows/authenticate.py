@@ -17,13 +17,13 @@ class Refused(NamedTuple, Generic[Row]):
 
 
 def authenticate_api_key(
-    key: str, secret: str, client_address: str, *, is_held: bool = False
+    key: str, secret: str, client_address: str, *, locked: bool = False
 ) -> ApiKey | Refused[ApiKey]:
     """The API key, or why it is refused.
 
-    ``is_held`` locks the key's row; call it inside a transaction then.
+    ``locked`` locks the key's row; call it inside a transaction then.
     """
-    if is_held:
+    if locked:
         row = ApiKey.objects.select_for_update(of=("self",)).find_by_key(key)
     else:
         row = ApiKey.objects.all().look_up(key)
@@ -35,14 +35,14 @@ def authenticate_api_key(
 
 
 def authenticate_device(
-    token_id: uuid.UUID, secret: str, stated_email: str, *, is_held: bool = False
+    token_id: uuid.UUID, secret: str, stated_email: str, *, locked: bool = False
 ) -> DeviceToken | Refused[DeviceToken]:
     """The device's token, or why it is refused.
 
-    ``stated_email`` is canonical, or empty for none; ``is_held`` as for an API key.
+    ``stated_email`` is canonical, or empty for none; ``locked`` as for an API key.
     """
     tokens = DeviceToken.objects.select_related("user").filter(pk=token_id)
-    row = (tokens.select_for_update(of=("self",)) if is_held else tokens).first()
+    row = (tokens.select_for_update(of=("self",)) if locked else tokens).first()
     if row is None:
         _refusal_of_device(_decoy_device(), secret, stated_email)
         return Refused(AuditReason.UNKNOWN_DEVICE)

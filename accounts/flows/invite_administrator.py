@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.audit import Subject, record
 from accounts.email_address import canonical_email
 from accounts.flows.organisations import count_invitation
-from accounts.flows.users import change_role, create_user, held
+from accounts.flows.users import change_role, create_user, locked
 from accounts.models import (
     AuditReason,
     AuthEventKind,
@@ -80,7 +80,7 @@ def _find(address: str) -> User | None:
     found = User.objects.find_by_email(address)
     if found is None:
         return None
-    user = held(found)
+    user = locked(found)
     if user.email != address:
         raise NotFoundError("This address has changed in the meantime. Try again.")
     return user

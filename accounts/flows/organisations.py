@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.audit import Subject, record, record_about
 from accounts.email_address import canonical_email
 from accounts.flows.passwords import record_password
-from accounts.flows.users import change_role, held
+from accounts.flows.users import change_role, locked
 from accounts.messages.quotas import count_mail_of, may_send_mail
 from accounts.models import (
     ActorKind,
@@ -94,7 +94,7 @@ def _find(address: str) -> User:
     user = User.objects.find_by_email(address)
     if user is not None:
         # Orders this before or after the answer to an earlier invitation.
-        user = held(user)
+        user = locked(user)
     if user is None or user.is_superuser or user.email != address:
         raise NotFoundError("There is no user with this e-mail. Use createUser.")
     return user
@@ -151,7 +151,7 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
     """
     with transaction.atomic():
         invitation = _take(user, invitation_id)
-        user = held(user)
+        user = locked(user)
         is_password_ended = _end_password_of_home(user)
         Membership.objects.create(
             organisation=invitation.organisation, user=user, role=invitation.role
@@ -201,7 +201,7 @@ def _take(user: User, invitation_id: UUID) -> Invitation:
     Locks the user's row, so that no change of the profile runs while the user becomes a member of
     another organisation.
     """
-    held(user)
+    locked(user)
     open_ones = user.invitations.answerable().select_related("organisation")
     invitation = open_ones.filter(pk=invitation_id).first()
     if invitation is None:
@@ -229,7 +229,7 @@ def remove_member(organisation: Organisation, user: User, *, origin: Origin = NO
     adds them later may change their profile.
     """
     with transaction.atomic():
-        user = held(user)
+        user = locked(user)
         is_removed = _end_membership(organisation, user)
         invitation = _end_invitation(organisation, user)
     if is_removed:

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from accounts.audit import record_about
-from accounts.flows.users import held
+from accounts.flows.users import locked
 from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_links import read_link
 from core.errors import NotFoundError
@@ -21,7 +21,7 @@ def set_password_by_link(link: str, password_hash: str, *, origin: Origin = NOWH
     if subject is None:
         raise _not_valid()
     with transaction.atomic():
-        held(subject.user)
+        locked(subject.user)
         subject = read_link(link)
         if subject is None:
             raise _not_valid()

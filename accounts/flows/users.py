@@ -81,7 +81,7 @@ def update_user(
     and phone only while the user is a member of no other organisation (``ForbiddenError``). Raises
     ``ValidationError`` by field, and ``NotFoundError`` for the role of a former member.
     """
-    user = held(user)
+    user = locked(user)
     if role is not None:
         change_role(organisation, user, role, origin=origin)
     if profile:
@@ -123,7 +123,8 @@ def change_role(organisation: Organisation, user: User, role: str, *, origin: Or
 def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) -> User:
     """Changes any user's profile and access, for a superuser, and records both.
 
-    Call inside a transaction, with the locked row of ``held``. Raises ``ValidationError`` by field.
+    Call inside a transaction, with the row that ``locked`` returned. Raises
+    ``ValidationError`` by field.
     """
     was_staff, was_superuser = user.is_staff, user.is_superuser
     change_profile(user, **changes)
@@ -149,7 +150,7 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
 def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:
     """Logs the user out everywhere. Raises ``ForbiddenError`` for a user of another home."""
     with transaction.atomic():
-        user = held(user)
+        user = locked(user)
         require_home(organisation, user)
         user.is_active = False
         user.save(update_fields=["is_active"])
@@ -160,7 +161,7 @@ def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = 
 def change_profile(user: User, **changes: object) -> User:
     """Changes the given fields of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
 
-    Callers check the permission. Call inside a transaction, with the locked row of ``held``.
+    Callers check the permission. Call inside a transaction, with the locked row of ``locked``.
     Raises ``ValidationError`` by field.
     """
     before = (user.email, user.phone)
@@ -177,7 +178,7 @@ def change_profile(user: User, **changes: object) -> User:
     return user
 
 
-def held(user: User) -> User:
+def locked(user: User) -> User:
     """The user's current row, locked until the transaction ends.
 
     Memberships change under the same lock, so checks of them stay true meanwhile.

@@ -162,7 +162,7 @@ def _authenticate_and_open(
     if opened is not None:
         return opened
     with transaction.atomic():
-        row = authenticate(is_held=True)
+        row = authenticate(locked=True)
         if isinstance(row, Refused):
             return row
         opened = _open(session_of(row), secret, origin)
@@ -172,7 +172,7 @@ def _authenticate_and_open(
 @transaction.atomic
 def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None:
     now = timezone.now()
-    if not _hold_credential(session, secret, origin, now):
+    if not _lock_credential(session, secret, origin, now):
         return None
     _end_surplus_sessions(session)
     token = credentials.generate_secret(credentials.SecretKind.SESSION)
@@ -184,7 +184,7 @@ def _open(session: Session, secret: str, origin: Origin) -> OpenedSession | None
     return OpenedSession(session, token)
 
 
-def _hold_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
+def _lock_credential(session: Session, secret: str, origin: Origin, now: datetime) -> bool:
     """Records the use, which locks the credential's row.
 
     Returns ``False`` if the row was digested again, rotated or revoked since it was read.

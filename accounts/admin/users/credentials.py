@@ -18,7 +18,7 @@ from accounts.admin.reach import person, unshared_users
 from accounts.audit import record_about
 from accounts.flows.passwords import save_password
 from accounts.flows.second_factor import has_second_factor, reset_second_factor
-from accounts.flows.users import held
+from accounts.flows.users import locked
 from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
@@ -106,7 +106,7 @@ class UserCredentials:
         if not is_confirmed(request):
             return ask(self, request, _RESET, [user])
         with transaction.atomic():
-            self._hold_unshared(request, user)
+            self._lock_unshared(request, user)
             reset_second_factor(user)
         record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
@@ -134,7 +134,7 @@ class UserCredentials:
         view = copy(self)
         view.change_password_form = partial(
             PasswordForm,
-            may_save=partial(self._hold_unshared, request),
+            may_save=partial(self._lock_unshared, request),
             save=partial(save_password, origin=origin_of(request), by=person(request)),
         )
         with hashing_for(person(request)):
@@ -149,7 +149,7 @@ class UserCredentials:
         if not unshared_users(request).filter(pk=user.pk).exists():
             raise PermissionDenied
 
-    def _hold_unshared(self, request: HttpRequest, user: User) -> None:
+    def _lock_unshared(self, request: HttpRequest, user: User) -> None:
         """Like ``_refuse_shared``, and locks the user's row until the commit."""
-        held(user)
+        locked(user)
         self._refuse_shared(request, user)

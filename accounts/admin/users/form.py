@@ -14,7 +14,7 @@ from accounts.flows.users import (
     change_any_user,
     create_user,
     create_user_without_home,
-    held,
+    locked,
     update_user,
 )
 from accounts.models import Membership, Organisation, Role, User
@@ -89,7 +89,7 @@ class UserSaving:
             return
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
         # The form's instance already has the changes, so read the stored row.
-        user = held(obj)
+        user = locked(obj)
         if is_superuser(request):
             change_any_user(user, by=person(request), origin=origin_of(request), **changes)
         elif (
