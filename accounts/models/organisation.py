@@ -45,7 +45,9 @@ class Organisation(Activation):
         "other data stays. Leave empty for the default (RUN_BYTES_PER_ORGANISATION); 0 means no "
         "quota.",
     )
-    created_at = models.DateTimeField(auto_now_add=True, help_text="When it was created.")
+    created_at = models.DateTimeField(
+        auto_now_add=True, help_text="When the organisation was created."
+    )
 
     class Meta:
         ordering = ["name"]
