@@ -171,7 +171,7 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
 
 def _end_button(session: Session, back_to: str) -> SafeString:
     address = action_of(session, "end", **{NEXT: back_to})
-    return button(address, "End", of=f"session of {session.created_at:%Y-%m-%d %H:%M}")
+    return button(address, "End", of=f"session of {session.created_at:%Y-%m-%d %H:%M} UTC")
 
 
 @panel_of(User)

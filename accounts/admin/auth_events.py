@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
@@ -131,9 +132,9 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         rows: QuerySet[Any] = self.admin_site.get_model_admin(User).get_queryset(request)
         return rows
 
-    @display(description="When (UTC)")
+    @display(description="When")
     def when(self, event: AuthEvent) -> str:
-        return f"{event.at:%Y-%m-%d %H:%M:%S}"
+        return date_format(event.at, "DATETIME_FORMAT")
 
     @display(description="Who")
     def who(self, event: Any) -> SafeString | str:

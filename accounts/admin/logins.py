@@ -8,6 +8,7 @@ from django.contrib.admin import site
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.admin.event_words import reason_of
 from accounts.admin.reach import is_superuser, own_users, person
@@ -39,10 +40,10 @@ def failed_logins(request: HttpRequest, user: User) -> Panel | None:
         return None
     return Panel(
         title="Failed admin logins",
-        headers=("Time (UTC)", "Reason", "Client address", "Browser"),
+        headers=("Time", "Reason", "Client address", "Browser"),
         rows=[
             (
-                f"{event.at:%Y-%m-%d %H:%M:%S}",
+                date_format(event.at, "DATETIME_FORMAT"),
                 reason_of(event),
                 event.client_address or "Unknown",
                 event.user_agent,

@@ -44,6 +44,10 @@ class PeriodFilter(RangeDateTimeFilter):
     Ignores values that are not valid dates or times.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = f"{self.field.verbose_name} (UTC)"
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         first, last = self._bound("from"), self._bound("to")
         if first is not None:

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
+from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
@@ -126,7 +127,7 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
         if run is None:
             # Older runs may have been deleted.
             return "No recorded calls"
-        return link(page_of(run), f"{run.started_at:%Y-%m-%d %H:%M:%S}")
+        return link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT"))
 
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:

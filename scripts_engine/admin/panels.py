@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from django.http import HttpRequest
+from django.utils.formats import date_format
 
 from accounts.models import Organisation
 from core.admin.confirmation import NEXT
@@ -28,7 +29,7 @@ def scripts_of_organisation(request: HttpRequest, organisation: Organisation) ->
         empty="No scripts. Create one, then create a hook that runs it.",
         links=(
             Link("All scripts", list_of(Script, organisation__id__exact=organisation.pk)),
-            Link("Create script", list_of(Script, "add", organisation=organisation.pk)),
+            Link("Add script", list_of(Script, "add", organisation=organisation.pk)),
         ),
     )
 
@@ -98,10 +99,10 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
 def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
     return Panel(
         title="Latest runs",
-        headers=("Started (UTC)", "Outcome", "Response", "Duration", "Trigger"),
+        headers=("Started", "Outcome", "Response", "Duration", "Trigger"),
         rows=[
             (
-                link(page_of(run), run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
+                link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT")),
                 status_label(run.status),
                 run.response_status,
                 f"{run.duration_ms:.1f} ms",

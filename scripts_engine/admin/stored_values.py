@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.formats import date_format
 from django.utils.text import Truncator
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -135,7 +136,8 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
 
 def _changed(current: StoredValue) -> str:
     value = Truncator(current.value).chars(_SHOWN_IN_ERROR_CHARACTERS)
-    until = "" if current.expires_at is None else f", until {current.expires_at:%Y-%m-%d %H:%M:%S}"
+    expiry = current.expires_at
+    until = "" if expiry is None else f", until {date_format(expiry, 'DATETIME_FORMAT')}"
     return (
         f"A script has changed this value since you opened it. Nothing was saved. It is now "
         f"{value}{until}. Save again to replace it."

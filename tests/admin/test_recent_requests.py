@@ -33,7 +33,7 @@ def test_an_entry_has_time_outcome_method_body_and_hook(
     title = title_of(as_bob, acme_script, b'{"id": 7}')
 
     started = Run.objects.get().started_at
-    assert title == f'{started:%b %d, %H:%M:%S} · Succeeded · POST · {{"id": 7}} · shop'
+    assert title == f'{started:%b %d, %H:%M:%S} UTC · Succeeded · POST · {{"id": 7}} · shop'
 
 
 @pytest.mark.parametrize(

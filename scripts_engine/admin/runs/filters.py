@@ -72,7 +72,7 @@ class StartTimeFilter(PeriodFilter):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = "start time"
+        self.title = "start time (UTC)"
 
 
 class RecentFilter(RadioFilter):

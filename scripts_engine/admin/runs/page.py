@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from unfold.views import ChangeList
 
@@ -149,9 +150,9 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             return queryset.none(), False
         return queryset.filter(pk=run_id), False
 
-    @display(description="Started (UTC)")
+    @display(description="Started")
     def shown_start(self, run: Run) -> str:
-        return f"{run.started_at:%Y-%m-%d %H:%M:%S}"
+        return date_format(run.started_at, "DATETIME_FORMAT")
 
     @display(description="Outcome", label=COLOURS)
     def status_label(self, run: Run) -> tuple[str, str]:

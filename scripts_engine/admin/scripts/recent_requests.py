@@ -56,7 +56,7 @@ def headers_as_text(run: Run, *, without: str) -> str:
 
 def _title(run: Run, preview: str) -> str:
     parts = [
-        f"{run.started_at:%b %d, %H:%M:%S}",
+        f"{run.started_at:%b %d, %H:%M:%S} UTC",
         run.get_status_display(),
         run.request_method,
         preview or "empty body",
