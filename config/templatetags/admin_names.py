@@ -14,9 +14,17 @@ register = template.Library()
 
 @register.filter
 def breadcrumbs(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Unfold's breadcrumbs without the app, which the sidebar does not name."""
+    """Unfold's breadcrumbs without the app, which the sidebar does not name.
+
+    On a narrow screen, the longest is shortened before the others.
+    """
     shown = parts[1:] if len(parts) > 1 else parts
-    return [{"link": part.get("link"), "title": _title(part)} for part in shown]
+    titles = [_title(part) for part in shown]
+    longest = max(titles, key=len, default="")
+    return [
+        {"link": part.get("link"), "title": title, "is_longest": title == longest}
+        for part, title in zip(shown, titles, strict=True)
+    ]
 
 
 @register.filter

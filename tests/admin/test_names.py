@@ -139,6 +139,29 @@ def test_the_form_for_a_new_key_is_called_like_its_button(as_bob: Client) -> Non
     assert title_of(as_bob.get(list_of(Hook, "add"))) == "Create hook | Moonhook"
 
 
+def test_the_form_for_a_new_script_is_called_like_its_button(as_bob: Client) -> None:
+    assert title_of(as_bob.get(list_of(Script, "add"))) == "Add script | Moonhook"
+    assert button_names(as_bob.get(list_of(Script))) == ["Add script"]
+
+
+def test_an_empty_list_has_one_button_for_a_new_row(as_bob: Client, acme: Organisation) -> None:
+    assert button_names(as_bob.get(list_of(Hook))) == ["Create hook"]
+    factories.make_hook(factories.make_script(acme))
+    assert button_names(as_bob.get(list_of(Hook))) == ["Create hook"]
+    assert button_names(as_bob.get(list_of(Hook), {"q": "nothing"})) == ["Create hook"]
+
+
+def button_names(response: Any) -> list[str]:
+    """The names of the links to the form for a new row, in the page's header and content."""
+    page = text_of(response)
+    links = re.findall(r'<a href="/admin/\w+/\w+/add/[^"]*"([^>]*)>(.*?)</a>', page, re.DOTALL)
+    titles = [re.search(r'title="(.*?)"', attributes) for attributes, _ in links]
+    return [
+        found[1] if found else " ".join(text.split())
+        for found, (_, text) in zip(titles, links, strict=True)
+    ]
+
+
 # --- Empty lists and fields ---------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import User
 from scripts_engine.models import Hook
@@ -132,6 +132,26 @@ def test_the_list_revokes_selected_keys(admin_browser: AdminBrowser, bob: User) 
     page.get_by_role("button", name="Revoke").click()
 
     expect(page.get_by_text(") was revoked.")).to_be_visible()
+
+
+def test_a_long_name_is_shortened_before_the_list_beside_it(
+    admin_browser: AdminBrowser, bob: User
+) -> None:
+    script = factories.make_script(bob.organisations.get(), "return 1", "orders")
+    hook = factories.make_hook(script, "orders of the shop in the old town, by post " * 2).hook
+    admin_browser.log_in(bob)
+
+    page = admin_browser.open(f"/admin/scripts_engine/hook/{hook.pk}/change/")
+
+    name = page.locator("h1 .mh-crumb-longest")
+    expect(name).to_have_text(hook.name.strip())
+    assert is_cut(name)
+    assert not is_cut(page.locator("h1 a").first)
+
+
+def is_cut(part: Locator) -> bool:
+    cut: bool = part.evaluate("part => part.scrollWidth > part.clientWidth")
+    return cut
 
 
 def test_no_page_is_wider_than_the_screen(admin_browser: AdminBrowser, bob: User) -> None:

@@ -44,8 +44,8 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
     """Read-only pages, linked from scripts and runs."""
 
     empty_state = EmptyState(
-        "Each change to a script's source creates a version. Create a script to get the first.",
-        "Create script",
+        "Each change to a script's source creates a version. Add a script to get the first.",
+        "Add script",
         "admin:scripts_engine_script_add",
     )
     organisation_path = "script__organisation"
