@@ -541,6 +541,53 @@ def test_an_untouched_starter_is_replaced_without_asking(new_page: Page) -> None
     assert "payment_intent" in source_on(new_page)
 
 
+def test_another_new_script_starts_with_an_empty_request(
+    admin_browser: AdminBrowser, new_page: Page
+) -> None:
+    run_with_body(new_page, "of the first script")
+
+    admin_browser.open("/admin/scripts_engine/script/")
+    admin_browser.open("/admin/scripts_engine/script/add/")
+
+    new_page.wait_for_function("window.moonhookEditor !== undefined")
+    expect(new_page.get_by_label("Body", exact=True)).to_have_value("")
+
+
+def test_reloading_a_new_script_keeps_its_request(new_page: Page) -> None:
+    run_with_body(new_page, "of this script")
+
+    new_page.reload()
+
+    expect(new_page.get_by_label("Body", exact=True)).to_have_value("of this script")
+
+
+def test_reloading_without_the_source_that_was_tried_starts_empty(new_page: Page) -> None:
+    write_source(new_page, "return 'another'")
+    run_with_body(new_page, "of another source")
+    new_page.on("dialog", lambda dialog: dialog.accept())
+
+    new_page.reload()
+
+    new_page.wait_for_function("window.moonhookEditor !== undefined")
+    expect(new_page.get_by_label("Body", exact=True)).to_have_value("")
+
+
+def test_a_refused_save_of_a_new_script_keeps_its_request(new_page: Page) -> None:
+    run_with_body(new_page, "of this script")
+
+    new_page.keyboard.press("Control+s")
+
+    expect(new_page.get_by_text("This field is required").first).to_be_visible()
+    expect(new_page.get_by_label("Body", exact=True)).to_have_value("of this script")
+    assert not Script.objects.exists()
+
+
+def run_with_body(page: Page, body: str) -> None:
+    page.get_by_label("Body", exact=True).fill(body)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#try-result").get_by_text("Not recorded")).to_be_visible()
+
+
 # --- The reference -------------------------------------------------------------------------------
 
 
@@ -593,6 +640,25 @@ def test_the_reference_is_open_on_large_screens_until_it_is_folded(page: Page) -
 
     page.wait_for_function("window.moonhookEditor !== undefined")
     expect(search).to_be_hidden()
+
+
+def test_the_reference_stays_open_on_a_small_screen(page: Page) -> None:
+    search = page.get_by_label("Search the Lua reference")
+    page.wait_for_function("window.moonhookEditor !== undefined")
+    expect(search).to_be_hidden()
+    page.locator("#lua-reference summary").click()
+    expect(search).to_be_visible()
+
+    page.reload()
+
+    expect(search).to_be_visible()
+
+
+def test_the_reference_finds_related_words_and_shows_limits(reference: Locator) -> None:
+    reference.get_by_label("Search the Lua reference").fill("daylight")
+
+    expect(reference.locator("li:visible")).to_have_count(1)
+    expect(reference.get_by_text("Names are case-sensitive.")).to_be_visible()
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")

@@ -32,9 +32,11 @@
         );
         copy.dataset.copy = id;
         copy.setAttribute("aria-label", `Copy ${entry.example ? "example of " : ""}${entry.name}`);
-        const made = element("li", {}, insert, copy, element("p", { className: "mh-help" }, entry.explanation));
+        const help = element("p", { className: "mh-help" }, `${entry.explanation} ${entry.limits}`.trim());
+        const made = element("li", {}, insert, copy, help);
         if (entry.example) made.append(element("pre", { id }, entry.example));
-        made.dataset.text = `${entry.signature} ${entry.explanation} ${entry.example}`.toLowerCase();
+        const { signature, explanation, limits, example, words } = entry;
+        made.dataset.text = [signature, explanation, limits, example, words].join(" ").toLowerCase();
         return made;
     };
 
@@ -88,7 +90,9 @@
         panel.querySelector("summary").addEventListener("click", () => {
             localStorage.setItem(STATE_KEY, panel.open ? "closed" : "open");
         });
-        panel.open = matchMedia(WIDE).matches && localStorage.getItem(STATE_KEY) !== "closed";
+        // As the person left it; before that, open where there is room.
+        const left = localStorage.getItem(STATE_KEY);
+        panel.open = left === null ? matchMedia(WIDE).matches : left === "open";
         search.addEventListener("input", filter);
         panel.addEventListener("keydown", move);
         list.addEventListener("focusin", (event) => activate(event.target.closest("li")));

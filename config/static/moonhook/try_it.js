@@ -78,11 +78,24 @@ const indented = (text) => {
 
 const storageKey = `moonhook:try:${location.pathname}`;
 
+// The source in the form, which the editor copies there; at first as the server sent it.
+const sourceField = document.querySelector("textarea[name=source]");
+const firstSource = sourceField?.value;
+
+// The page of a new script has the address of every new script, so its request is recalled only
+// after a refused save, or on the way back to the same source.
+const isSamePage = (kept) => {
+    if (tryForm.dataset.payloads || "refused" in tryForm.dataset) return true;
+    const [navigation] = performance.getEntriesByType("navigation");
+    return navigation.type !== "navigate" && kept.source === firstSource;
+};
+
 const formValues = () => Object.fromEntries(FIELDS.map((name) => [name, field(name).value]));
 
 const remember = () => {
     try {
-        sessionStorage.setItem(storageKey, JSON.stringify({ ...formValues(), bodyOf }));
+        const kept = { ...formValues(), bodyOf, source: sourceField.value };
+        sessionStorage.setItem(storageKey, JSON.stringify(kept));
     } catch {
         // The quota is exceeded: keep nothing rather than an old state.
         sessionStorage.removeItem(storageKey);
@@ -91,6 +104,7 @@ const remember = () => {
 
 const recall = () => {
     const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? "{}");
+    if (!isSamePage(kept)) return;
     fill(kept);
     if (kept.bodyOf) sendBodyOf({ ...kept.bodyOf, body: null });
 };
