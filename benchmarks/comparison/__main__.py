@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from benchmarks.comparison.progress import say
 from benchmarks.comparison.requests import WrongAnswerError
 from benchmarks.comparison.rounds import Load, Row, check_all, measure
 from benchmarks.comparison.servers import DidNotStartError
-from benchmarks.comparison.setting import Setting
+from benchmarks.comparison.setting import Setting, checkout
 from benchmarks.comparison.suites.api import api_calls
 from benchmarks.comparison.suites.growth import growth
 from benchmarks.comparison.suites.hook import hook_calls
@@ -50,9 +50,18 @@ def main() -> None:
         sys.exit("The benchmarks need wrk.")
     rows: list[Row] = []
     memory: dict[str, dict[str, dict[str, Memory]]] = {}
-    with tempfile.TemporaryDirectory(prefix="moonhook-bench-") as directory:
+    with ExitStack() as until_the_end:
+        made = tempfile.TemporaryDirectory(prefix="moonhook-bench-")
+        directory = Path(until_the_end.enter_context(made))
+        earlier = None
+        if arguments.earlier:
+            earlier = until_the_end.enter_context(checkout(arguments.earlier, directory))
         setting = Setting(
-            Path(directory), usable_postgresql(), arguments.tenants, tuple(arguments.rows)
+            directory,
+            usable_postgresql(),
+            arguments.tenants,
+            tuple(arguments.rows),
+            earlier,
         )
         for name in arguments.suites:
             suite = SUITES[name]
@@ -81,6 +90,11 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--tenants", type=int, default=200, help="organisations called in turn")
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[1_000, 1_000_000], help="of each kind, for growth"
+    )
+    parser.add_argument(
+        "--earlier",
+        metavar="revision",
+        help="a commit whose version is measured too, in hook, session and tenants",
     )
     parser.add_argument("--output", type=Path, help="a file for every run's figures, as JSON")
     arguments = parser.parse_args()

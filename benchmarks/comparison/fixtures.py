@@ -1,4 +1,4 @@
-"""`python -m benchmarks.comparison.fixtures`: creates objects to call, with Moonhook's own flows.
+"""Creates objects to call, with the flows of the Moonhook on the path of imports.
 
 Prints addresses and secrets as JSON; runs in the environment of the server under test.
 """
@@ -27,14 +27,26 @@ from core.http.origin import NOWHERE  # noqa: E402
 from scripts_engine.flows.author import NOBODY  # noqa: E402
 from scripts_engine.flows.hooks import issue_hook  # noqa: E402
 from scripts_engine.flows.scripts import create_script  # noqa: E402
+from scripts_engine.models import Hook  # noqa: E402
 
 
 def make_hook(organisation: Organisation) -> tuple[str, str]:
     """The address of a new hook, and one with a well-formed wrong token."""
-    script = create_script(organisation, name="Order total", source=SOURCE, author=NOBODY)
-    hook, call_token = issue_hook(script, name="orders")
     wrong_token = credentials.generate_secret(credentials.SecretKind.CALL_TOKEN)
+    hook, call_token = _hook_of(organisation, "Order total", SOURCE)
     return hook.url_with(call_token), hook.url_with(wrong_token)
+
+
+def make_looping_hook() -> str:
+    """The address of a hook, of an organisation of its own, whose script does not end."""
+    hook, call_token = _hook_of(create_organisation("Loops"), "Endless", "while true do end\n")
+    return hook.url_with(call_token)
+
+
+def _hook_of(organisation: Organisation, name: str, source: str) -> tuple[Hook, str]:
+    return issue_hook(
+        create_script(organisation, name=name, source=source, author=NOBODY), name="orders"
+    )
 
 
 def api_key_login(organisation: Organisation) -> dict[str, str]:
@@ -79,6 +91,7 @@ def make(*, tenants: int, users: int) -> dict[str, Any]:
         "threads": settings.WEB_THREADS,
         "hooks": [url for url, _ in hooks],
         "wrong_hook": hooks[0][1],
+        "looping_hook": make_looping_hook(),
         "api_key_logins": [api_key_login(home), api_key_login(home)],
         "device_login": device_login(alice),
         "emails_with_code": [await_pin(home, number) for number in range(users)],

@@ -25,6 +25,7 @@ class Fixtures:
     threads: int
     hooks: list[str]
     wrong_hook: str
+    looping_hook: str
     api_key_logins: list[dict[str, str]]
     device_login: dict[str, str]
     emails_with_code: list[str]
@@ -38,17 +39,22 @@ class Fixtures:
 class Moonhook:
     server: Server
     environment: dict[str, str]
+    root: Path
 
     def make_fixtures(self, *, tenants: int = 1, users: int = 0) -> Fixtures:
-        module = "benchmarks.comparison.fixtures"
-        return Fixtures(**self.printed_by(module, "--tenants", tenants, "--users", users))
+        # An earlier version's objects are made by this version's file, with its own flows.
+        file = ROOT / "benchmarks/comparison/fixtures.py"
+        return Fixtures(**self._printed_by("-P", file, "--tenants", tenants, "--users", users))
 
     def printed_by(self, module: str, *arguments: object) -> Any:
         """The JSON that a module of the benchmark prints in the server's environment."""
+        return self._printed_by("-m", module, *arguments)
+
+    def _printed_by(self, *arguments: object) -> Any:
         finished = subprocess.run(
-            [sys.executable, "-m", module, *map(str, arguments)],
-            cwd=ROOT,
-            env=self.environment,
+            [sys.executable, *map(str, arguments)],
+            cwd=self.root,
+            env=self.environment | {"PYTHONPATH": str(self.root)},
             stdout=subprocess.PIPE,
             text=True,
             check=True,
@@ -64,9 +70,17 @@ class Moonhook:
 
 @contextmanager
 def moonhook(
-    name: str, directory: Path, *, database_url: str = "", **environment: str
+    name: str,
+    directory: Path,
+    *,
+    root: Path = ROOT,
+    database_url: str = "",
+    **environment: str,
 ) -> Iterator[Moonhook]:
-    """Runs `manage.py serve web`, logging to a file; on SQLite without a database address."""
+    """Runs `manage.py serve web` of the checkout at ``root``, logging to a file.
+
+    On SQLite without a database address.
+    """
     port = free_port()
     data_dir = Path(tempfile.mkdtemp(prefix="moonhook-", dir=directory))
     variables = dict(os.environ)
@@ -85,6 +99,7 @@ def moonhook(
         port=port,
         log=data_dir / "server.log",
         environment=variables,
+        directory=root,
         generations=GENERATIONS,
     ) as server:
-        yield Moonhook(server, variables)
+        yield Moonhook(server, variables, root)

@@ -15,7 +15,8 @@ CHECKED_REQUESTS = 5
 class Target:
     """``requests`` are sent in turn; ``refused`` has a wrong secret.
 
-    ``base`` names the target whose rate this one's is divided by.
+    ``base`` names the target whose rate this one's is divided by. Two clients send ``beside`` all
+    the while.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Target:
     base: str
     status: int = 200
     refused: Request | None = None
+    beside: Request | None = None
 
     def check(self) -> None:
         """Raises ``WrongAnswerError``. Checks a few requests, evenly spread over all."""

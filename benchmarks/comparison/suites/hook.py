@@ -15,12 +15,9 @@ from benchmarks.comparison.targets import Target
 
 @contextmanager
 def hook_calls(setting: Setting) -> Iterator[list[Target]]:
-    with ExitStack() as running, setting.databases() as databases:
+    with ExitStack() as running, setting.moonhooks() as moonhooks:
         start = running.enter_context
-        ours = [
-            start(moonhook(f"Moonhook, {kind}", setting.directory, database_url=url))
-            for kind, url in databases.items()
-        ]
+        ours = list(moonhooks.values())
         quiet = moonhook("Moonhook, SQLite, no access log", setting.directory, ACCESS_LOG="off")
         ours.append(start(quiet))
         made = [each.make_fixtures() for each in ours]

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.comparison.floors.serving import FLOOR, floor, knox_token
 from benchmarks.comparison.floors.session_document import SESSION
-from benchmarks.comparison.moonhook import Fixtures, Moonhook, moonhook
+from benchmarks.comparison.moonhook import Fixtures, Moonhook
 from benchmarks.comparison.requests import Request
 from benchmarks.comparison.servers import Server, Size
 from benchmarks.comparison.setting import SQLITE, Setting
@@ -17,12 +17,8 @@ WRONG_TOKEN = "mhx_" + "0" * 46
 
 @contextmanager
 def session_look_ups(setting: Setting) -> Iterator[list[Target]]:
-    with ExitStack() as running, setting.databases() as databases:
+    with ExitStack() as running, setting.moonhooks() as ours:
         start = running.enter_context
-        ours = {
-            kind: start(moonhook(f"Moonhook, {kind}", setting.directory, database_url=url))
-            for kind, url in databases.items()
-        }
         made = {kind: each.make_fixtures() for kind, each in ours.items()}
         size = made[SQLITE].size
         targets = [_floor(start(floor(FLOOR, "django_project", size, setting.directory)))]
