@@ -66,6 +66,8 @@ class Redactor:
 
     def is_hidden_in(self, value: str) -> bool:
         """Whether the value of a header contains a secret."""
+        if not self._patterns:
+            return False
         content = value.encode("latin-1")
         return any(pattern.content in content for pattern in self._patterns)
 
@@ -136,9 +138,9 @@ def _without(
 
     Takes time linear in the length of the content for each pattern, whatever the pattern.
     """
-    found = (stretch for each in patterns for stretch in _stretches(content, each))
     if not patterns:
         return content
+    found = (stretch for each in patterns for stretch in _stretches(content, each))
     covered = sorted(islice(chain(found, partial), MAX_STRETCHES + 1))
     if not covered:
         return content

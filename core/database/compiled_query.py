@@ -6,10 +6,12 @@ are written as usual, with a ``Parameter`` for each value that varies.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from django.db import NotSupportedError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,8 +19,8 @@ from django.db.models import Model, QuerySet, Value
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-# Converts a value of a field for the database.
-Preparation = Callable[[Any, BaseDatabaseWrapper], Any]
+# Converts a value of a field for one database.
+Preparation = Callable[[Any], Any]
 # Fields whose values every database takes without conversion.
 _UNCONVERTED = (
     models.CharField,
@@ -28,6 +30,12 @@ _UNCONVERTED = (
     models.PositiveSmallIntegerField,
     models.TextField,
 )
+
+
+class JsonText(NamedTuple):
+    """The value of a JSON field that the caller has encoded, to encode it only once."""
+
+    text: str
 
 
 class Parameter(Value):
@@ -89,16 +97,13 @@ class _Select:
         compiler: SQLCompiler = query_set.query.clone().get_compiler(alias)
         self._sql, constants_and_parameters = compiler.as_sql()
         self._given = [_given(each, connections[alias]) for each in constants_and_parameters]
-        converters = compiler.get_converters([column for column, *_ in compiler.select or ()])
-        self._converters = [
-            (place, functions, column) for place, (functions, column) in converters.items()
-        ]
+        self._converters = _converters(compiler, connections[alias])
         is_of_instances = query_set._iterable_class is ModelIterable
         self._result = _instance_of(compiler, alias) if is_of_instances else tuple
 
     def all(self, values: Mapping[str, Any]) -> list[Any]:
         connection = connections[self._alias]
-        given = [take(values, connection) for take in self._given]
+        given = [take(values) for take in self._given]
         rows = _execute(connection, self._sql, given, has_rows=True)
         return [self._result(self._converted(row, connection)) for row in rows]
 
@@ -108,6 +113,26 @@ class _Select:
             for function in functions:
                 converted[place] = function(converted[place], column, connection)
         return converted
+
+
+def _converters(
+    compiler: SQLCompiler, connection: BaseDatabaseWrapper
+) -> list[tuple[int, Sequence[Callable[[Any, Any, Any], Any]], Any]]:
+    """Django's converters of the columns that need any: place, functions, column."""
+    uuid_from_text = getattr(connection.ops, "convert_uuidfield_value", None)
+    found = compiler.get_converters([column for column, *_ in compiler.select or ()])
+    return [
+        (place, [_cached_uuid if each == uuid_from_text else each for each in functions], column)
+        for place, (functions, column) in found.items()
+    ]
+
+
+def _cached_uuid(value: str | None, expression: Any, connection: Any) -> uuid.UUID | None:
+    """Django's converter of SQLite, cached: the ids of hooks and scripts repeat in every call."""
+    return None if value is None else _uuid_of(value)
+
+
+_uuid_of = lru_cache(maxsize=4096)(uuid.UUID)
 
 
 def _instance_of(compiler: SQLCompiler, alias: str) -> Callable[[list[Any]], Model]:
@@ -130,16 +155,14 @@ def _instance_of(compiler: SQLCompiler, alias: str) -> Callable[[list[Any]], Mod
     return instance
 
 
-def _given(
-    each: Any, connection: BaseDatabaseWrapper
-) -> Callable[[Mapping[str, Any], BaseDatabaseWrapper], Any]:
+def _given(each: Any, connection: BaseDatabaseWrapper) -> Callable[[Mapping[str, Any]], Any]:
     """A function that returns a constant, or a parameter's value in an execution."""
     if not isinstance(each, Parameter):
-        return lambda values, connection: each
+        return lambda values: each
     prepare = preparation(each.output_field, connection)
     if prepare is None:
-        return lambda values, connection: each.value_in(values)
-    return lambda values, connection: prepare(each.value_in(values), connection)
+        return each.value_in
+    return lambda values: prepare(each.value_in(values))
 
 
 class CompiledInsert:
@@ -180,23 +203,19 @@ class _Insert:
     def execute(self, rows: Sequence[Mapping[str, Any]]) -> None:
         connection = connections[self._alias]
         given = [
-            row[name] if prepare is None else prepare(row[name], connection)
+            row[name] if prepare is None else prepare(row[name])
             for row in rows
             for name, prepare in self._columns
         ]
         sql = self._start + ", ".join([self._row] * len(rows))
-        if len(rows) == 1:
-            _execute(connection, sql, given, has_rows=False)
-        else:
-            # Groups differ in size, so a prepared plan would rarely be used again.
-            with connection.cursor() as cursor:
-                cursor.execute(sql, given)
+        # Groups differ in size, so the plan of one would rarely be used again.
+        _execute(connection, sql, given, has_rows=False, is_frequent=len(rows) == 1)
 
 
 def preparation(
     field: models.Field[Any, Any], connection: BaseDatabaseWrapper
 ) -> Preparation | None:
-    """A function that converts a value of the field for the database; ``None`` if none is needed.
+    """A function that converts a value of the field for this database; ``None`` if none is needed.
 
     Django looks this up again for each value, which takes longer than the INSERT.
     """
@@ -207,42 +226,47 @@ def preparation(
     if type(field) is models.JSONField:
         return _json_text
     if isinstance(field, models.DateTimeField):
-        return _datetime_value
+        return _utc_text if connection.vendor == "sqlite" else None
     if type(field) in _UNCONVERTED:
         return None
-    return lambda value, connection: field.get_db_prep_save(value, connection=connection)
+    alias = connection.alias
+    return lambda value: field.get_db_prep_save(value, connection=connections[alias])
 
 
-def _hex_of_uuid(value: uuid.UUID | None, connection: BaseDatabaseWrapper) -> str | None:
+def _hex_of_uuid(value: uuid.UUID | None) -> str | None:
     return None if value is None else value.hex
 
 
-def _datetime_value(value: datetime | None, connection: BaseDatabaseWrapper) -> Any:
-    """Text in UTC for SQLite; other databases take the datetime."""
-    if value is None or connection.vendor != "sqlite":
-        return value
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+def _utc_text(value: datetime | None) -> str | None:
+    return None if value is None else value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
 
 
-def _json_text(value: Any, connection: BaseDatabaseWrapper) -> Any:
-    return connection.ops.adapt_json_value(value, None)
+def _json_text(value: Any) -> str:
+    """Text for every database: PostgreSQL parses it as the type of its column."""
+    return value.text if type(value) is JsonText else json.dumps(value)
 
 
 def _execute(
-    connection: BaseDatabaseWrapper, sql: str, given: Sequence[Any], *, has_rows: bool
+    connection: BaseDatabaseWrapper,
+    sql: str,
+    given: Sequence[Any],
+    *,
+    has_rows: bool,
+    is_frequent: bool = True,
 ) -> list[Any]:
-    """Execute a frequent statement and return its rows.
+    """Execute a statement and return its rows.
 
-    The server plans it once if it can. This bypasses most of Django's cursor, but still translates
-    errors, and uses the full cursor if queries are logged or wrapped.
+    The server plans a frequent one once if it can. This bypasses Django's cursor, but still
+    translates errors, and uses the full cursor if queries are logged or wrapped.
     """
-    connection.ensure_connection()
+    if connection.connection is None:
+        connection.ensure_connection()
     if connection.queries_logged or connection.execute_wrappers:
         with connection.cursor() as cursor:
             cursor.execute(sql, given)
             return cursor.fetchall() if has_rows else []
     try:
-        return _execute_at_once(connection, sql, given, has_rows=has_rows)
+        return _execute_at_once(connection, sql, given, has_rows, is_frequent)
     except NotSupportedError:
         if connection.in_atomic_block:
             raise
@@ -250,14 +274,19 @@ def _execute(
         connection.connection.close()
         connection.close()
         connection.ensure_connection()
-        return _execute_at_once(connection, sql, given, has_rows=has_rows)
+        return _execute_at_once(connection, sql, given, has_rows, is_frequent)
 
 
 def _execute_at_once(
-    connection: BaseDatabaseWrapper, sql: str, given: Sequence[Any], *, has_rows: bool
+    connection: BaseDatabaseWrapper,
+    sql: str,
+    given: Sequence[Any],
+    has_rows: bool,
+    is_frequent: bool,
 ) -> list[Any]:
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors:
-        cursor = connection.statement_cursor()  # type: ignore[attr-defined]
-        cursor.execute(sql, given)
+        cursor = connection.execute_statement(  # type: ignore[attr-defined]
+            sql, given, is_frequent=is_frequent
+        )
         return cursor.fetchall() if has_rows else []

@@ -9,11 +9,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from django.db import (
+    DEFAULT_DB_ALIAS,
     DatabaseError,
     IntegrityError,
     OperationalError,
     close_old_connections,
     connection,
+    connections,
     transaction,
 )
 
@@ -85,15 +87,18 @@ def record_run(row: Row) -> None:
     Retries once after a lost connection; the id keeps the run unique. If the database refuses the
     content, stores an outline without it. Raises ``RunNotRecordedError``.
     """
-    if connection.in_atomic_block:
+    # One look-up: the proxy ``connection`` makes one for each attribute.
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.in_atomic_block:
         _record_alone(row)
     else:
-        _record_in_group(row)
+        has_row_locks = database.features.has_select_for_update
+        _record_in_group(row, _group_key(row, has_row_locks=has_row_locks))
     count_recorded(row["organisation_id"], row["payload_bytes"])
 
 
-def _record_in_group(row: Row) -> None:
-    pending = _group_commit.commit(row, group_key=_group_key(row))
+def _record_in_group(row: Row, group_key: Hashable) -> None:
+    pending = _group_commit.commit(row, group_key=group_key)
     if pending.failure is None:
         return
     if not isinstance(pending.failure, DATABASE_ERRORS):
@@ -105,15 +110,14 @@ def _record_in_group(row: Row) -> None:
         raise _not_recorded(row, pending.failure) from pending.failure
 
 
-def _group_key(row: Row) -> Hashable:
+def _group_key(row: Row, *, has_row_locks: bool) -> Hashable:
     """Runs with the same key may be committed together, and so wait for each other.
 
     Large runs delay only runs of their own organisation. On a database with row locks the same is
     true of all runs, because the INSERT may wait for a script's row that a change has locked.
     """
     is_large = row["payload_bytes"] >= LARGE_BYTES
-    is_apart = is_large or connection.features.has_select_for_update
-    return row["organisation_id"] if is_apart else None, is_large
+    return row["organisation_id"] if is_large or has_row_locks else None, is_large
 
 
 class _PendingRun:

@@ -17,6 +17,7 @@ from django.db.models.functions import Cast, Coalesce, Length
 from django.utils import timezone
 
 from accounts.models import RunStorage
+from core.database.compiled_query import JsonText
 from core.database.ids import first_id_at
 from core.metrics.catalogue import RUN_PAYLOADS_REMOVED
 from scripts_engine.models import Run
@@ -42,17 +43,20 @@ NO_PAYLOAD: dict[str, Any] = {
 }
 
 
-def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
-    """Computes the size columns of a run that is about to be recorded."""
+def measured(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a run as it is recorded: its JSON as text, and with its size columns."""
+    texts = {name: json.dumps(row[name]) for name in _JSON if row[name]}
     request_bytes, response_bytes = (len(row[name]) for name in _BODIES)
     payload_bytes = (
         request_bytes
         + response_bytes
         + sum(len(row[name].encode()) for name in _TEXTS)
         # SQLite stores exactly this text, in which a character may take twelve bytes.
-        + sum(len(json.dumps(row[name])) for name in _JSON if row[name])
+        + sum(map(len, texts.values()))
     )
     return {
+        **row,
+        **{name: JsonText(text) for name, text in texts.items()},
         "request_bytes": request_bytes,
         "response_bytes": response_bytes,
         "payload_bytes": payload_bytes,

@@ -3,8 +3,10 @@
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import NamedTuple, Self
 
+from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
@@ -13,7 +15,7 @@ from core.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
-from scripts_engine.flows.run_payloads import sizes_of
+from scripts_engine.flows.run_payloads import measured
 from scripts_engine.host.call_summary import summaries_of
 from scripts_engine.host.handler import RunHost
 from scripts_engine.host.unrecorded import UnrecordedHost
@@ -102,7 +104,7 @@ def run_script(spec: RunSpec, event: Event) -> FinishedRun:
     ``RunNotRecordedError`` if the script ran but its run could not be stored.
     """
     run_id, outcome, row = _execute(spec, event, RunHost(spec.organisation_id))
-    record_run(row)
+    record_run(measured(row))
     return FinishedRun(run_id, outcome)
 
 
@@ -140,31 +142,39 @@ def _execute(spec: RunSpec, event: Event, host: RunHost | UnrecordedHost) -> _Ex
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
-    RUNS.labels(_STATUS[outcome.kind], trigger.value).inc()
-    RUN_DURATION.labels(trigger.value).observe(outcome.duration_seconds)
+    runs, run_duration = _metrics_of(trigger, outcome.kind)
+    runs.inc()
+    run_duration.observe(outcome.duration_seconds)
     RUN_QUEUE.observe(outcome.queue_seconds)
 
 
+@cache
+def _metrics_of(trigger: Trigger, kind: OutcomeKind) -> tuple[Counter, Histogram]:
+    return RUNS.labels(_STATUS[kind], trigger.value), RUN_DURATION.labels(trigger.value)
+
+
 def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
-    texts = {
-        "method": event.method,
-        "query": event.query,
-        "content_type": event.content_type,
-        "remote_addr": event.client_address,
-        "run_id": str(run_id),
-        "hook_id": None if spec.hook_id is None else str(spec.hook_id),
-        "script_id": None if spec.script_id is None else str(spec.script_id),
-        "org_id": str(spec.organisation_id),
+    params = {
+        "method": event.method.encode("latin-1"),
+        "query": event.query.encode("latin-1"),
+        "remote_addr": event.client_address.encode("latin-1"),
+        "run_id": str(run_id).encode(),
+        "org_id": str(spec.organisation_id).encode(),
+        "body": event.body,
     }
-    params = {name: text.encode("latin-1") for name, text in texts.items() if text is not None}
-    params["body"] = event.body
+    if (content_type := event.content_type) is not None:
+        params["content_type"] = content_type.encode("latin-1")
+    if spec.hook_id is not None:
+        params["hook_id"] = str(spec.hook_id).encode()
+    if spec.script_id is not None:
+        params["script_id"] = str(spec.script_id).encode()
     return params
 
 
 def _row(
     spec: RunSpec, event: Event, run_id: uuid.UUID, outcome: Outcome, redactor: Redactor
 ) -> Row:
-    """The run's columns, with secrets redacted and texts limited."""
+    """The run's columns but its sizes, with secrets redacted and texts limited."""
     reply, error, author = outcome.reply, outcome.error, spec.started_by
     log = [line.text for line in outcome.logs]
     is_log_full = sum(map(_size_bytes, log)) >= MAX_LOG_BYTES
@@ -172,7 +182,7 @@ def _row(
     log_texts = redactor.texts(log, MAX_TEXT_BYTES, cut=2 if is_log_full else 0)
     call_errors = redactor.texts([call.error or "" for call in outcome.host_calls], MAX_LOG_BYTES)
     summaries = summaries_of(outcome.host_calls, redactor, MAX_LOG_BYTES)
-    row = {
+    return {
         "id": run_id,
         "organisation_id": spec.organisation_id,
         "script_id": spec.script_id,
@@ -230,7 +240,6 @@ def _row(
         else _limited(redactor, error.traceback, MAX_TRACEBACK_BYTES),
         "payload_removed_at": None,
     }
-    return row | sizes_of(row)
 
 
 def _limited(redactor: Redactor, text: str, max_bytes: int) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,13 +43,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection = super().get_new_connection(conn_params)
         return connection
 
-    def statement_cursor(self) -> base.ServerBindingCursor:
-        """A cursor for frequent statements, which the server plans once per connection.
+    def execute_statement(self, query: str, params: Sequence[Any], *, is_frequent: bool) -> Any:
+        """Execute a statement with its values bound on the server, and return its cursor.
 
-        It binds values on the server; Django's cursors write them into the statement.
+        Django's cursors write them into the statement. The server plans a frequent statement once
+        per connection.
         """
         self.lift_deadline()
-        return base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
+        cursor: Any = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
+        cursor.execute(query, params, prepare=None if is_frequent else False)
+        return cursor
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.

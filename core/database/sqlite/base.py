@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
@@ -33,30 +33,21 @@ class Cursor(base.SQLiteCursorWrapper):
 
     def execute(self, query: str, params: Any = None) -> Any:
         self._returned = None
+        with_retry = self.database.execute_with_retry
         if self.connection.in_transaction:
             return super().execute(query, params)
         if not _is_write(query):
-            return self._execute_with_retry(query, params)
+            return with_retry(super().execute, query, params)
         # The write is a transaction of its own.
         try:
             self.database.begin_turn(_kind_of(query))
-            self._execute_with_retry(query, params)
+            with_retry(super().execute, query, params)
             if self.description is not None:
                 # With RETURNING, SQLite commits when the last row is fetched.
                 self._returned = iter(super().fetchall())
             return self
         finally:
             self.database.end_turn()
-
-    def _execute_with_retry(self, query: str, params: Any) -> Any:
-        """Retry while another connection has locked the database, until the timeout."""
-        deadline = time.monotonic() + self.database.lock_timeout_seconds
-        while True:
-            try:
-                return super().execute(query, params)
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() >= deadline:
-                    raise
 
     def fetchone(self) -> Any:
         return super().fetchone() if self._returned is None else next(self._returned, None)
@@ -131,10 +122,38 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor.database = self
         return cursor
 
-    def statement_cursor(self) -> Cursor:
-        """A cursor for frequent statements, without Django's wrapper."""
+    def execute_statement(
+        self, query: str, params: Sequence[Any], *, is_frequent: bool
+    ) -> sqlite3.Cursor:
+        """Execute a statement without RETURNING, and without the cost of ``Cursor``.
+
+        SQLite keeps recent statements by itself, whether they are frequent or not.
+        """
         self.lift_deadline()
-        return self.create_cursor()
+        query = _with_question_marks(query)
+        execute = self.connection.execute
+        if self.connection.in_transaction:
+            return execute(query, params)
+        if not _is_write(query):
+            return self.execute_with_retry(execute, query, params)
+        # The write is a transaction of its own.
+        try:
+            self.begin_turn(_kind_of(query))
+            return self.execute_with_retry(execute, query, params)
+        finally:
+            self.end_turn()
+
+    def execute_with_retry(
+        self, execute: Callable[[str, Any], sqlite3.Cursor], query: str, params: Any
+    ) -> sqlite3.Cursor:
+        """Retry while another connection has locked the database, until the timeout."""
+        deadline = time.monotonic() + self.lock_timeout_seconds
+        while True:
+            try:
+                return execute(query, params)
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() >= deadline:
+                    raise
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.

@@ -1,5 +1,6 @@
 """Compiled statements do the same as Django's own."""
 
+import json
 import uuid
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuthEvent, Organisation
-from core.database.compiled_query import CompiledInsert, CompiledQuery, Parameter
+from core.database.compiled_query import CompiledInsert, CompiledQuery, JsonText, Parameter
 from scripts_engine.models import Run
 from tests import factories
 from tests.concurrency import at_once
@@ -116,6 +117,21 @@ def test_a_copy_of_a_row_is_the_same_row(acme: Organisation, model: Any) -> None
 
     stored = model.objects.filter(pk=new_id).values().get()
     assert stored == model.objects.filter(pk=copied.pk).values().get() | {"id": new_id}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_encoded_json_is_stored_as_the_value_that_it_encodes(
+    acme: Organisation, count: int
+) -> None:
+    copied = factories.run_lua(acme, "return 1")
+    row = {field.attname: getattr(copied, field.attname) for field in Run._meta.local_fields}
+    logs = [{"text": "ä 'quoted' \\ %s"}, "[]"]
+    encoded = row | {"logs": JsonText(json.dumps(logs)), "host_calls": "[]"}
+
+    CompiledInsert(Run).execute([encoded | {"id": uuid.uuid4()} for _ in range(count)])
+
+    stored = list(Run.objects.exclude(pk=copied.pk).values_list("logs", "host_calls"))
+    assert stored == [(logs, "[]")] * count
 
 
 def test_a_time_is_found_by_equality_and_by_order(acme: Organisation) -> None:

@@ -238,7 +238,7 @@ def test_a_run_of_a_deleted_script_is_refused(row: Row) -> None:
 def test_a_lock_in_one_organisation_holds_up_no_other(
     gate: Gate, row: Row, globex: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_group_key", lambda row: row["organisation_id"])
+    monkeypatch.setattr(module, "_group_key", lambda row, **_: row["organisation_id"])
     ours, theirs = copies(row)[0], copies(row)[1] | {"organisation_id": globex.pk}
 
     def record_ours() -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import Organisation, RunStorage
 from scripts_engine.flows import run_payloads, run_quota
 from scripts_engine.flows.record_run import record_run
-from scripts_engine.flows.run_payloads import SIZES, remove_oldest_payloads, sizes_of
+from scripts_engine.flows.run_payloads import SIZES, measured, remove_oldest_payloads
 from scripts_engine.flows.run_quota import settle_run_bytes
 from scripts_engine.models import Run
 from tests import factories
@@ -43,7 +43,7 @@ def record(row: dict[str, Any], *bodies: bytes, **more: Any) -> list[uuid.UUID]:
     for body in bodies:
         made = row | {"id": uuid.UUID(int=row["id"].int + len(ids) + 1), "request_body": body}
         made |= more
-        record_run(made | sizes_of(made))
+        record_run(measured(made))
         ids.append(made["id"])
     return ids
 
