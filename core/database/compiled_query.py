@@ -258,6 +258,6 @@ def _execute_at_once(
 ) -> list[Any]:
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors:
-        cursor = connection.statement_cursor()  # type: ignore[attr-defined]
+        cursor = connection.statement_cursor(sql)  # type: ignore[attr-defined]
         cursor.execute(sql, given)
         return cursor.fetchall() if has_rows else []

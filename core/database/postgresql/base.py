@@ -10,7 +10,7 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
-from core.database.postgresql.connection import TimeLimitedConnection
+from core.database.postgresql.connection import StatementCursor, TimeLimitedConnection
 from core.database.postgresql.schema import SchemaEditor
 
 # How far a statement may exceed its deadline, because setting a limit takes a round trip.
@@ -57,13 +57,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection.autocommit != autocommit:
             super()._set_autocommit(autocommit)  # type: ignore[misc]
 
-    def statement_cursor(self) -> base.ServerBindingCursor:
-        """A cursor for frequent statements, which the server plans once per connection.
+    def statement_cursor(self, statement: str) -> StatementCursor:
+        """The cursor for a frequent statement, which the server plans once per connection.
 
         It binds values on the server; Django's cursors write them into the statement.
         """
         self.lift_deadline()
-        return base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
+        cursor: StatementCursor = self.connection.statement_cursor(statement)
+        return cursor
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.

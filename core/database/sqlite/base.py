@@ -131,8 +131,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor.database = self
         return cursor
 
-    def statement_cursor(self) -> Cursor:
-        """A cursor for frequent statements, without Django's wrapper."""
+    def statement_cursor(self, statement: str) -> Cursor:
+        """A cursor for a frequent statement, without Django's wrapper."""
         self.lift_deadline()
         return self.create_cursor()
 
