@@ -1,9 +1,11 @@
 """/session: open, show and end a session."""
 
 from http import HTTPStatus
+from json import JSONEncoder
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -13,14 +15,21 @@ from core.errors import RateLimitedError
 from core.http.cross_origin import is_cross_origin
 from core.http.json_body import read_json_object
 from core.http.origin import origin_of
+from core.http.problem_handlers import error_response
 from core.http.problems import Problem, ProblemCode
-from sessions_api.authentication import SessionAuthentication, clear_cookie, cookie_name, set_cookie
+from sessions_api.authentication import (
+    SessionAuthentication,
+    authenticate_session,
+    clear_cookie,
+    cookie_name,
+    set_cookie,
+)
 from sessions_api.flows.end_session import end_session
 from sessions_api.flows.open_session import open_session
 from sessions_api.models import Credential, Session
 from sessions_api.serializers import OpenSessionSerializer, session_document
 
-_JSON = {"ensure_ascii": False, "separators": (",", ":")}
+_encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class SessionView(APIView):
@@ -28,6 +37,17 @@ class SessionView(APIView):
 
     authentication_classes = [SessionAuthentication]
     http_method_names = ["get", "head", "post", "delete"]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answers look-ups, which are frequent, without REST framework's request and steps."""
+        if request.method not in {"GET", "HEAD"}:
+            return super().dispatch(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            response = self.get(request)
+        except Exception as error:  # noqa: BLE001  (error_response logs it)
+            response = error_response(error, request)
+        return self.finalize_response(request, response)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuses a wrong method before authentication.
@@ -70,13 +90,14 @@ class SessionView(APIView):
         set_cookie(response, opened.token, int(remaining.total_seconds()))
         return response
 
-    def get(self, request: Request) -> HttpResponse:
+    def get(self, request: HttpRequest) -> HttpResponse:
         """Shows the presented session; this counts as use."""
-        return _answer(session_document(_session_of(request)))
+        return _answer(session_document(authenticate_session(request)))
 
     def delete(self, request: Request) -> HttpResponse:
         """Ends the presented session."""
-        end_session(_session_of(request), origin=origin_of(request._request))
+        session: Session = request.auth  # type: ignore[assignment]
+        end_session(session, origin=origin_of(request._request))
         response = HttpResponse(status=HTTPStatus.NO_CONTENT)
         del response["Content-Type"]
         clear_cookie(response)
@@ -91,13 +112,7 @@ class SessionView(APIView):
 
 
 def _answer(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
-    return JsonResponse(document, status=status, json_dumps_params=_JSON)
-
-
-def _session_of(request: Request) -> Session:
-    """The session set by ``SessionAuthentication``."""
-    session: Session = request.auth  # type: ignore[assignment]
-    return session
+    return HttpResponse(_encode(document), status=status, content_type="application/json")
 
 
 def _end_session_of_cookie(request: HttpRequest) -> None:

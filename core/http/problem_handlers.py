@@ -13,6 +13,7 @@ from rest_framework import exceptions
 
 from core.http.admin_pages import is_admin_page, set_admin_policy
 from core.http.problems import FieldError, Problem, ProblemCode, problem_response
+from core.http.request_id import request_id_of
 from core.http.unavailable import DATABASE_ERRORS, unavailable
 
 logger = logging.getLogger(__name__)
@@ -66,18 +67,18 @@ def safe_methods_only(view: View) -> View:
 
 
 def problem_exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """REST framework's exception handler."""
+    return error_response(error, context["request"]._request)
+
+
+def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """Turn every exception of a REST view into a problem; unexpected ones are logged and masked."""
-    request = context["request"]._request
     problem = as_problem(error)
     if isinstance(error, DATABASE_ERRORS):
         problem = unavailable(request, error)
     if problem is None:
-        logger.error(
-            "Unexpected error, request %s", getattr(request, "request_id", ""), exc_info=error
-        )
+        logger.error("Unexpected error, request %s", request_id_of(request), exc_info=error)
         problem = Problem(ProblemCode.INTERNAL_ERROR)
-    if problem.code is ProblemCode.METHOD_NOT_ALLOWED:
-        problem.headers.setdefault("Allow", ", ".join(context["view"].allowed_methods))
     return problem_response(request, problem)
 
 

@@ -54,6 +54,19 @@ def test_a_session_is_shown_without_its_token(client: Client, acme_key: IssuedAp
     assert response.json() == opened
 
 
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_every_answer_names_the_methods_and_is_not_stored(
+    client: Client, acme_token: str, method: str
+) -> None:
+    shown = getattr(client, method)("/session", headers=bearer(acme_token))
+    refused = getattr(client, method)("/session", headers=bearer(acme_token[:-1]))
+
+    assert (shown.status_code, refused.status_code) == (200, 401)
+    for response in (shown, refused):
+        assert response["Allow"] == "GET, HEAD, POST, DELETE"
+        assert response["Cache-Control"] == "no-store"
+
+
 def leave_all(alice: User) -> None:
     alice.memberships.all().delete()
 

@@ -35,13 +35,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
             pool["connection_class"] = TimeLimitedConnection
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        connection = super().get_new_connection(conn_params)
-        # The pool replaces each closed connection that it gets back.
-        while self.pool and connection.is_dropped():
+        pool = self.pool
+        if not pool:
+            return super().get_new_connection(conn_params)
+        connection = self._connection_of(pool, conn_params)
+        while connection.is_dropped():
             connection.close()
-            self.pool.putconn(connection)
-            connection = super().get_new_connection(conn_params)
+            # The pool replaces each closed connection that it gets back.
+            pool.putconn(connection)
+            connection = self._connection_of(pool, conn_params)
         return connection
+
+    def _connection_of(self, pool: Any, conn_params: dict[str, Any]) -> Any:
+        """Django's way opens the pool, but takes several times as long as an open pool."""
+        if pool.closed or "isolation_level" in self.settings_dict["OPTIONS"]:
+            return super().get_new_connection(conn_params)
+        return pool.getconn()
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """Skips psycopg's checks if nothing changes, as with most connections of the pool."""
+        if self.connection.autocommit != autocommit:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]
 
     def execute_statement(self, query: str, params: Sequence[Any], *, is_frequent: bool) -> Any:
         """Execute a statement with its values bound on the server, and return its cursor.
@@ -50,8 +64,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         per connection.
         """
         self.lift_deadline()
-        cursor: Any = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
-        cursor.execute(query, params, prepare=None if is_frequent else False)
+        if is_frequent:
+            cursor: Any = self.connection.statement_cursor(query)
+            return cursor.execute(query, params)
+        cursor = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
+        cursor.execute(query, params, prepare=False)
         return cursor
 
     def lift_deadline(self) -> None:

@@ -1,6 +1,7 @@
 """A psycopg connection that bounds its waits and detects when the server has closed it."""
 
 import select
+from typing import Any, Self
 
 import psycopg
 from django.conf import settings
@@ -11,6 +12,23 @@ from psycopg.pq import TransactionStatus
 SILENCE_SECONDS = 5
 
 
+class StatementCursor(psycopg.Cursor[Any]):
+    """A cursor kept for one statement, so that psycopg looks up conversions of values only once.
+
+    It binds values on the server. It keeps neither them nor rows, which may be large.
+    """
+
+    def execute(self, *statement: Any, **options: Any) -> Self:
+        super().execute(*statement, **options)
+        self._query = None
+        return self
+
+    def fetchall(self) -> list[Any]:
+        rows = super().fetchall()
+        self._reset()
+        return rows
+
+
 class TimeLimitedConnection(psycopg.Connection):
     """Stops waiting for a server that stays silent for longer than a statement may take.
 
@@ -18,6 +36,10 @@ class TimeLimitedConnection(psycopg.Connection):
     """
 
     max_wait_seconds: float | None = settings.DATABASE_TIMEOUT_SECONDS + SILENCE_SECONDS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._statement_cursors: dict[str, StatementCursor] = {}
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         try:
@@ -27,6 +49,13 @@ class TimeLimitedConnection(psycopg.Connection):
             if self.info.transaction_status == TransactionStatus.ACTIVE:
                 self.close()
             raise
+
+    def statement_cursor(self, statement: str) -> StatementCursor:
+        """The cursor for a frequent statement, which must be one of a few."""
+        cursor = self._statement_cursors.get(statement)
+        if cursor is None:
+            cursor = self._statement_cursors[statement] = StatementCursor(self)
+        return cursor
 
     def is_dropped(self) -> bool:
         """Whether the server has closed the connection or sent data unasked, before it closes it.

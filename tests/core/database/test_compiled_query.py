@@ -176,3 +176,14 @@ def test_a_changed_column_is_planned_again(acme: Organisation) -> None:
         assert compiled.first(id=acme.pk) == ("Acme",)
     finally:
         at_once(1, lambda _: change(200))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no cursors")
+def test_a_kept_cursor_keeps_neither_values_nor_rows(acme: Organisation) -> None:
+    columns = Organisation.objects.filter(pk=ID).values_list("name")
+    CompiledQuery(columns).first(id=acme.pk)
+    CompiledInsert(Organisation).execute([organisation_row("Globex")])
+
+    [select, insert] = list(connection.connection._statement_cursors.values())[-2:]
+    assert select.pgresult is None
+    assert (select._query, insert._query) == (None, None)
