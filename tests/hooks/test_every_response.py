@@ -139,6 +139,15 @@ def test_any_other_address_is_not_found(db: None, path: str) -> None:
     assert response.json()["code"] == "not-found"
 
 
+@pytest.mark.parametrize("prefix", ["/hooks/", "/hookx/", "//hook/", "/hook//", "/hook/x/"])
+def test_a_hook_has_one_address(echo: IssuedHook, prefix: str) -> None:
+    disguised = path_of(echo).replace("/hook/", prefix)
+    response = Client().get("/", PATH_INFO=disguised)
+
+    assert response.status_code == 404
+    assert Run.objects.count() == 0
+
+
 def _byte(match: re.Match[str]) -> str:
     return chr(int(match[1], 16))
 
