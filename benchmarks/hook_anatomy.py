@@ -29,16 +29,16 @@ os.environ |= {
 }
 django.setup()
 
-from django.core.handlers.wsgi import WSGIRequest  # noqa: E402
 from django.core.management import call_command  # noqa: E402
-from django.urls import resolve  # noqa: E402
 from uuid_utils.compat import uuid7  # noqa: E402
 
 from benchmarks.comparison.order import ORDER, SOURCE  # noqa: E402
 from config.wsgi import application  # noqa: E402
 from hooks.authentication import hook_of_url  # noqa: E402
 from hooks.events import event_of  # noqa: E402
-from hooks.replies import protected, reply_of  # noqa: E402
+from hooks.replies import reply_of  # noqa: E402
+from hooks.request import Request  # noqa: E402
+from hooks.views import resolve  # noqa: E402
 from scripts_engine.flows.record_run import record_run  # noqa: E402
 from scripts_engine.flows.run_script import run_script  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
@@ -87,7 +87,7 @@ def stages() -> dict[str, Callable[[], object]]:
     issued = factories.make_hook(factories.make_script(acme, SOURCE))
     address = (str(acme.pk), str(issued.hook.script_id), issued.call_token)
     path = "/hook/" + "/".join(address)
-    request = WSGIRequest(environ(path))
+    request = Request.of(environ(path))
     event = event_of(request)
     spec = factories.spec_of(issued.hook)
     finished = run_script(spec, event)
@@ -96,7 +96,7 @@ def stages() -> dict[str, Callable[[], object]]:
 
     def whole() -> None:
         statuses: list[str] = []
-        reply = application(environ(path), lambda status, headers: statuses.append(status))
+        reply: Any = application(environ(path), lambda status, headers: statuses.append(status))
         b"".join(reply)
         reply.close()
         assert statuses == ["200 OK"]
@@ -104,12 +104,12 @@ def stages() -> dict[str, Callable[[], object]]:
     return {
         "the whole call": whole,
         "finding the view": lambda: resolve(path),
-        "request to event": lambda: event_of(WSGIRequest(environ(path))),
+        "request to event": lambda: event_of(Request.of(environ(path))),
         "authenticating: the SELECT": lambda: hook_of_url(*address),
         "the sandbox, this side": lambda: sandbox_pool().run(str(acme.pk), job),
         "the run's INSERT, committed": lambda: record_run({**row, "id": uuid7()}),
         "running and recording": lambda: run_script(spec, event),
-        "outcome to reply": lambda: protected(reply_of(request, finished)),
+        "outcome to reply": lambda: reply_of(request, finished),
     }
 
 

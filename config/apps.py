@@ -16,9 +16,10 @@ class MoonhookConfig(AppConfig):
         # Imported for its registrations, which need the settings.
         from config import checks  # noqa: F401, PLC0415
         from config.admin import background_tasks  # noqa: F401, PLC0415
-        from core.logs.context import follow_tasks  # noqa: PLC0415
+        from core.logs.context import follow_requests, follow_tasks  # noqa: PLC0415
         from core.metrics.tasks import count_tasks  # noqa: PLC0415
 
+        follow_requests()
         follow_tasks()
         count_tasks()
         _close_connections_once()

@@ -1,10 +1,9 @@
-"""All URLs."""
+"""All URLs but those under /hook/, which have a WSGI application of their own."""
 
 from django.contrib import admin
 from django.urls import path
 from django.views.generic import RedirectView
 
-import hooks.urls
 import sessions_api.urls
 from config.api.endpoints import admin_graphql, user_graphql
 from config.api.openapi import serve_openapi
@@ -12,8 +11,6 @@ from config.operations.readiness import healthz, readyz
 from core.metrics.endpoint import metrics
 
 urlpatterns = [
-    # A flat list, since every call of a hook is resolved here.
-    *hooks.urls.urlpatterns,
     *sessions_api.urls.urlpatterns,
     path("user/graphql", user_graphql, name="user-graphql"),
     # Before the admin, which would treat the URL as one of its pages.

@@ -1,10 +1,10 @@
-"""Turns a run's outcome into the HTTP response."""
+"""Turns a run's outcome, or a problem, into the HTTP response."""
 
-from http import HTTPStatus
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from django.http import HttpRequest, HttpResponse
-
-from core.http.problems import Problem, ProblemCode, problem_response
+from core.http.problems import Problem, ProblemCode, problem_document
+from hooks.request import Request
 from scripts_engine.flows.run_script import FinishedRun
 from scripts_engine.sandbox.contract import OutcomeKind
 
@@ -15,34 +15,26 @@ _PROBLEMS = {
     OutcomeKind.REPLY_TOO_LARGE: ProblemCode.REPLY_TOO_LARGE,
 }
 
-# A script's page has the same origin as the admin; the sandbox directive gives it an opaque one.
-_PROTECTION = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox",
-    "Referrer-Policy": "no-referrer",
-}
+
+class Response(NamedTuple):
+    """Headers are Latin-1 text, as WSGI wants them, each name once."""
+
+    status: int
+    headers: Iterable[tuple[str, str]]
+    body: bytes
 
 
-def reply_of(request: HttpRequest, finished: FinishedRun) -> HttpResponse:
+def reply_of(request: Request, finished: FinishedRun) -> Response:
     """The script's reply, or a problem if it gave none. Both name the run."""
     run_id, outcome = finished
     if outcome.reply is None:
         problem = Problem(_PROBLEMS[outcome.kind], extensions={"runId": str(run_id)})
-        response = problem_response(request, problem)
+        response = problem_of(request, problem)
     else:
-        response = HttpResponse(outcome.reply.body, status=outcome.reply.status)
-        del response["Content-Type"]
-        for name, value in outcome.reply.headers:
-            response[name] = value
-    response["Moonhook-Run-Id"] = str(run_id)
-    return response
+        response = Response(outcome.reply.status, outcome.reply.headers, outcome.reply.body)
+    return response._replace(headers=(*response.headers, ("Moonhook-Run-Id", str(run_id))))
 
 
-def protected(response: HttpResponse) -> HttpResponse:
-    """Adds the headers that protect every response of a hook."""
-    for name, value in _PROTECTION.items():
-        response[name] = value
-    response.headers.setdefault("Cache-Control", "no-store")
-    if response.status_code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-        response.headers.pop("Content-Length", None)
-    return response
+def problem_of(request: Request, problem: Problem) -> Response:
+    status, headers, body = problem_document(problem, request.request_id)
+    return Response(status, headers.items(), body)

@@ -1,66 +1,28 @@
-"""The HTTP endpoints of hooks: authenticate, read the event, run the script, reply."""
+"""The addresses under /hook/: authenticate, read the event, run the script, reply."""
 
 from collections.abc import Callable
-from functools import wraps
+from typing import NamedTuple
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
 from structlog.contextvars import bind_contextvars
 
-from core.http.problems import Problem, ProblemCode, problem_response
+from core.http.problems import Problem, ProblemCode
 from core.http.unavailable import DATABASE_ERRORS, unavailable
 from core.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import hook_of_basic_auth, hook_of_url
 from hooks.events import event_of
-from hooks.replies import protected, reply_of
+from hooks.replies import Response, problem_of, reply_of
+from hooks.request import Request
 from scripts_engine.flows.record_run import RunNotRecordedError
 from scripts_engine.flows.run_script import RunSpec, run_script
 from scripts_engine.not_run import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
-
-View = Callable[..., HttpResponse]
 
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="hooks", charset="UTF-8"'}
 _CREDENTIAL_HEADERS = frozenset({"authorization"})
 
 
-def hook_view(*methods: str) -> Callable[[View], View]:
-    """Decorates a view: checks the method first, and turns errors into problem documents.
-
-    Every response gets the protective headers.
-    """
-
-    def decorate(view: View) -> View:
-        @csrf_exempt
-        @wraps(view)
-        def answer(request: HttpRequest, **address: str) -> HttpResponse:
-            try:
-                if request.method not in methods:
-                    raise Problem(
-                        ProblemCode.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(methods)}
-                    )
-                return protected(view(request, **address))
-            except RunNotRecordedError as error:
-                # The script ran, so this is not counted as a refusal.
-                not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
-                return protected(problem_response(request, not_recorded))
-            except Problem as error:
-                problem = error
-            except DATABASE_ERRORS as error:
-                problem = unavailable(request, error)
-            except NOT_RUN_ERRORS as error:
-                problem = _not_run_problem(request, error)
-            HOOK_REFUSALS.labels(problem.code).inc()
-            return protected(problem_response(request, problem))
-
-        return answer
-
-    return decorate
-
-
-@hook_view("GET", "HEAD", "POST")
 def call_by_url(
-    request: HttpRequest, organisation_id: str, script_id: str, call_token: str
-) -> HttpResponse:
+    request: Request, organisation_id: str, script_id: str, call_token: str
+) -> Response:
     """Runs the hook whose call token is in the URL.
 
     HEAD, which senders use to test a URL, runs nothing.
@@ -70,17 +32,16 @@ def call_by_url(
         raise Problem(ProblemCode.NOT_FOUND)
     _bind(spec)
     if request.method == "HEAD":
-        return HttpResponse()
+        return Response(200, [("Content-Type", "text/html; charset=utf-8")], b"")
     return reply_of(request, run_script(spec, event_of(request)))
 
 
-@hook_view("POST")
-def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: str) -> HttpResponse:
+def call_by_basic_auth(request: Request, organisation_id: str, script_id: str) -> Response:
     """Runs the hook whose id and call token are in the ``Authorization`` header.
 
     The script does not see that header.
     """
-    authorization = request.META.get("HTTP_AUTHORIZATION", "")
+    authorization = request.header("Authorization") or ""
     spec = hook_of_basic_auth(organisation_id, script_id, authorization)
     if spec is None:
         raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
@@ -89,10 +50,52 @@ def call_by_basic_auth(request: HttpRequest, organisation_id: str, script_id: st
     return reply_of(request, run_script(spec, event))
 
 
-@hook_view("GET", "HEAD", "POST")
-def no_such_hook(request: HttpRequest) -> HttpResponse:
-    """Answers any other address under /hook/ like a wrong token."""
+def no_such_hook(request: Request) -> Response:
+    """Answers any other address like a wrong token."""
     raise Problem(ProblemCode.NOT_FOUND)
+
+
+class Endpoint(NamedTuple):
+    name: str
+    """The view of its metrics."""
+    methods: tuple[str, ...]
+    view: Callable[..., Response]
+
+
+HOOK = Endpoint("hook", ("GET", "HEAD", "POST"), call_by_url)
+HOOK_SECURE = Endpoint("hook-secure", ("POST",), call_by_basic_auth)
+NO_SUCH_HOOK = Endpoint("hooks.views.no_such_hook", ("GET", "HEAD", "POST"), no_such_hook)
+
+
+def resolve(path: str) -> tuple[Endpoint, list[str]]:
+    """Returns the endpoint of a path that starts with ``/hook/``, and its view's arguments."""
+    parts = path.split("/")[2:]
+    if len(parts) != 3 or not all(parts):
+        return NO_SUCH_HOOK, []
+    if parts[0] == "secure":
+        return HOOK_SECURE, parts[1:]
+    return HOOK, parts
+
+
+def answer(request: Request, endpoint: Endpoint, address: list[str]) -> Response:
+    """Checks the method first, and turns errors into problem documents."""
+    try:
+        if request.method not in endpoint.methods:
+            allowed = {"Allow": ", ".join(endpoint.methods)}
+            raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=allowed)
+        return endpoint.view(request, *address)
+    except RunNotRecordedError as error:
+        # The script ran, so this is not counted as a refusal.
+        not_recorded = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED)
+        return problem_of(request, not_recorded)
+    except Problem as error:
+        problem = error
+    except DATABASE_ERRORS as error:
+        problem = unavailable(request, error)
+    except NOT_RUN_ERRORS as error:
+        problem = _not_run_problem(request, error)
+    HOOK_REFUSALS.labels(problem.code).inc()
+    return problem_of(request, problem)
 
 
 def _bind(spec: RunSpec) -> None:
@@ -100,7 +103,7 @@ def _bind(spec: RunSpec) -> None:
     bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=spec.hook_id)
 
 
-def _not_run_problem(request: HttpRequest, error: Exception) -> Problem:
+def _not_run_problem(request: Request, error: Exception) -> Problem:
     reason = why_not_run(error)
     if reason.problem_code is ProblemCode.UNAVAILABLE:
         return unavailable(request, error, detail=reason.text)

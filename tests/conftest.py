@@ -7,12 +7,13 @@ from typing import Any
 import hypothesis
 import pytest
 from django.conf import settings
-from django.test import Client
+from django.core.servers.basehttp import get_internal_wsgi_application
 
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import Organisation, Role, User
 from scripts_engine.sandbox_pool import sandbox_pool
 from tests import factories
+from tests.client import Client
 from tests.servers import SmsGateway
 
 # An example that takes long says that the machine is busy.
@@ -40,6 +41,12 @@ def pytest_collection_finish() -> None:
 def _static_files_have_a_directory() -> None:
     """As where `manage.py serve` has collected them: WhiteNoise warns where there is none."""
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _the_application_is_loaded(_static_files_have_a_directory: None) -> None:
+    """Before a test follows the log, which loading configures."""
+    get_internal_wsgi_application()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,10 +4,10 @@ import base64
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts.models import Organisation
 from scripts_engine.models import Run
+from tests.client import Client
 from tests.factories import admin_graphql, make_hook, make_script
 
 MOMENTS = [

@@ -25,7 +25,7 @@ SANDBOX = "scripts_engine.sandbox"
 SIDES = (f"{SANDBOX}.parent", f"{SANDBOX}.child")
 
 # Inside an app, from the outside in: a layer imports only what stands behind it.
-EDGES = ("views", "graphql", "admin", "management", "authentication")
+EDGES = ("views", "wsgi", "graphql", "admin", "management", "authentication")
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -1,13 +1,18 @@
 """Reading a request's body, with a limit, as the bytes that were sent."""
 
 import re
-from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from django.http import HttpRequest
 
 READ_SIZE_BYTES = 64 * 1024
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class BodyTooLarge(Exception):
@@ -19,6 +24,11 @@ class BodyIncomplete(Exception):
 
 
 def read_body(request: HttpRequest, max_bytes: int) -> bytes:
+    """Read the body of one of Django's requests, which it may have read; see ``read_body_of``."""
+    return _read(request.META, request, max_bytes)
+
+
+def read_body_of(environ: Mapping[str, Any], max_bytes: int) -> bytes:
     """Read the body, sent with ``Content-Length`` or chunked; ``b""`` if there is none.
 
     Call it once, because it consumes the stream: at most ``max_bytes + 1`` bytes, and none if the
@@ -28,12 +38,16 @@ def read_body(request: HttpRequest, max_bytes: int) -> bytes:
 
     Raises ``BodyTooLarge`` and ``BodyIncomplete``.
     """
-    declared = request.META.get("CONTENT_LENGTH")
+    return _read(environ, environ["wsgi.input"], max_bytes)
+
+
+def _read(environ: Mapping[str, Any], stream: _Readable, max_bytes: int) -> bytes:
+    declared = environ.get("CONTENT_LENGTH")
     if declared not in (None, ""):
-        return _read_declared(request, _length(str(declared)), max_bytes)
-    if request.META.get("wsgi.input_terminated"):
-        return _read_to_end(request.META["wsgi.input"], max_bytes)
-    if "HTTP_TRANSFER_ENCODING" in request.META:
+        return _read_declared(stream, _length(str(declared)), max_bytes)
+    if environ.get("wsgi.input_terminated"):
+        return _read_to_end(environ["wsgi.input"], max_bytes)
+    if "HTTP_TRANSFER_ENCODING" in environ:
         raise BodyIncomplete("This server does not accept chunked bodies.")
     return b""
 
@@ -44,11 +58,11 @@ def _length(declared: str) -> int:
     return int(declared)
 
 
-def _read_declared(request: HttpRequest, length: int, max_bytes: int) -> bytes:
+def _read_declared(stream: _Readable, length: int, max_bytes: int) -> bytes:
     if length > max_bytes:
         raise BodyTooLarge
     try:
-        body = request.read(length)
+        body = stream.read(length)
     except OSError as error:
         raise BodyIncomplete("The client disconnected before its body was read.") from error
     if len(body) < length:
@@ -56,7 +70,7 @@ def _read_declared(request: HttpRequest, length: int, max_bytes: int) -> bytes:
     return body
 
 
-def _read_to_end(stream: BinaryIO, max_bytes: int) -> bytes:
+def _read_to_end(stream: _Readable, max_bytes: int) -> bytes:
     body = bytearray()
     while len(body) <= max_bytes:
         try:

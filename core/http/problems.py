@@ -184,8 +184,15 @@ class Problem(Exception):
         self.extensions = dict(extensions or {})
 
 
-def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """The response with the problem as ``application/problem+json``; not cacheable."""
+class ProblemDocument(NamedTuple):
+    """A response with the problem as ``application/problem+json``; not cacheable."""
+
+    status: HTTPStatus
+    headers: dict[str, str]
+    body: bytes
+
+
+def problem_document(problem: Problem, request_id: str) -> ProblemDocument:
     status, title, default_detail = meaning(problem.code)
     document: dict[str, object] = {
         "type": f"urn:moonhook:problem:{problem.code}",
@@ -193,14 +200,15 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
         "status": int(status),
         "detail": problem.detail or default_detail,
         "code": str(problem.code),
-        "requestId": request_id_of(request),
+        "requestId": request_id,
         **problem.extensions,
     }
     if problem.errors:
         document["errors"] = [asdict(error) for error in problem.errors]
-    body = json.dumps(document, ensure_ascii=False)
-    response = HttpResponse(body.encode(), content_type=CONTENT_TYPE, status=status)
-    response["Cache-Control"] = "no-store"
-    for name, value in problem.headers.items():
-        response[name] = value
-    return response
+    headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
+    return ProblemDocument(status, headers, json.dumps(document, ensure_ascii=False).encode())
+
+
+def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    status, headers, body = problem_document(problem, request_id_of(request))
+    return HttpResponse(body, status=status, headers=headers)

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import BulkheadFullError, busy_problem
 from core.http.problems import Problem, ProblemCode, problem_response
-from core.http.request_id import request_id_of
+from core.http.request_id import NamedRequest, request_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ RETRY_AFTER_SECONDS = 5
 
 
 def unavailable(
-    request: HttpRequest,
+    request: NamedRequest,
     error: BaseException,
     code: ProblemCode = ProblemCode.UNAVAILABLE,
     detail: str = "",

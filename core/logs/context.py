@@ -11,33 +11,33 @@ from django_tasks import TaskResult, TaskResultStatus
 from django_tasks.signals import log_task_finished, log_task_started, task_finished, task_started
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from core.http.request_id import request_id_of
+from core.http.request_id import NamedRequest, request_id_of
 
 REQUEST_ID = "request_id"
 
 logger = structlog.get_logger(__name__)
 
 
-class RequestContext:
-    """Middleware that binds the request's id and, once known, its user.
+def bind_request(request_id: str) -> None:
+    # Cleared here and not at the end: the access line is written after the reply is sent.
+    clear_contextvars()
+    bind_contextvars(request_id=request_id)
 
-    It logs only uncaught exceptions: the access log has a line for every request.
-    """
+
+class RequestContext:
+    """Middleware that binds the request's id and, once known, its user."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
-        got_request_exception.connect(_log_request_failure)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Cleared here and not at the end: the access line is written after the reply is sent.
-        clear_contextvars()
-        bind_contextvars(request_id=request_id_of(request))
+        bind_request(request_id_of(request))
         response = self._get_response(request)
         _bind_user(request)
         return response
 
 
-def _bind_user(request: HttpRequest) -> None:
+def _bind_user(request: NamedRequest) -> None:
     """Binds the user's id if the view has looked the user up.
 
     A query made for the log alone could fail while a database failure is being answered.
@@ -47,7 +47,12 @@ def _bind_user(request: HttpRequest) -> None:
         bind_contextvars(user_id=user.pk)
 
 
-def _log_request_failure(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
+def follow_requests() -> None:
+    """Logs uncaught exceptions only: the access log has a line for every request."""
+    got_request_exception.connect(_log_request_failure)
+
+
+def _log_request_failure(sender: Any, request: NamedRequest, **kwargs: Any) -> None:
     _bind_user(request)
     # Without the query, which may hold secrets of others.
     described = f"{request.method} {request.path}"

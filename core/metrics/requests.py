@@ -1,4 +1,4 @@
-"""Middleware that counts requests by view, method and status, and samples the database pool."""
+"""Counts requests by view, method and status, and samples the database pool."""
 
 import time
 from collections.abc import Callable
@@ -15,31 +15,26 @@ from core.metrics.catalogue import (
     RESPONSES,
 )
 
+UNNAMED_VIEW = "<unnamed view>"
 # A client may send any word as a method; as labels they would grow without bound.
 _METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH"}
 _POOL_SAMPLE_INTERVAL_SECONDS = 1.0
 
 
-class RequestMetrics:
-    """First in the chain, so that its times cover the whole request."""
+class RequestCounter:
+    """Counts for one application of this process."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self._get_response = get_response
+    def __init__(self) -> None:
         self._next_pool_sample_at = 0.0
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        started = time.perf_counter()
-        response = self._get_response(request)
-        match = request.resolver_match
-        view = match.view_name if match is not None else "<unnamed view>"
-        method = request.method if request.method in _METHODS else "<invalid method>"
-        RESPONSES.labels(str(response.status_code), view, method).inc()
-        REQUEST_DURATION.labels(view, method).observe(time.perf_counter() - started)
+    def count(self, view: str, method: str | None, status: int, seconds: float) -> None:
+        known_method = method if method in _METHODS else "<invalid method>"
+        RESPONSES.labels(str(status), view, known_method).inc()
+        REQUEST_DURATION.labels(view, known_method).observe(seconds)
         self._sample_pool()
-        return response
 
-    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        REQUEST_EXCEPTIONS.labels(type(exception).__name__).inc()
+    def count_exception(self, error: Exception) -> None:
+        REQUEST_EXCEPTIONS.labels(type(error).__name__).inc()
 
     def _sample_pool(self) -> None:
         now = time.monotonic()
@@ -53,3 +48,23 @@ class RequestMetrics:
         DATABASE_POOL_SIZE.set(figures.get("pool_size", 0))
         DATABASE_POOL_WAITS.set(figures.get("requests_queued", 0))
         DATABASE_POOL_ERRORS.set(figures.get("requests_errors", 0))
+
+
+class RequestMetrics:
+    """Middleware, first in the chain, so that its times cover the whole request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+        self._counter = RequestCounter()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
+        response = self._get_response(request)
+        match = request.resolver_match
+        view = UNNAMED_VIEW if match is None else match.view_name
+        seconds = time.perf_counter() - started
+        self._counter.count(view, request.method, response.status_code, seconds)
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        self._counter.count_exception(exception)

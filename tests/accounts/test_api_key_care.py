@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from django.core import mail
-from django.test import Client
 from django.utils import timezone
 
 from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_key
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.models import ApiKey, Organisation, User
 from scripts_engine.models import Hook
+from tests.client import Client
 from tests.factories import (
     admin_graphql,
     api_key_login,

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 from django.conf import settings
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.utils import timezone
 
 from accounts import credentials
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from sessions_api.models import Session
+from tests.client import Client
 from tests.factories import (
     api_key_login,
     bearer,

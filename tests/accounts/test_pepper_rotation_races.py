@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings as project_settings
-from django.test import Client
 
 from accounts import credentials
 from accounts.flows import authenticate
@@ -25,6 +24,7 @@ from scripts_engine.flows import secrets as moving
 from scripts_engine.flows.hooks import rotate_call_token
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Hook, Secret
+from tests.client import Client
 from tests.concurrency import at_once
 from tests.factories import (
     api_key_login,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.urls import reverse
 
 from accounts.models import Organisation, User
@@ -18,6 +18,7 @@ from tests.admin.addresses import (
     object_addresses,
 )
 from tests.admin.pages import list_of
+from tests.client import Client
 from tests.one_of_each import one_of_each
 
 HEADER = "Content-Security-Policy"

@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
-from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind, User
 from scripts_engine.models import Hook, Script
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
+from tests.client import Client
 
 
 def issue(client: Client, script: Script) -> Any:

@@ -1,10 +1,10 @@
 """Run pages with payloads that are hard for JSON parsers: shown, never 500."""
 
 import pytest
-from django.test import Client
 
 from accounts.models import Organisation
 from scripts_engine.models import Run
+from tests.client import Client
 from tests.factories import make_hook, make_script
 
 PAYLOADS = [

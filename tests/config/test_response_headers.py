@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from accounts.messages.channels import SendVia
 from accounts.models import User
+from tests.client import Client
 from tests.factories import deliver_pin, make_pin
 
 SEND = "mutation($e: String) { sendPinCode(email: $e, sendVia: Both) }"

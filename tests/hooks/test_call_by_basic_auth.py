@@ -5,13 +5,13 @@ import uuid
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
 from scripts_engine.flows.hooks import IssuedHook, rotate_call_token, update_hook
 from scripts_engine.models import Hook, Run
+from tests.client import Client
 from tests.factories import basic, make_hook, make_script
 
 

@@ -5,7 +5,6 @@ import uuid
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts import credentials
 from accounts.credentials import SecretKind
@@ -14,6 +13,7 @@ from scripts_engine.flows.hooks import IssuedHook, delete_hook, rotate_call_toke
 from scripts_engine.flows.scripts import delete_script
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Hook, Run, RunStatus, Script, StoredValue, Trigger
+from tests.client import Client
 from tests.factories import make_hook, make_script
 
 PROTECTION = {

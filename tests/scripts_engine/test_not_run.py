@@ -4,12 +4,12 @@ import logging
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts.models import Organisation
 from scripts_engine.models import Run, Script
 from scripts_engine.not_run import NOT_RUN
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool, SandboxUnavailable
+from tests.client import Client
 from tests.factories import admin_graphql, make_hook, make_script
 
 RUN_SCRIPT = "mutation($id: ID!) { runScript(script: $id) { id } }"

@@ -12,7 +12,7 @@ from tests.moonhook_server import ROOT
 REQUESTS = """
 import django
 django.setup()
-from django.test import Client
+from tests.client import Client
 from config.operations import readiness
 
 def fail():
@@ -25,6 +25,9 @@ client.get("/healthz")
 client.generic("BREW", "/healthz")
 client.get("/nowhere")
 client.get("/readyz")
+client.put("/hook/a/b/c")
+client.get("/hook/a/b")
+client.post("/hook/secure/a/b", headers={"Host": "elsewhere.example"})
 print(client.get("/metrics").content.decode())
 """
 
@@ -64,6 +67,9 @@ RESPONSES = "django_http_responses_total_by_status_view_method_total"
         (("<invalid method>", "405", "healthz"), 1),
         (("GET", "404", "<unnamed view>"), 1),
         (("GET", "500", "readyz"), 1),
+        (("PUT", "405", "hook"), 1),
+        (("GET", "404", "hooks.views.no_such_hook"), 1),
+        (("POST", "400", "<unnamed view>"), 1),
     ],
 )
 def test_responses_are_counted_by_method_status_and_view(
@@ -77,6 +83,7 @@ def test_durations_are_counted_by_method_and_view(samples: dict[tuple[str, ...],
 
     assert samples[f"{name}_count", "GET", "healthz"] == 2
     assert 0 < samples[f"{name}_sum", "GET", "healthz"] < 60
+    assert samples[f"{name}_count", "PUT", "hook"] == 1
 
 
 def test_exceptions_are_counted_by_type(samples: dict[tuple[str, ...], float]) -> None:

@@ -5,13 +5,13 @@ import uuid
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts.models import Organisation
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.hooks import update_hook
 from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
+from tests.client import Client
 from tests.factories import GraphQLAnswer, admin_graphql, make_hook, make_script
 from tests.work import counted_calls
 

@@ -1,0 +1,40 @@
+"""Django's rules about hosts and security headers, for a WSGI application beside its handler."""
+
+from typing import Any
+
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.security import SecurityMiddleware
+
+
+class _Address(WSGIRequest):
+    """As much of a request as these rules read; parsing the rest would take most of the time."""
+
+    path = path_info = "/"
+
+    def __init__(self, environ: dict[str, Any]) -> None:
+        self.META = self.environ = environ
+
+
+def require_allowed_host(environ: dict[str, Any]) -> None:
+    """Raise ``DisallowedHost`` if the request is for a host that is not in ``ALLOWED_HOSTS``."""
+    _Address(environ).get_host()
+
+
+def scheme_of(environ: dict[str, Any]) -> str:
+    """``http`` or ``https``, as the client's proxy says if ``SECURE_PROXY_SSL_HEADER`` is set."""
+    return _Address(environ).scheme or "http"
+
+
+def security_headers(scheme: str) -> dict[str, str]:
+    """The headers that Django's middleware adds to responses, which depend on the scheme alone."""
+    plain = HttpResponse()
+    own = set(plain.headers)
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        return plain
+
+    request = _Address({"wsgi.url_scheme": scheme})
+    SecurityMiddleware(XFrameOptionsMiddleware(respond))(request)
+    return {name: value for name, value in plain.headers.items() if name not in own}
