@@ -17,6 +17,8 @@ PRODUCTION = "production"
 
 # The CPU limit of control groups, version 2: microseconds per period, or "max", and the period.
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+# The memory limit of control groups, version 2: bytes, or "max".
+_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
@@ -188,3 +190,13 @@ def usable_cores(limit_file: Path = _CPU_LIMIT) -> int:
     except (OSError, ValueError):
         # No such file, or "max" for no limit.
         return cores
+
+
+def usable_memory_bytes(limit_file: Path = _MEMORY_LIMIT) -> int:
+    """The memory of the machine, or a container's limit if that is less."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(memory_bytes, int(limit_file.read_text()))
+    except (OSError, ValueError):
+        # No such file, or "max" for no limit.
+        return memory_bytes

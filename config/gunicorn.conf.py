@@ -10,14 +10,19 @@ from core.metrics.catalogue import SANDBOX_SLOTS, export_zeros
 from core.metrics.process_files import delete_gauges, delete_those_of_dead_processes
 from core.metrics.processes import announce
 from core.server.arbiter import MoonhookArbiter
+from core.server.open_files import allow_open_files
 from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
+
+# Database and log, scripts' connections to other servers, and a margin.
+OTHER_FILES = 500
 
 
 def on_starting(server: Any) -> None:
     """Refuse to run scripts in production without the lockdown, however gunicorn was started."""
     require_lockdown()
+    allow_open_files(worker_connections + 3 * settings.SANDBOX_PROCESSES + OTHER_FILES)
     if services_of_this_node() is None:
         # The supervisor deletes all files instead.
         delete_those_of_dead_processes()
@@ -42,7 +47,6 @@ bind = [f"{settings.BIND}:{settings.PORT}"]
 worker_class = MoonhookWorker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# With sandboxes, database and log, well below the usual limit of 1,024 open files.
 worker_connections = 500
 max_requests = settings.WEB_MAX_REQUESTS
 max_requests_jitter = settings.WEB_MAX_REQUESTS // 10

@@ -23,6 +23,7 @@ from config.environment import (
     required_in_production,
     switch,
     usable_cores,
+    usable_memory_bytes,
 )
 from config.secret_keys import KEY_HINT, peppers, require_strength, secret_key
 
@@ -303,8 +304,13 @@ HTTP_CA_BUNDLE = env.str("HTTP_CA_BUNDLE", default="")
 
 # Per web worker: runs at a time.
 SANDBOX_SLOTS = integer("SANDBOX_SLOTS", 8, minimum=1)
-# A process serves one organisation; those beyond the slots are kept for its next call.
-SANDBOX_PROCESSES = integer("SANDBOX_PROCESSES", 2 * SANDBOX_SLOTS, minimum=SANDBOX_SLOTS)
+# A process serves one organisation; those beyond the slots are kept for its next call. An idle one
+# takes 2 MiB of its own. All of a worker take at most a sixteenth of the memory.
+SANDBOX_PROCESSES = integer(
+    "SANDBOX_PROCESSES",
+    max(2 * SANDBOX_SLOTS, min(usable_memory_bytes() // 16 // (2 * 1024**2), 256)),
+    minimum=SANDBOX_SLOTS,
+)
 # Runs that wait for a slot, each with a thread; further ones are refused immediately. Half of the
 # places are for one organisation at most: enough for a burst of short calls.
 SANDBOX_QUEUE = integer("SANDBOX_QUEUE", 4 * SANDBOX_SLOTS, minimum=1)

@@ -14,6 +14,6 @@ between them), `log_area` (the log in shared memory) and `reply_headers`. The pa
         endings        kind, reply or error
 
 Outside that path: `parent/observer` names the events that a pool reports, `child/surface` lists
-everything that a script can reach, and `parent/layers` runs `child/probe`, which tries each layer
-of the lockdown.
+everything that a script can reach, `child/system_calls` the calls that its process may make, and
+`parent/layers` runs `child/probe`, which tries each layer of the lockdown.
 """

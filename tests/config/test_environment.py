@@ -9,6 +9,7 @@ from config.environment import (
     networks,
     required_in_production,
     usable_cores,
+    usable_memory_bytes,
 )
 
 
@@ -99,3 +100,15 @@ def test_a_container_limit_bounds_the_cores(
 
     assert usable_cores(limit_file) == expected
     assert usable_cores(tmp_path / "none") == 4
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("1048576\n", 1048576), ("max\n", None)])
+def test_the_memory_is_that_of_the_container_or_else_the_machine(
+    tmp_path: Path, limit: str, expected: int | None
+) -> None:
+    limit_file = tmp_path / "memory.max"
+    limit_file.write_text(limit)
+    machine = usable_memory_bytes(tmp_path / "none")
+
+    assert machine > 1048576
+    assert usable_memory_bytes(limit_file) == (expected or machine)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from scripts_engine.sandbox.child import time_zones
-from scripts_engine.sandbox.child.lockdown import LayerMissing, lock_down, seccomp_filter
+from scripts_engine.sandbox.child.lockdown import lock_down, prepare_lock_down
 from scripts_engine.sandbox.child.operations import Operations
 from scripts_engine.sandbox.child.runtime import (
     LuaState,
@@ -26,15 +26,17 @@ from scripts_engine.sandbox.child.runtime import (
     UnexpectedGlobals,
     compile_prelude,
 )
-from scripts_engine.sandbox.child.serving import Child, ParentGone
+from scripts_engine.sandbox.child.serving import Child, ParentGone, give_back_memory
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.log_area import LogArea, create_area_file
-from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, FORK, NUMBER, Tag
+from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, FORK, NUMBER, Tag, encode
 
 _CHANNEL_DESCRIPTOR = 3
 # The worker asks for the wait status of a child only after a run died with it; this many others are
 # kept.
 _MAX_STATUSES = 1000
+# After this many, the interpreter has adapted the bytecode.
+_WARM_UP_RUNS = 20
 
 
 class ForkServer:
@@ -86,10 +88,7 @@ class ForkServer:
             os._exit(status)
 
     def _serve(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        # SIGCHLD stays blocked here, so the handler of the fork server never runs.
         log_area = LogArea(log_file)
         channel = _keep_only(channel)
         lock_down(server_pid)
@@ -140,13 +139,24 @@ def _keep_only(channel: socket.socket) -> socket.socket:
 
 
 def _warm_up(prelude: Prelude) -> None:
-    """Run a script once, so that every child shares the imports and pages that it needs."""
-    state = _new_state(prelude)
+    """Do what a child does, so that children share the imports, bytecode and pages that it needs.
+
+    The interpreter adapts the bytecode of a function to its first calls. In a child, that would
+    copy the pages of every function.
+    """
+    prepare_lock_down()
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
-    state.run(source, b"warm-up", False, *Limits().as_run_arguments())
-    # Without seccomp, children serve with the layers that there are; the start has reported it.
-    with suppress(LayerMissing, OSError):
-        seccomp_filter()
+    run = [Tag.RUN, source, b"warm-up", {}, [], Limits().as_run_arguments(), False]
+    log_file = create_area_file()
+    worker, channel = socket.socketpair()
+    with worker, channel:
+        worker.sendall(encode(run) * _WARM_UP_RUNS)
+        worker.shutdown(socket.SHUT_WR)
+        with suppress(ParentGone):
+            Child(channel, LogArea(log_file), prelude).serve_forever()
+    os.close(log_file)
+    gc.collect()
+    give_back_memory()
 
 
 def _unexpected_names(prelude: Prelude) -> str | None:
@@ -176,8 +186,7 @@ def main(control_descriptor: int) -> None:
     # Before the lockdown, since a child cannot open the files.
     time_zones.zone_files()
     prelude = compile_prelude()
-    _warm_up(prelude)
     unexpected = _unexpected_names(prelude)
-    gc.collect()
+    _warm_up(prelude)
     gc.freeze()
     ForkServer(control, prelude, unexpected).serve_forever()

@@ -13,53 +13,31 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
+from scripts_engine.sandbox.child.system_calls import NotInstalled, filter_program
 from scripts_engine.sandbox.contract import LayerName
 from scripts_engine.sandbox.limits import PROCESS_MEMORY_BYTES
 
-try:
-    import pyseccomp
-except (ImportError, RuntimeError, OSError) as error:
-    # pyseccomp raises RuntimeError when libseccomp.so.2 is not installed.
-    pyseccomp = None
-    _seccomp_missing = str(error) or type(error).__name__
-else:
-    _seccomp_missing = ""
-
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS = 38, 39
+_INSTRUCTION_BYTES = 8
 
 # The same numbers on every architecture, like those of all recent system calls.
 SYS_LANDLOCK_CREATE_RULESET, SYS_LANDLOCK_RESTRICT_SELF = 444, 446
 LANDLOCK_CREATE_RULESET_VERSION = 1
-PROT_EXEC = 4
-
-# For the socket, memory, clocks, randomness and exit. Not open, socket, exec, clone, kill, prctl or
-# setrlimit.
-ALLOWED_SYSCALLS = (
-    "recvfrom",
-    "sendto",
-    "brk",
-    "munmap",
-    "mremap",
-    "madvise",
-    "futex",
-    "getrandom",
-    "clock_gettime",
-    "gettimeofday",
-    "time",
-    "rt_sigreturn",
-    "rt_sigprocmask",
-    "restart_syscall",
-    "exit",
-    "exit_group",
-)
-# Allowed only without PROT_EXEC in the third argument, so that no new machine code can run.
-MEMORY_SYSCALLS = ("mmap", "mprotect")
-
 _libc = ctypes.CDLL(None, use_errno=True)
+# Looked up here, since each child would otherwise do it again.
+_syscall, _prctl_function = _libc.syscall, _libc.prctl
+
+
+class _FilterProgram(ctypes.Structure):
+    """struct sock_fprog of linux/filter.h."""
+
+    _fields_ = (("instructions", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
 class LayerMissing(Exception):
@@ -98,12 +76,13 @@ def set_pdeathsig(parent_pid: int) -> None:
         os._exit(1)
 
 
-def restrict_with_landlock() -> None:
-    """Deny files, TCP ports, abstract sockets and signals, as far as the kernel can.
+@cache
+def _landlock_ruleset() -> ctypes.Array[ctypes.c_uint64]:
+    """Every right that the kernel can deny: struct landlock_ruleset_attr of linux/landlock.h.
 
     Raises LayerMissing.
     """
-    version = _libc.syscall(
+    version = _syscall(
         SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION
     )
     if version < 1:
@@ -114,58 +93,50 @@ def restrict_with_landlock() -> None:
         handled.append(0b11)  # TCP bind and connect
     if version >= 6:
         handled.append(0b11)  # abstract Unix sockets, signals to other processes
-    ruleset = (ctypes.c_uint64 * len(handled))(*handled)
-    descriptor = _libc.syscall(
-        SYS_LANDLOCK_CREATE_RULESET,
-        ctypes.byref(ruleset),
-        ctypes.c_size_t(ctypes.sizeof(ruleset)),
-        0,
+    return (ctypes.c_uint64 * len(handled))(*handled)
+
+
+def restrict_with_landlock() -> None:
+    """Deny files, TCP ports, abstract sockets and signals, as far as the kernel can.
+
+    Raises LayerMissing.
+    """
+    ruleset = _landlock_ruleset()
+    descriptor = _syscall(
+        SYS_LANDLOCK_CREATE_RULESET, ruleset, ctypes.c_size_t(ctypes.sizeof(ruleset)), 0
     )
     if descriptor < 0:
         raise LayerMissing(f"refused by the kernel ({_errno_name()})")
     try:
-        if _libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, descriptor, 0) != 0:
+        if _syscall(SYS_LANDLOCK_RESTRICT_SELF, descriptor, 0) != 0:
             raise LayerMissing(f"refused by the kernel ({_errno_name()})")
     finally:
         os.close(descriptor)
 
 
-def require_seccomp() -> None:
-    """Raise LayerMissing if libseccomp is not installed."""
-    if pyseccomp is None:
-        raise LayerMissing(_seccomp_missing)
-
-
-@cache
-def seccomp_filter() -> pyseccomp.SyscallFilter:
-    """The filter, built once in the fork server, since it is the slowest step of the lockdown.
-
-    Raises LayerMissing.
-    """
-    require_seccomp()
-    allow_list = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
-    for name in ALLOWED_SYSCALLS:
-        # "time" exists only on some architectures.
-        if _exists(name):
-            allow_list.add_rule(pyseccomp.ALLOW, name)
-    no_exec = pyseccomp.Arg(2, pyseccomp.MASKED_EQ, PROT_EXEC, 0)
-    for name in MEMORY_SYSCALLS:
-        allow_list.add_rule(pyseccomp.ALLOW, name, no_exec)
-    return allow_list
-
-
 def restrict_with_seccomp() -> None:
     """Let the kernel kill the process at a system call off the list. Raises LayerMissing."""
     try:
-        seccomp_filter().load()
-    except OSError as error:
-        raise LayerMissing(f"refused by the kernel ({error})") from error
+        program = filter_program()
+    except NotInstalled as error:
+        raise LayerMissing(str(error)) from error
+    loaded = _FilterProgram(len(program) // _INSTRUCTION_BYTES, program)
+    if _prctl_function(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(loaded), 0, 0) != 0:
+        raise LayerMissing(f"refused by the kernel ({_errno_name()})")
+
+
+def prepare_lock_down() -> None:
+    """Compile what `lock_down` loads, once for all children that this process will fork."""
+    for prepare in (_landlock_ruleset, filter_program):
+        with suppress(LayerMissing, NotInstalled):
+            prepare()
 
 
 def lock_down(parent_pid: int) -> dict[LayerName, str | None]:
     """Apply every layer, and return for each None or the reason why it is missing.
 
-    The order matters: a later step forbids what an earlier one needs.
+    This process, or the one that forked it, has called `prepare_lock_down` before. The order of the
+    steps matters: a later one forbids what an earlier one needs.
     """
     steps: tuple[tuple[LayerName, Callable[[], None]], ...] = (
         (LayerName.PDEATHSIG, lambda: set_pdeathsig(parent_pid)),
@@ -188,21 +159,17 @@ def lock_down(parent_pid: int) -> dict[LayerName, str | None]:
 
 def get_prctl(option: int) -> int:
     """The value of a PR_GET option that prctl returns as its result."""
-    return int(_libc.prctl(option, 0, 0, 0, 0))
+    return int(_prctl_function(option, 0, 0, 0, 0))
 
 
 def get_pdeathsig() -> int:
     value = ctypes.c_int()
-    _libc.prctl(PR_GET_PDEATHSIG, ctypes.byref(value), 0, 0, 0)
+    _prctl_function(PR_GET_PDEATHSIG, ctypes.byref(value), 0, 0, 0)
     return value.value
 
 
-def _exists(syscall: str) -> bool:
-    return int(pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, syscall)) >= 0
-
-
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
+    if _prctl_function(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 

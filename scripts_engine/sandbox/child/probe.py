@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from scripts_engine.sandbox.child import lockdown
 from scripts_engine.sandbox.child.lockdown import LayerMissing
+from scripts_engine.sandbox.child.system_calls import NotInstalled, filter_program
 from scripts_engine.sandbox.contract import LayerName
 
 _WAIT_MILLISECONDS = 5000
@@ -51,7 +52,11 @@ def _probe_landlock() -> str | None:
 
 
 def _probe_seccomp() -> str | None:
-    lockdown.require_seccomp()
+    # Compiled once for all tries, which also suppress the reason why it cannot be.
+    try:
+        filter_program()
+    except NotInstalled as error:
+        return str(error)
     lockdown.set_no_new_privs()
     allowed = [name for name, call in FORBIDDEN_CALLS.items() if not _is_stopped(call)]
     return f"not stopped: {', '.join(allowed)}" if allowed else None

@@ -41,6 +41,7 @@ class ChildProcess:
         self.pid = pid
         self.tenant = ""
         self.runs = 0
+        self.idle_since = 0.0
         self.cpu_seconds = 0.0
         self.has_lowest_priority = False
         self._armed_cpu_seconds: int | None = None

@@ -6,7 +6,8 @@ Role in a run: `find` or `make` a child of the tenant before it, and `give_back`
 from __future__ import annotations
 
 import threading
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from enum import Enum, auto
 
 from scripts_engine.sandbox.contract import OutcomeKind
@@ -14,6 +15,9 @@ from scripts_engine.sandbox.parent.child_process import ChildProcess
 from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed
+
+# More at once would delay the run that ends them.
+_EXPIRED_AT_ONCE = 8
 
 
 class Change(Enum):
@@ -23,17 +27,24 @@ class Change(Enum):
     KILLED = auto()
     RECYCLED = auto()
     EVICTED = auto()
+    EXPIRED = auto()
 
 
 class Children:
-    """At most `most` children, each of one tenant. Thread-safe."""
+    """At most `most` children, each of one tenant. Thread-safe.
 
-    def __init__(self, most: int, runs_per_child: int, observer: PoolObserver) -> None:
+    A child that has had no run for `idle_seconds` is ended at the end of the next run of any.
+    """
+
+    def __init__(
+        self, most: int, runs_per_child: int, idle_seconds: float, observer: PoolObserver
+    ) -> None:
         self.count = 0
         self.changes: Counter[Change] = Counter()
         self.spawner = Spawner()
         self._most = most
         self._runs_per_child = runs_per_child
+        self._idle_seconds = idle_seconds
         self._observer = observer
         self._lock = threading.Lock()
         self._warm = WarmChildren()
@@ -85,20 +96,15 @@ class Children:
         return child
 
     def give_back(self, child: ChildProcess, ending: Ending) -> None:
-        """Keep the child warm for the tenant's next run, or end it."""
-        if ending.kill_reason is not None:
-            self.kill(child, ending.kill_reason)
-            return
-        child.runs += 1
-        if child.runs >= self._runs_per_child or ending.kind == OutcomeKind.OUT_OF_MEMORY:
-            self._end(child, Change.RECYCLED)
-            self._observer.recycled()
-            return
-        with self._lock:
-            if not self._is_closed:
-                self._warm.add(child)
+        """Keep the child warm for the tenant's next run, or end it. End some that have expired."""
+        self._keep_or_end(child, ending)
+        moment = time.monotonic() - self._idle_seconds
+        for _ in range(_EXPIRED_AT_ONCE):
+            with self._lock:
+                expired = self._warm.take_idle_since(moment)
+            if expired is None:
                 return
-        self._end(child)
+            self._end(expired, Change.EXPIRED)
 
     def kill(self, child: ChildProcess, reason: KillReason) -> None:
         self._end(child, Change.KILLED)
@@ -123,6 +129,21 @@ class Children:
             child.forget()
         self.spawner.forget()
 
+    def _keep_or_end(self, child: ChildProcess, ending: Ending) -> None:
+        if ending.kill_reason is not None:
+            self.kill(child, ending.kill_reason)
+            return
+        child.runs += 1
+        if child.runs >= self._runs_per_child or ending.kind == OutcomeKind.OUT_OF_MEMORY:
+            self._end(child, Change.RECYCLED)
+            self._observer.recycled()
+            return
+        with self._lock:
+            if not self._is_closed:
+                self._warm.add(child)
+                return
+        self._end(child)
+
     def _end(self, child: ChildProcess, change: Change | None = None) -> None:
         with self._lock:
             self.count -= 1
@@ -132,27 +153,32 @@ class Children:
 
 
 class WarmChildren:
-    """The children that wait for a run, least recently used first. Not thread-safe."""
+    """The children that wait for a run. All operations are as fast with many as with few.
+
+    Not thread-safe.
+    """
 
     def __init__(self) -> None:
-        self._idle: list[ChildProcess] = []
+        self._of_tenant: dict[str, list[ChildProcess]] = {}
+        # Sets in the order of addition, so the first one has been idle longest.
+        self._ran_once: OrderedDict[ChildProcess, None] = OrderedDict()
+        self._ran_again: OrderedDict[ChildProcess, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._idle)
+        return len(self._ran_once) + len(self._ran_again)
 
     def add(self, child: ChildProcess) -> None:
-        self._idle.append(child)
+        child.idle_since = time.monotonic()
+        self._of_tenant.setdefault(child.tenant, []).append(child)
+        self._group_of(child)[child] = None
 
     def has(self, tenant: str) -> bool:
-        return any(child.tenant == tenant for child in self._idle)
+        return tenant in self._of_tenant
 
     def take(self, tenant: str) -> ChildProcess | None:
         """Remove the tenant's most recently used child."""
-        for child in reversed(self._idle):
-            if child.tenant == tenant:
-                self._idle.remove(child)
-                return child
-        return None
+        children = self._of_tenant.get(tenant)
+        return self._remove(children[-1]) if children else None
 
     def take_least_needed(self) -> ChildProcess:
         """Remove the oldest child that ran only once, or else the oldest of all.
@@ -160,12 +186,33 @@ class WarmChildren:
         Many tenants that call once would otherwise evict one that calls all the time. Children
         that ran more often are protected only up to half of the places.
         """
-        ran_once = [child for child in self._idle if child.runs == 1]
-        if not ran_once or len(ran_once) < len(self._idle) / 2:
-            return self._idle.pop(0)
-        self._idle.remove(ran_once[0])
-        return ran_once[0]
+        if self._ran_once and len(self._ran_once) >= len(self) / 2:
+            return self._remove(next(iter(self._ran_once)))
+        return self._remove(self._oldest())
+
+    def take_idle_since(self, moment: float) -> ChildProcess | None:
+        """Remove the oldest child, if it has been idle since before the moment."""
+        if not len(self) or (oldest := self._oldest()).idle_since >= moment:
+            return None
+        return self._remove(oldest)
 
     def take_all(self) -> list[ChildProcess]:
-        children, self._idle = self._idle, []
+        children = [*self._ran_once, *self._ran_again]
+        for idle in (self._of_tenant, self._ran_once, self._ran_again):
+            idle.clear()
         return children
+
+    def _group_of(self, child: ChildProcess) -> OrderedDict[ChildProcess, None]:
+        return self._ran_once if child.runs == 1 else self._ran_again
+
+    def _oldest(self) -> ChildProcess:
+        first_ones = (next(iter(group)) for group in (self._ran_once, self._ran_again) if group)
+        return min(first_ones, key=lambda child: child.idle_since)
+
+    def _remove(self, child: ChildProcess) -> ChildProcess:
+        del self._group_of(child)[child]
+        children = self._of_tenant[child.tenant]
+        children.remove(child)
+        if not children:
+            del self._of_tenant[child.tenant]
+        return child

@@ -60,6 +60,8 @@ class PoolStats:
     """Replaced after their last run, or after a run that ran out of memory."""
     evicted: int
     """Ended to make room for another tenant."""
+    expired: int
+    """Ended after a time without a run."""
     fork_servers: int
     """Started so far; more than one means that one was lost."""
 
@@ -83,10 +85,12 @@ class SandboxPool:
         queue_size: int | None = None,
         queue_seconds: float = 1.0,
         runs_per_child: int = 1000,
+        idle_seconds: float = 300.0,
         observer: PoolObserver | None = None,
     ) -> None:
         """Run at most `size` scripts at once, in at most `processes` children (default: `size`).
 
+        A child runs at most `runs_per_child` scripts, and ends after `idle_seconds` without one.
         `tenant_share` defaults to half of the slots, at least one. At most `queue_size` runs wait
         for a slot (default: four per slot); half of them may be of one tenant while others wait.
         """
@@ -100,6 +104,7 @@ class SandboxPool:
         self._queue_size = 4 * size if queue_size is None else queue_size
         self._queue_seconds = queue_seconds
         self._runs_per_child = runs_per_child
+        self._idle_seconds = idle_seconds
         self._observer = observer or PoolObserver()
         self._start_empty()
         forget = weakref.WeakMethod(self._forget_inherited)
@@ -149,6 +154,7 @@ class SandboxPool:
             killed=children.changes[Change.KILLED],
             recycled=children.changes[Change.RECYCLED],
             evicted=children.changes[Change.EVICTED],
+            expired=children.changes[Change.EXPIRED],
             fork_servers=children.spawner.fork_servers,
         )
 
@@ -161,7 +167,9 @@ class SandboxPool:
         self._children.close()
 
     def _start_empty(self) -> None:
-        self._children = Children(self._processes, self._runs_per_child, self._observer)
+        self._children = Children(
+            self._processes, self._runs_per_child, self._idle_seconds, self._observer
+        )
         self._slots = FairSlots(
             self._size,
             self._tenant_share,

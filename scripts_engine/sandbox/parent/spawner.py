@@ -25,6 +25,8 @@ _START = (
     "from scripts_engine.sandbox.child.fork_server import main; main(int(sys.argv[2]))"
 )
 _ANSWER_SECONDS = 10.0
+# With each new child: its socket, pidfd and log file.
+_DESCRIPTORS = 3
 # Each run allocates and frees over a thousand small blocks for its Lua state. The per-thread cache
 # of glibc keeps only seven of a size; without it a child needs a fifth less CPU time and no more
 # memory. Other C libraries ignore the variable.
@@ -157,12 +159,15 @@ class ForkClient:
         return self._process.pid
 
     def fork(self) -> tuple[int, socket.socket, int, int]:
-        """Fork a child: its pid, socket, pidfd and log file. Raises ForkServerLost."""
+        """Fork a child: its pid, socket, pidfd and log file.
+
+        Raises ForkServerLost, or SpawnFailed if this process may open no more files.
+        """
         with self._lock:
             try:
                 self._control.send(FORK)
                 data, descriptors, _, _ = socket.recv_fds(
-                    self._control, NUMBER.size, 3, socket.MSG_CMSG_CLOEXEC
+                    self._control, NUMBER.size, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
                 )
             except OSError as error:
                 raise ForkServerLost(f"the fork server does not answer: {error}") from error
@@ -170,6 +175,11 @@ class ForkClient:
             raise ForkServerLost("the fork server has ended")
         self.has_forked = True
         (pid,) = NUMBER.unpack(data)
+        if len(descriptors) < _DESCRIPTORS:
+            # The kernel drops those that it cannot open here. The child sees its socket close.
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise SpawnFailed("too many open files")
         channel, pidfd, log_file = descriptors
         return pid, socket.socket(fileno=channel), pidfd, log_file
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox.child import lockdown
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.pool import SPAWNS_AT_ONCE
 
@@ -105,6 +104,22 @@ def test_more_tenants_than_slots_keep_their_children(new_pool):
     assert (pool.stats().spawned, pool.stats().children, pool.stats().evicted) == (4, 3, 1)
 
 
+def test_a_child_that_no_tenant_uses_ends_with_a_later_run(new_pool):
+    pool = new_pool(processes=20, idle_seconds=0)
+    for number in range(3):
+        run_in(pool, "return 1", tenant=f"t{number}")
+    stats = pool.stats()
+    assert (stats.spawned, stats.children, stats.expired, stats.evicted) == (3, 0, 3, 0)
+    wait_until(lambda: not children_of(pool.fork_server_pid()))
+
+
+def test_a_child_in_use_does_not_expire(new_pool):
+    pool = new_pool(processes=20, idle_seconds=3600)
+    for number in range(3):
+        run_in(pool, "return 1", tenant=f"t{number}")
+    assert (pool.stats().children, pool.stats().expired) == (3, 0)
+
+
 # The last script collects its garbage before it ends.
 @pytest.mark.parametrize(
     "hoard",
@@ -182,5 +197,5 @@ def test_every_child_is_under_the_filter(new_pool):
     assert len(children) == 2
     for child in children:
         status = Path(f"/proc/{child}/status").read_text()
-        assert ("Seccomp:\t2\n" in status) == (lockdown.pyseccomp is not None)
+        assert "Seccomp:\t2\n" in status
         assert "NoNewPrivs:\t1\n" in status

@@ -10,10 +10,26 @@ from pathlib import Path
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WITHOUT_SECCOMP = """
 import json, os, sys
+sys.modules["pyseccomp"] = None
 from scripts_engine.sandbox.child import lockdown
-lockdown.pyseccomp = None
+lockdown.prepare_lock_down()
 report = lockdown.lock_down(os.getppid())
 sys.stdout.write(json.dumps(report))
+"""
+WITH_A_BROKEN_COMPILER = """
+import json, sys
+sys.modules["pyseccomp"] = object()
+from scripts_engine.sandbox.child.system_calls import filter_program
+try:
+    filter_program()
+except RuntimeError as error:
+    sys.stdout.write(json.dumps(str(error)))
+"""
+WHAT_THE_FORK_SERVER_IMPORTS = """
+import json, sys
+from scripts_engine.sandbox.child import fork_server, lockdown
+lockdown.prepare_lock_down()
+sys.stdout.write(json.dumps(sorted(sys.modules)))
 """
 WHAT_THE_WORKER_IMPORTS = """
 import json, sys
@@ -33,6 +49,17 @@ def test_without_seccomp_the_other_layers_still_apply():
     report = run_python(WITHOUT_SECCOMP)
     assert report["seccomp"] is not None
     assert {report[name] for name in ("rlimits", "no_new_privs", "pdeathsig")} == {None}
+
+
+def test_a_filter_that_cannot_be_compiled_is_not_taken_for_a_missing_layer():
+    assert run_python(WITH_A_BROKEN_COMPILER).startswith(
+        "the system call filter cannot be compiled"
+    )
+
+
+def test_the_fork_server_imports_nothing_that_runs_after_each_fork():
+    modules = run_python(WHAT_THE_FORK_SERVER_IMPORTS)
+    assert not {"pyseccomp", "random", "subprocess", "tempfile", "threading"} & set(modules)
 
 
 def test_the_worker_imports_neither_lua_nor_django():

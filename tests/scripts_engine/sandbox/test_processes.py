@@ -37,6 +37,35 @@ threading.Event().wait()
 """
 
 
+WITHOUT_OPEN_FILES = """
+import json, os, resource, sys
+sys.path.insert(0, sys.argv[1])
+from scripts_engine.sandbox.contract import Job
+from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+pool = SandboxPool()
+run = lambda tenant: pool.run(tenant, Job(source=b"return 1", chunk_name="x")).kind
+print(run("acme"))
+opened = []
+try:
+    while True:
+        opened.append(os.open("/", os.O_RDONLY))
+except OSError:
+    os.close(opened.pop())
+    os.close(opened.pop())
+try:
+    run("globex")
+except SandboxUnavailable as error:
+    print(error)
+print(run("acme"))
+for each in opened:
+    os.close(each)
+print(run("globex"))
+print(pool.stats().fork_servers, pool.stats().children)
+pool.close()
+"""
+
+
 @pytest.fixture
 def worker():
     process = subprocess.Popen(
@@ -56,6 +85,13 @@ def test_no_process_survives_its_worker_not_even_in_a_busy_loop(worker, ending):
     worker.send_signal(ending)
     worker.wait(60)
     wait_until(lambda: not any(is_running(pid) for pid in {server, *children}))
+
+
+def test_a_worker_without_open_files_to_spare_keeps_its_children():
+    command = [sys.executable, "-c", WITHOUT_OPEN_FILES, str(PROJECT_ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    expected = ["succeeded", "too many open files", "succeeded", "succeeded", "1 2"]
+    assert done.stdout.splitlines() == expected
 
 
 def test_a_signal_to_the_terminal_group_does_not_reach_the_sandbox(new_pool):
