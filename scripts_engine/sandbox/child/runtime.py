@@ -25,6 +25,7 @@ STATE_CHUNKS = (
     "metatables",
     "standard",
     "libraries",
+    "scripts",
     "runs",
 )
 # Executed again for each run, so that nothing in them outlives it.

@@ -209,6 +209,12 @@ FORGOTTEN = {
         "if not shared.run then loaded._G = environment end",
         "leaked = 1",
     ),
+    "the environment of a compiled script": (
+        "runs",
+        "shared.unbind_script()",
+        "",
+        "leaked = 1",
+    ),
     "null": (
         "null",
         "null = setmetatable({}, private.null_metatable)",

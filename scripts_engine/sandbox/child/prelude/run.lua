@@ -98,7 +98,7 @@ function private.run(
   start_log(log_bytes, log_lines)
   chunk_source = "=" .. chunk_name
   local problem
-  script, problem = load(source, chunk_source, "t", private.environment)
+  script, problem = private.compile_script(source, chunk_source, private.environment)
   if not script then
     return fail(chunk_name, problem)
   end

@@ -49,6 +49,7 @@ shared.idle_kilobytes = shared.new_kilobytes
 -- was new, for the limit of the next run: chunks stay, and so do the sizes of Lua's own tables.
 function shared.renew(seed)
   collectgarbage("stop")
+  shared.unbind_script()
   prepare(seed)
   if collectgarbage("count") > shared.idle_kilobytes + MAX_GARBAGE_KILOBYTES then
     collectgarbage("collect")
