@@ -3,19 +3,26 @@
 The first line of a script names that outcome, the second may set limits:
 
     -- expect: <kind of outcome>[: text that the error or the reply holds]
-    -- limits: wall=0.3 cpu=1
+    -- limits: wall=0.3 cpu=1 memory=1
+
+In `pairs` are two scripts to a file: the first leaves something behind, and the second, which runs
+next in the same Lua state, looks for it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scripts_engine.sandbox.contract import Job, Outcome
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import MIB, Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 # These need http, store and secrets, which `check_sandbox` does not provide.
 HOST_SCRIPTS = SCRIPTS / "host"
+PAIRS = SCRIPTS / "pairs"
+_SECOND = "-- the next run\n"
+# A first run that a busy machine slows down costs its state.
+_TRIES = 20
 
 
 class NoAttacks(Exception):
@@ -47,6 +54,44 @@ class Attack:
         return outcome.kind == self.expected_kind and self.expected_text in text_of(outcome)
 
 
+class StateNotKept(Exception):
+    """The second run of a pair had a new Lua state, so that it proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairAttack:
+    """Two runs in one Lua state, of which the second looks for what the first has left."""
+
+    first: Attack
+    second: Attack
+
+    @property
+    def name(self) -> str:
+        return self.second.name
+
+    @property
+    def expected(self) -> str:
+        return self.second.expected
+
+    def run(self, pool: SandboxPool, tenant: str) -> Outcome:
+        """The outcome of the second run. Raises StateNotKept.
+
+        The tenant must have no other runs meanwhile.
+        """
+        for _ in range(_TRIES):
+            pool.run(tenant, Job(source=b"", chunk_name="warm-up"))
+            spawned = pool.stats().spawned
+            self.first.run(pool, tenant)
+            is_kept = pool.count_runs_of_state(tenant) > 0
+            outcome = self.second.run(pool, tenant)
+            if is_kept and pool.stats().spawned == spawned:
+                return outcome
+        raise StateNotKept(f"{self.name}: the first run always cost its state")
+
+    def ended_as_expected(self, outcome: Outcome) -> bool:
+        return self.second.ended_as_expected(outcome)
+
+
 def text_of(outcome: Outcome) -> str:
     """The error's message, or the reply's body."""
     if outcome.error is not None:
@@ -56,17 +101,31 @@ def text_of(outcome: Outcome) -> str:
 
 def attacks(directory: Path = SCRIPTS) -> list[Attack]:
     """The attacks of a folder, sorted by name. Raises NoAttacks."""
-    found = [_attack(path) for path in sorted(directory.glob("*.lua"))]
+    return [_attack(path.stem, path.read_text()) for path in _scripts(directory)]
+
+
+def pair_attacks(directory: Path = PAIRS) -> list[PairAttack]:
+    """The attacks in two runs, sorted by name. Raises NoAttacks."""
+    return [_pair(path.stem, path.read_text()) for path in _scripts(directory)]
+
+
+def _scripts(directory: Path) -> list[Path]:
+    found = sorted(directory.glob("*.lua"))
     if not found:
         raise NoAttacks(f"no attacks in {directory}")
     return found
 
 
-def _attack(path: Path) -> Attack:
-    source = path.read_text()
+def _attack(name: str, source: str) -> Attack:
     first, second = [*source.splitlines(), ""][:2]
     kind, _, text = first.removeprefix("-- expect: ").partition(": ")
-    return Attack(path.stem, source, kind, text, _limits(second))
+    return Attack(name, source, kind, text, _limits(second))
+
+
+def _pair(name: str, text: str) -> PairAttack:
+    leave, _, find = text.partition(_SECOND)
+    first = _attack(f"pair_{name}", leave)
+    return PairAttack(first, replace(first, source=find))
 
 
 def _limits(line: str) -> Limits:
@@ -76,4 +135,5 @@ def _limits(line: str) -> Limits:
     return Limits(
         wall_seconds=float(given.get("wall", Limits().wall_seconds)),
         cpu_seconds=int(given.get("cpu", Limits().cpu_seconds)),
+        lua_memory_bytes=int(given.get("memory", Limits().lua_memory_bytes // MIB)) * MIB,
     )

@@ -7,7 +7,7 @@ between them), `log_area` (the log in shared memory) and `reply_headers`. The pa
     pool           the entry point             fork_server    forks it, once per worker
       slots          limits concurrent runs    lockdown       drops its privileges
       children       find or start a child     serving        receives the run, sends the outcome
-        spawner        starts children         runtime        a fresh Lua state
+        spawner        starts children         runtime        the Lua state
       conversation   one run's exchange        prelude/*.lua  what scripts can call
         child_process  socket, kill, CPU       operations     Python functions of the prelude
         child_frames   checks each frame

@@ -5,6 +5,7 @@ Never pickle, which can run code: an attacker may have written what a child send
     worker -> child   [RUN, source, chunk_name, params, headers, limits, trace_lines]
                       [CHECK, source, chunk_name]
                       [LIST, source]
+                      [COUNT]                   how many runs the Lua state has served
                       [VALUE, packed value]     the answer to a CALL
                       [ERROR, message]          the failure of a CALL, raised in Lua
     child -> worker   [READY] or [REFUSED, reason]
@@ -67,11 +68,12 @@ class Tag(IntEnum):
     CALL = 7
     DONE = 8
     LIST = 9
+    COUNT = 10
 
 
 # Maximum frame length of each side, by tag.
 FROM_WORKER: Mapping[int, int] = dict.fromkeys(
-    (Tag.RUN, Tag.CHECK, Tag.LIST, Tag.VALUE, Tag.ERROR), MAX_FRAME_BYTES
+    (Tag.RUN, Tag.CHECK, Tag.LIST, Tag.COUNT, Tag.VALUE, Tag.ERROR), MAX_FRAME_BYTES
 )
 FROM_CHILD: Mapping[int, int] = {
     Tag.READY: 16,

@@ -35,6 +35,7 @@ def test_the_report_names_layers_and_attacks(
         open_file="-- expect: succeeded: absent\nreturn io == nil and 'absent'",
     )
     monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    monkeypatch.setattr(check_sandbox, "pair_attacks", list)
     on_worker = WorkerAttack("forge_frame", "refused", lambda: "refused")
     monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
     output = StringIO()
@@ -56,6 +57,7 @@ def test_an_attack_that_gets_through_fails_the_report(
 ) -> None:
     suite = suite_of(tmp_path, through="-- expect: failed\nreturn 1")
     monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    monkeypatch.setattr(check_sandbox, "pair_attacks", list)
     on_worker = WorkerAttack("forge_frame", "refused", lambda: "accepted")
     monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
     output = StringIO()

@@ -1,6 +1,6 @@
-"""Creates the Lua state of a run, from the compiled prelude. The only module that uses lupa.
+"""Creates Lua states from the compiled prelude. The only module that uses lupa.
 
-Role in a run: a child has a state ready when the run arrives, and discards it afterwards.
+Role in a run: a child has a state ready when the run arrives, and renews or discards it afterwards.
 """
 
 from __future__ import annotations
@@ -16,22 +16,28 @@ from lupa import lua54
 
 from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
 
-# Loaded into every state, in this order: a chunk uses those before it.
-EAGER_CHUNKS = (
+# Loaded once into a state, in this order: a chunk uses those before it.
+STATE_CHUNKS = (
     "boot",
     "arguments",
     "strings",
     "json_values",
+    "metatables",
+    "standard",
+    "libraries",
+    "scripts",
+    "runs",
+)
+# Executed again for each run, so that nothing in them outlives it.
+RUN_CHUNKS = (
+    "calls",
+    "null",
     "json_reader",
     "json_writer",
-    "metatables",
     "log",
     "params",
-    "standard",
     "results",
-    "libraries",
     "run",
-    "globals",
 )
 # Loaded on first use: each chunk with its functions; "crypto." stands for a library.
 LATER_CHUNKS = {
@@ -54,6 +60,8 @@ LATER_CHUNKS = {
     "url_parts": "url.parse url.build_query",
 }
 SEED_BYTES = 16
+# Memory above a script's limit, for the prelude and lupa when the script has used up its own.
+MEMORY_RESERVE_BYTES = 256 * 1024
 _PRELUDE_FOLDER = Path(__file__).parent / "prelude"
 
 LuaMemoryError = lua54.LuaMemoryError
@@ -82,9 +90,10 @@ class Prelude:
     """The Lua side of the platform, compiled once in the fork server."""
 
     eager: bytes
-    """EAGER_CHUNKS as one chunk."""
+    """STATE_CHUNKS and RUN_CHUNKS as one chunk."""
     later: Mapping[bytes, bytes]
-    """LATER_CHUNKS, by the name of a chunk or of a function in it."""
+    """LATER_CHUNKS, by the name of a chunk or of a function in it. Each returns a function that
+    makes the chunk's functions for a run, in its `private` table."""
 
 
 def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
@@ -96,19 +105,59 @@ def compile_prelude(folder: Path = _PRELUDE_FOLDER) -> Prelude:
         return (folder / f"{name}.lua").read_bytes()
 
     # One large chunk loads in half the time of many. Each part keeps its own scope, and gets the
-    # `private` table, which scripts never see.
-    eager = b"local private, native, seed = {}, ...\n%b\nreturn private.call" % b"\n".join(
-        b";(function(...)\n%b\nend)(private, native, seed)" % read(name) for name in EAGER_CHUNKS
+    # table `shared` or `private`, which scripts never see.
+    eager = b"""
+        local native, seed = ...
+        local shared = { python_function = native, new_environment = %b }
+        function shared.load_run(_ENV, private) %b end
+        %b
+        return shared.call
+    """ % (
+        _environment_constructor(),
+        b"\n".join(b";(function(...)\n%b\nend)(private)" % read(name) for name in RUN_CHUNKS),
+        b"\n".join(
+            b";(function(...)\n%b\nend)(shared, seed)" % read(name) for name in STATE_CHUNKS
+        ),
     )
     later = LaterChunks()
     for chunk, functions in LATER_CHUNKS.items():
-        compiled = dump(read(chunk))
+        compiled = dump(b"return function(...)\n%b\nend" % read(chunk))
         later.update((name.encode(), compiled) for name in (chunk, *functions.split()))
     return Prelude(eager=dump(eager), later=later)
 
 
+def _environment_constructor() -> bytes:
+    """The Lua source of a function that copies all that a script may reach from a table of globals.
+
+    It names each value of the allow-list, since that takes a third of the time of a loop.
+    """
+    libraries: dict[str, list[str]] = {}
+    values: list[str] = []
+    for name in sorted(entry.split()[0] for entry in ALLOWED_NAMES):
+        library, dot, member = name.partition(".")
+        if name.startswith("<") or "<" in member:
+            continue  # Of a metatable, which is not a global.
+        if dot:
+            libraries.setdefault(library, []).append(member)
+        else:
+            values.append(name)
+    fields = [f"{name} = pristine.{name}" for name in values if name not in libraries]
+    for library, members in libraries.items():
+        copies = ", ".join(f"{member} = {library}.{member}" for member in members)
+        fields.append(f"{library} = {{ {copies} }}")
+    names = ", ".join(libraries)
+    tables = ", ".join(f"pristine.{library}" for library in libraries)
+    text = f"function(pristine) local {names} = {tables} return {{ {', '.join(fields)} }} end"
+    return text.encode()
+
+
 class LuaState:
-    """A Lua state for one run. Never used again, or the next run would see its globals."""
+    """A Lua state, in which one run follows another.
+
+    A run has an environment of its own, and the prelude's functions are made again for it where
+    they hold anything of a run; `prelude/runs.lua` tells what runs share. `serving.py` decides
+    whether the next may follow at all.
+    """
 
     def __init__(self, prelude: Prelude, native: Native, memory_bytes: int) -> None:
         """`native(operation, room_bytes, *values)` serves the prelude.
@@ -119,9 +168,18 @@ class LuaState:
         self._lua = _new_lua(memory_bytes)
         # One function for all calls, since each that Python holds slows every new state down.
         self._call = self._lua.execute(prelude.eager, native, os.urandom(SEED_BYTES), mode="b")
+        self._growth_bytes = 0
+        self._bytes_before_run = self._lua.get_memory_used()
+        self.runs = 0
+        """How many runs have ended in this state and left it to the next."""
 
-    def run(self, *arguments: Any) -> Any:
-        return self._call(b"run", *arguments)
+    def run(
+        self, source: bytes, chunk_name: bytes, is_traced: bool, memory_bytes: int, *limits: int
+    ) -> Any:
+        """The fields of an outcome. `limits` are the others, as in `Limits.as_run_arguments`."""
+        memory_bytes += self._growth_bytes
+        self._lua.set_max_memory(memory_bytes + MEMORY_RESERVE_BYTES)
+        return self._call(b"run", source, chunk_name, is_traced, memory_bytes, *limits)
 
     def check_syntax(self, source: bytes, chunk_name: bytes) -> Any:
         return self._call(b"check_syntax", source, chunk_name)
@@ -129,8 +187,16 @@ class LuaState:
     def list_globals(self, source: bytes) -> Any:
         return self._call(b"list_globals", source)
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        self._lua.set_max_memory(memory_bytes)
+    def bytes_of_run(self) -> int:
+        """The memory that the run has taken and not given back."""
+        used: int = self._lua.get_memory_used()
+        return used - self._bytes_before_run
+
+    def renew(self) -> None:
+        """Drop all that is left of the last run, and prepare the next."""
+        self._growth_bytes = self._call(b"renew", os.urandom(SEED_BYTES))
+        self._bytes_before_run = self._lua.get_memory_used()
+        self.runs += 1
 
     def check_names(self) -> None:
         """Compare the names that a script can reach with the allow-list.

@@ -19,12 +19,13 @@ from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, ProtocolError, Tag
 
-# Memory above a script's limit, for the prelude and lupa when the script has used up its own.
-MEMORY_RESERVE_BYTES = 256 * 1024
 # The limit of a new state, until a run sets its own.
 LUA_MEMORY_BYTES = Limits().lua_memory_bytes
-# A run with less CPU time can hardly have used much memory.
+# A state serves the next run only after one that used little, and so many in all.
 SHORT_RUN_SECONDS = 0.002
+SMALL_RUN_BYTES = 1024 * 1024
+RUNS_PER_STATE = 1000
+_SUCCEEDED = OutcomeKind.SUCCEEDED.value.encode()
 # Only in glibc; other C libraries return memory by themselves.
 _malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
@@ -36,7 +37,7 @@ class ParentGone(Exception):
 class Child:
     """Serves frames until the worker closes the socket.
 
-    The next Lua state is created right after an answer, so that it is ready when a run arrives.
+    The next run is prepared right after an answer, so that it is ready when its frame arrives.
     """
 
     def __init__(self, channel: socket.socket, log_area: LogArea, prelude: Prelude) -> None:
@@ -61,15 +62,19 @@ class Child:
                 answer = self._check(*fields)
             elif tag == Tag.LIST:
                 answer = self._list_globals(*fields)
+            elif tag == Tag.COUNT:
+                self.send(Tag.DONE, time.process_time(), self._state.runs)
+                continue
             else:
                 raise ProtocolError(f"unexpected frame {tag}")
             cpu_seconds = time.process_time()
             self.send(Tag.DONE, cpu_seconds, *answer)
-            # Drop the old state first, since the new one may need its memory.
-            del self._state
-            if cpu_seconds - self._cpu_seconds > SHORT_RUN_SECONDS:
-                give_back_memory()
-            self._state = self._new_state()
+            used_seconds = cpu_seconds - self._cpu_seconds
+            is_plain_run = tag == Tag.RUN and not fields[-1]
+            if is_plain_run and may_serve_again(self._state, answer, used_seconds):
+                self._state.renew()
+            else:
+                self._replace_state(used_seconds)
             self._cpu_seconds = time.process_time()
 
     def _run(
@@ -83,7 +88,6 @@ class Child:
     ) -> Sequence[Any]:
         self._operations.start_run(params, headers)
         try:
-            self._state.limit_memory(limits[0] + MEMORY_RESERVE_BYTES)
             return _as_sequence(self._state.run(source, chunk_name, is_traced, *limits))
         except (LuaMemoryError, MemoryError):
             return [OutcomeKind.OUT_OF_MEMORY]
@@ -126,6 +130,28 @@ class Child:
 
     def _new_state(self) -> LuaState:
         return LuaState(self._prelude, self._serve, LUA_MEMORY_BYTES)
+
+    def _replace_state(self, used_seconds: float) -> None:
+        # Drop the old state first, since the new one may need its memory.
+        del self._state
+        if used_seconds > SHORT_RUN_SECONDS:
+            give_back_memory()
+        self._state = self._new_state()
+
+
+def may_serve_again(state: LuaState, answer: Sequence[Any], cpu_seconds: float) -> bool:
+    """Whether the next run may follow in the state of one that ended so.
+
+    Only after a small run that succeeded. Every other end of a script, a trace, which sets hooks,
+    and a syntax check or a listing cost a new state; so do many runs, to bound what they can do
+    to the sizes of Lua's tables.
+    """
+    return (
+        answer[0] == _SUCCEEDED
+        and cpu_seconds <= SHORT_RUN_SECONDS
+        and state.bytes_of_run() <= SMALL_RUN_BYTES
+        and state.runs + 1 < RUNS_PER_STATE
+    )
 
 
 def _message_of(error: LuaError) -> Sequence[Any]:

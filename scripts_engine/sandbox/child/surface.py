@@ -1,6 +1,7 @@
 """The allow-list: every name that a script can reach, also through a metatable.
 
-The fork server compares it with a new state; if they differ, no child serves.
+The globals of a run are copied by it. The fork server compares it with all that a script can reach
+in a new state; if they differ, no child serves.
 """
 
 from __future__ import annotations

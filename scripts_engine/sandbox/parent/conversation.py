@@ -39,7 +39,7 @@ SYNTAX_CHECK_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=2)
 
 
 class Request(NamedTuple):
-    """A run, a syntax check or a listing: the frame to send, its limits, how to read its answer."""
+    """A request to a child: the frame to send, its limits, how to read its answer."""
 
     frame: bytes
     source: bytes
@@ -79,6 +79,18 @@ class Request(NamedTuple):
 
         frame = protocol.encode([Tag.LIST, source])
         return cls(frame, source, SYNTAX_CHECK_LIMITS, False, read_answer)
+
+    @classmethod
+    def to_count_runs(cls, receive: Callable[[int], object]) -> Self:
+        """`receive` gets the number of runs that the child's Lua state has served."""
+
+        def read_answer(answer: Sequence[Any]) -> Ending:
+            if len(answer) != 1 or type(answer[0]) is not int:
+                raise ProtocolError("a number of runs is missing")
+            receive(answer[0])
+            return Ending(OutcomeKind.SUCCEEDED)
+
+        return cls(protocol.encode([Tag.COUNT]), b"", SYNTAX_CHECK_LIMITS, False, read_answer)
 
 
 def _chunk_name(name: str) -> bytes:

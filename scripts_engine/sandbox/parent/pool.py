@@ -141,6 +141,15 @@ class SandboxPool:
         self._execute(tenant, Request.to_list_globals(source, found.extend))
         return tuple(found)
 
+    def count_runs_of_state(self, tenant: str) -> int:
+        """How many runs the Lua state has served that serves the tenant's next run.
+
+        For checks that a run finds nothing of the one before it; only meaningful with one slot.
+        """
+        counts: list[int] = []
+        self._execute(tenant, Request.to_count_runs(counts.append))
+        return counts[0]
+
     def stats(self) -> PoolStats:
         slots, children = self._slots, self._children
         return PoolStats(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from scripts_engine.attacks.suite import Attack, attacks, text_of
+from scripts_engine.attacks.suite import Attack, PairAttack, attacks, pair_attacks, text_of
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 from .conftest import run_in
 
 ATTACKS = attacks()
+PAIRS = pair_attacks()
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +43,11 @@ def test_a_second_run_in_the_same_child_finds_nothing_of_the_first(
 ):
     first, second = (attack.run(attacked_pool, "mallory") for _ in range(2))
     assert text_of(first) == text_of(second) == attack.expected_text
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_run_finds_nothing_that_another_left_in_its_state(
+    attacked_pool: SandboxPool, pair: PairAttack
+):
+    outcome = pair.run(attacked_pool, "trudy")
+    assert (outcome.kind, pair.second.expected_text) == ("succeeded", text_of(outcome))

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from scripts_engine.sandbox.child.serving import RUNS_PER_STATE
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox.parent.pool import SPAWNS_AT_ONCE
 
-from .conftest import run_in
+from .conftest import run_in, run_until_kept
 from .processes import children_of, is_running, resident_kilobytes, wait_until
 
 REMEMBER = "local old = seen or 'fresh'\nseen = 'seen'\nreturn old"
@@ -74,6 +75,52 @@ def test_every_run_has_a_fresh_state(new_pool):
     pool = new_pool()
     assert [run_in(pool, REMEMBER).reply.body for _ in range(3)] == [b"fresh"] * 3
     assert pool.stats().spawned == 1
+
+
+def test_small_runs_that_succeed_follow_each_other_in_one_state(new_pool):
+    pool = new_pool(size=1)
+    first = run_until_kept(pool, "return 1")
+    assert run_until_kept(pool, "return 1") == first + 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"source": "error('boom')"},
+        {"source": "syntax error"},
+        {"source": "return nil, 'failed'"},
+        {"source": "return ('x'):rep(2e6)"},
+        {"source": "for i = 1, 1e7 do end"},
+        {"source": "hoard = ('x'):rep(1.5e6)"},
+        {"source": "return 1", "trace_lines": True},
+    ],
+    ids=lambda last: f"{last}",
+)
+def test_a_new_state_follows_any_other_run(new_pool, last):
+    pool = new_pool(size=1)
+    run_until_kept(pool, "return 1")
+    run_in(pool, **last)
+    assert pool.count_runs_of_state("acme") == 0
+    assert pool.stats().spawned == 1
+
+
+def test_a_new_state_follows_a_syntax_check_and_a_listing(new_pool):
+    pool = new_pool(size=1)
+    run_until_kept(pool, "return 1")
+    pool.check_syntax("acme", b"return 1", "demo")
+    after_check = pool.count_runs_of_state("acme")
+    run_until_kept(pool, "return 1")
+    pool.list_globals("acme", b"return 1")
+    assert (after_check, pool.count_runs_of_state("acme")) == (0, 0)
+
+
+def test_a_state_is_replaced_after_many_runs(new_pool):
+    pool = new_pool(size=1)
+    served = set()
+    for _ in range(RUNS_PER_STATE + 1):
+        run_in(pool, "return 1")
+        served.add(pool.count_runs_of_state("acme"))
+    assert max(served) < RUNS_PER_STATE
 
 
 def test_tenants_never_share_a_child(new_pool):

@@ -48,7 +48,7 @@ def test_the_prelude_as_it_is_passes_the_audit(prelude_copy):
     ],
 )
 def test_any_other_name_fails_the_audit(prelude_copy, addition, name):
-    chunk = prelude_copy / "globals.lua"
+    chunk = prelude_copy / "run.lua"
     chunk.write_text(f"{chunk.read_text()}\nlocal private = ...\n{addition}\n")
     with pytest.raises(UnexpectedGlobals, match="unexpected: ") as refusal:
         audit(prelude_copy)
@@ -67,7 +67,7 @@ fork_server.main(int(sys.argv[2]))
 
 
 def test_no_child_serves_with_an_unexpected_name(prelude_copy, monkeypatch):
-    chunk = prelude_copy / "globals.lua"
+    chunk = prelude_copy / "run.lua"
     chunk.write_text(f"{chunk.read_text()}\nsurprise = 1\n")
     monkeypatch.setattr(spawner, "_START", START_WITH_PRELUDE % str(prelude_copy))
     pool = SandboxPool(size=1)
@@ -82,5 +82,5 @@ def test_no_child_serves_with_an_unexpected_name(prelude_copy, monkeypatch):
 
 def test_every_chunk_of_the_folder_is_loaded():
     folder = Path(runtime.__file__).parent / "prelude"
-    named = {*runtime.EAGER_CHUNKS, *runtime.LATER_CHUNKS}
+    named = {*runtime.STATE_CHUNKS, *runtime.RUN_CHUNKS, *runtime.LATER_CHUNKS}
     assert {path.stem for path in folder.glob("*.lua")} == named

@@ -25,7 +25,7 @@ end
 -- "string.rep function".
 function private.functions.list_names()
   local names, seen = {}, {}
-  walk(_G, "", seen, names)
+  walk(private.environment, "", seen, names)
   walk(debug.getmetatable(""), "<string>.<metatable>.", seen, names)
   for _, sample in next, { 0, true, walk, coroutine.create(walk) } do
     walk(sample, format("<%s>.", type(sample)), seen, names)

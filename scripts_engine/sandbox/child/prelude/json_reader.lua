@@ -8,7 +8,7 @@ local huge, math_type = math.huge, math.type
 local utf8_char, utf8_len = utf8.char, utf8.len
 local error, pcall, setmetatable, tonumber = error, pcall, setmetatable, tonumber
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local load_chunk, null = private.load_chunk, null
+local load_chunk, null = private.load_chunk, private.null
 
 -- Raised through pcall; `problem` and `problem_position` describe it.
 local failure = {}

@@ -1,20 +1,18 @@
 -- null, array and object, which JSON has and Lua does not.
-local private = ...
+local shared = ...
 local error, setmetatable = error, setmetatable
-local expect = private.expect
+local expect = shared.expect
 
 -- Metatables that only mark a table; scripts never get them.
 local array_mark, object_mark = {}, {}
-private.array_mark, private.object_mark = array_mark, object_mark
-
--- The maximum nesting of arrays and objects, both read and written.
-private.json_depth = 128
+shared.array_mark, shared.object_mark = array_mark, object_mark
 
 local function refuse()
   error("attempt to index null", 2)
 end
 
-null = setmetatable({}, {
+-- Hidden from scripts, too; each run has a null of its own, since `rawset` could write to it.
+shared.null_metatable = {
   __name = "null",
   __metatable = false,
   __tostring = function()
@@ -22,9 +20,7 @@ null = setmetatable({}, {
   end,
   __index = refuse,
   __newindex = refuse,
-})
-
-private.null = null
+}
 
 function array(items)
   expect("table", items, "array")

@@ -9,7 +9,7 @@ local error, next, pcall, rawequal, rawlen = error, next, pcall, rawequal, rawle
 local tonumber, type = tonumber, type
 local getmetatable = private.debug.getmetatable
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local load_chunk, null = private.load_chunk, null
+local load_chunk, null = private.load_chunk, private.null
 
 local MAX_BYTES = 16 * 1024 * 1024
 local PIECES_PER_FLUSH = 4096

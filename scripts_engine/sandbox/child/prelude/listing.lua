@@ -7,6 +7,7 @@ local byte, find, lower, sub, unpack =
   string.byte, string.find, string.lower, string.sub, string.unpack
 local concat, sort, unpack_table = table.concat, table.sort, table.unpack
 local next, rawget = next, rawget
+local provided_names = private.environment
 
 local MAX_LISTED = 50
 local MAX_NAME_BYTES = 64
@@ -220,7 +221,7 @@ local function suggester(own_names)
     end
   end
   local provided = {}
-  for name in next, _G do
+  for name in next, provided_names do
     provided[#provided + 1] = name
   end
   sort(provided)
@@ -260,14 +261,14 @@ local function listed(found)
     local name = read.name
     local mark = concat({ name, read.line }, " ")
     if not seen[mark] and not found.assigned[name] and is_shown(name) then
-      if rawget(_G, name) == nil then
+      if rawget(provided_names, name) == nil then
         seen[mark] = true
         uses[#uses + 1] = { kind = "undefined", name = name, line = read.line }
       end
     end
   end
   for _, write in next, found.writes do
-    if is_shown(write.name) and rawget(_G, write.name) == nil then
+    if is_shown(write.name) and rawget(provided_names, write.name) == nil then
       uses[#uses + 1] = { kind = "assigned", name = write.name, line = write.line }
     end
   end

@@ -2,7 +2,7 @@
 local private = ...
 local call_python = private.call_python
 local concat, pack, sub = table.concat, table.pack, string.sub
-local table_in_log, tostring, type = private.single("table_in_log"), tostring, type
+local table_in_log, tostring, type = private.table_in_log, tostring, type
 
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
 local max_bytes, max_lines, bytes_left, lines_left
@@ -54,9 +54,7 @@ end
 
 -- As in Lua, where a table is only named by its type.
 print = writer(INFO, tostring)
-log = {
-  debug = writer(DEBUG, table_in_log),
-  info = writer(INFO, table_in_log),
-  warn = writer(WARN, table_in_log),
-  error = writer(ERROR, table_in_log),
-}
+log.debug = writer(DEBUG, table_in_log)
+log.info = writer(INFO, table_in_log)
+log.warn = writer(WARN, table_in_log)
+log.error = writer(ERROR, table_in_log)

@@ -1,10 +1,10 @@
 -- setmetatable without __gc, getmetatable without the metatables that mark JSON values.
-local private = ...
-local raw_getmetatable = private.debug.getmetatable
+local shared = ...
+local raw_getmetatable = shared.debug.getmetatable
 local error, getmetatable_of, rawequal, rawget, setmetatable_of =
   error, getmetatable, rawequal, rawget, setmetatable
 local type = type
-local array_mark, object_mark = private.array_mark, private.object_mark
+local array_mark, object_mark = shared.array_mark, shared.object_mark
 
 function getmetatable(value)
   local kind = type(value)

@@ -1,11 +1,10 @@
 -- params: the request that the run answers.
 local private = ...
-local call_python, expect, single = private.call_python, private.expect, private.single
+local call_python, expect, parse_query = private.call_python, private.expect, url.parse_query
 
 -- A cache, so that a body is copied from Python only once.
 local known = {}
 local query_values
-local parse_query = single("url.parse_query")
 
 local function get(name)
   local value = known[name]
@@ -18,20 +17,18 @@ end
 
 private.param = get
 
-params = {
-  get = function(name)
-    expect("string", name, "params.get")
-    return get(name)
-  end,
-  header = function(name)
-    expect("string", name, "params.header")
-    return (call_python("header", name))
-  end,
-  query = function(name)
-    expect("string", name, "params.query")
-    query_values = query_values or parse_query(get("query") or "")
-    return query_values[name]
-  end,
-  json = single("params.json"),
-  form = single("params.form"),
-}
+function params.get(name)
+  expect("string", name, "params.get")
+  return get(name)
+end
+
+function params.header(name)
+  expect("string", name, "params.header")
+  return (call_python("header", name))
+end
+
+function params.query(name)
+  expect("string", name, "params.query")
+  query_values = query_values or parse_query(get("query") or "")
+  return query_values[name]
+end

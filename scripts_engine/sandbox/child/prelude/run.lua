@@ -4,12 +4,12 @@ local debug, load = private.debug, private.load
 local finish, limit_reply = private.finish, private.limit_reply
 local load_chunk, start_log = private.load_chunk, private.start_log
 local getinfo, traceback = debug.getinfo, debug.traceback
-local collectgarbage, select, xpcall = collectgarbage, select, xpcall
+local collectgarbage, select, xpcall = private.collectgarbage, select, xpcall
 
 -- Most scripts end before they have allocated this much, and so without a collection.
 local KILOBYTES_BEFORE_COLLECTING = 256
 
--- Most of MEMORY_RESERVE_BYTES in serving.py, the memory above the limit of the script.
+-- Most of MEMORY_RESERVE_BYTES in runtime.py, the memory above the limit of the script.
 local BYTES_OF_RESERVE = 240 * 1024
 
 local function start_collecting()
@@ -98,7 +98,7 @@ function private.run(
   start_log(log_bytes, log_lines)
   chunk_source = "=" .. chunk_name
   local problem
-  script, problem = load(source, chunk_source, "t")
+  script, problem = private.compile_script(source, chunk_source, private.environment)
   if not script then
     return fail(chunk_name, problem)
   end

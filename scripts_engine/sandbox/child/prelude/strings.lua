@@ -1,6 +1,6 @@
 -- tostring and string.format without memory addresses, and a locked string metatable.
-local private = ...
-local debug_getmetatable = private.debug.getmetatable
+local shared = ...
+local debug_getmetatable = shared.debug.getmetatable
 local error, rawget, type = error, rawget, type
 local raw_tostring, pack, unpack = tostring, table.pack, table.unpack
 local find, gsub, raw_format = string.find, string.gsub, string.format
@@ -32,7 +32,7 @@ function tostring(value)
 end
 
 local tostring = tostring
-private.originals.tostring = tostring
+shared.originals.tostring = tostring
 
 function string.format(pattern, ...)
   if type(pattern) == "string" and find(pattern, "p", 1, true) then

@@ -1,6 +1,7 @@
 -- Reports the current line to the worker, which names it when time runs out.
 local private = ...
 local call_python, debug = private.call_python, private.debug
+local coroutine = private.environment.coroutine
 local create, wrap, type = coroutine.create, coroutine.wrap, type
 
 -- Reports every line at first, to find a single call that never returns; after that only every so
