@@ -18,6 +18,8 @@ from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed
 
 # More at once would delay the run that ends them.
 _EXPIRED_AT_ONCE = 8
+# Looking after each run would cost as much as finding a warm child.
+_EXPIRIES_PER_IDLE_TIME = 60
 
 
 class Change(Enum):
@@ -33,7 +35,7 @@ class Change(Enum):
 class Children:
     """At most `most` children, each of one tenant. Thread-safe.
 
-    A child that has had no run for `idle_seconds` is ended at the end of the next run of any.
+    A child that has had no run for `idle_seconds` is ended soon afterwards, after a run of any.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Children:
         self._most = most
         self._runs_per_child = runs_per_child
         self._idle_seconds = idle_seconds
+        self._next_expiry = 0.0
         self._observer = observer
         self._lock = threading.Lock()
         self._warm = WarmChildren()
@@ -98,13 +101,10 @@ class Children:
     def give_back(self, child: ChildProcess, ending: Ending) -> None:
         """Keep the child warm for the tenant's next run, or end it. End some that have expired."""
         self._keep_or_end(child, ending)
-        moment = time.monotonic() - self._idle_seconds
-        for _ in range(_EXPIRED_AT_ONCE):
-            with self._lock:
-                expired = self._warm.take_idle_since(moment)
-            if expired is None:
-                return
-            self._end(expired, Change.EXPIRED)
+        now = time.monotonic()
+        if now >= self._next_expiry:
+            self._next_expiry = now + self._idle_seconds / _EXPIRIES_PER_IDLE_TIME
+            self._end_idle_since(now - self._idle_seconds)
 
     def kill(self, child: ChildProcess, reason: KillReason) -> None:
         self._end(child, Change.KILLED)
@@ -143,6 +143,14 @@ class Children:
                 self._warm.add(child)
                 return
         self._end(child)
+
+    def _end_idle_since(self, moment: float) -> None:
+        for _ in range(_EXPIRED_AT_ONCE):
+            with self._lock:
+                expired = self._warm.take_idle_since(moment)
+            if expired is None:
+                return
+            self._end(expired, Change.EXPIRED)
 
     def _end(self, child: ChildProcess, change: Change | None = None) -> None:
         with self._lock:
