@@ -44,9 +44,16 @@ def _static_files_have_a_directory() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _the_application_is_loaded(_static_files_have_a_directory: None) -> None:
-    """Before a test follows the log, which loading configures."""
-    get_internal_wsgi_application()
+def _servers_have_the_whole_application(_static_files_have_a_directory: None) -> Iterator[None]:
+    """Those of ``live_server`` would have Django's handler alone, which knows no hooks.
+
+    The application is loaded before a test follows the log, which loading configures.
+    """
+    application = get_internal_wsgi_application()
+    with pytest.MonkeyPatch.context() as patch:
+        # It wraps Django's handler, and takes every path for a file's where no MEDIA_URL is set.
+        patch.setattr("django.test.testcases._MediaFilesHandler", lambda handler: application)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
