@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 
@@ -39,6 +39,14 @@ def button(address: str, text: str, *, of: str) -> SafeString:
         address,
         text,
         f" {of}" if of else "",
+    )
+
+
+def buttons(*links: str) -> SafeString:
+    """Returns the buttons of a row in one cell; empty ones are left out."""
+    return format_html(
+        '<span class="flex items-center gap-2">{}</span>',
+        format_html_join("", "{}", ((one,) for one in links if one)),
     )
 
 

@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from accounts.models import Organisation
 from core.admin.confirmation import NEXT
 from core.admin.display import DANGER, SUCCESS, label
-from core.admin.links import action_of, button, link, link_to, list_of, page_of
+from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
 from scripts_engine.admin.runs.presentation import trigger_of
 from scripts_engine.admin.runs.statuses import status_label
@@ -38,15 +38,17 @@ def scripts_of_organisation(request: HttpRequest, organisation: Organisation) ->
 def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
     return Panel(
         title="Hooks",
-        headers=("Name", "HookID", "State", "Created", "", ""),
+        headers=("Name", "HookID", "State", "Created", "Actions"),
         rows=[
             (
                 link_to(hook),
                 hook.pk,
                 _enabled(hook.is_enabled),
                 hook.created_at,
-                button(action_of(hook, "rotate"), "Rotate token", of=f"of {hook}"),
-                _switch(hook, back_to=page_of(script)),
+                buttons(
+                    button(action_of(hook, "rotate"), "Rotate token", of=f"of {hook}"),
+                    _switch(hook, back_to=page_of(script)),
+                ),
             )
             for hook in script.hooks.filter(deleted_at__isnull=True)
         ],
@@ -80,14 +82,16 @@ def versions_of_script(request: HttpRequest, script: Script) -> Panel:
     )[:_LATEST]
     return Panel(
         title="Versions",
-        headers=("Version", "Saved", "By", "", ""),
+        headers=("Version", "Saved", "By", "Actions"),
         rows=[
             (
                 link(page_of(version), _number(version, script)),
                 version.created_at,
                 version.author or "",
-                button(page_of(version), "Changes", of=f"of version {version.number}"),
-                _restore(version, script),
+                buttons(
+                    button(page_of(version), "Changes", of=f"of version {version.number}"),
+                    _restore(version, script),
+                ),
             )
             for version in versions
         ],

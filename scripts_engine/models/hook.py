@@ -68,7 +68,8 @@ class Hook(RotatingSecret):
         ]
 
     def __str__(self) -> str:
-        return self.name or f"Hook {self.pk}"
+        """The name, or the beginning of the id: complete, it fills several lines of a list."""
+        return self.name or f"Hook {str(self.pk)[:8]}…"
 
     @property
     def organisation(self) -> Organisation:

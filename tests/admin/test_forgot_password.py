@@ -153,3 +153,10 @@ def test_a_form_of_another_site_is_refused(bob: User) -> None:
 
     assert answer.status_code == 403
     assert not DBTaskResult.objects.exists()
+
+
+@pytest.mark.parametrize("page", ["/admin/login/", PAGE])
+def test_the_pages_before_the_login_have_a_main_landmark(db: None, page: str) -> None:
+    text = text_of(Client().get(page))
+
+    assert text.count("<main>") == text.count("</main>") == 1

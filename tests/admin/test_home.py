@@ -300,7 +300,7 @@ def test_a_day_without_runs_shows_an_empty_state(as_bob: Client, acme_hook: Hook
     assert "<canvas" not in text
     assert "No failed runs" in text
     assert "No active API key" in text
-    assert "No recorded sign-ins" in text
+    assert "No recorded logins" in text
 
 
 def test_a_key_that_lasts_is_no_call_to_issue_one(as_bob: Client, acme: Organisation) -> None:

@@ -316,3 +316,15 @@ def test_the_filters_are_labelled_in_plain_words(as_bob: Client, acme_hook: Hook
     assert "By outcome" in text
     assert "By start time" in text
     assert "By started at" not in text
+
+
+def test_a_hook_without_a_name_takes_one_short_line_of_the_list(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    Hook.objects.update(name="")
+    run_of(acme_hook)
+
+    text = text_of(as_bob.get(list_of(Run)))
+
+    assert f"Hook {str(acme_hook.pk)[:8]}…" in text
+    assert f"Hook {acme_hook.pk}" not in text

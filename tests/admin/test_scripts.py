@@ -193,3 +193,12 @@ def test_the_list_shows_how_the_last_run_ended(as_bob: Client, acme_hook: Hook) 
     run_of(acme_hook)
 
     assert "Succeeded" in text_of(as_bob.get(list_of(Script)))
+
+
+def test_every_column_of_the_panels_has_a_header(as_bob: Client, acme_hook: Hook) -> None:
+    text = text_of(as_bob.get(page_of(acme_hook.script)))
+
+    assert "Rotate token" in text
+    assert "Changes" in text
+    assert text.count('data-label="Actions"') == 2
+    assert 'data-label=""' not in text

@@ -72,3 +72,12 @@ def test_the_open_search_is_accessible(admin_browser: AdminBrowser, page: Page) 
     page.keyboard.press("ArrowDown")
 
     assert findings(page) == []
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
+def test_a_result_that_is_not_chosen_is_accessible(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("orders")
+    expect(page.locator("#command-results li")).not_to_have_class(re.compile("active"))
+
+    assert findings(page) == []
