@@ -6,6 +6,7 @@ when /metrics is read are in the collectors beside this module.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -188,3 +189,15 @@ def export_zeros() -> None:
     for metric, known in _KNOWN.items():
         for values in known:
             metric.labels(*values)
+
+
+def count_run(status: str, trigger: str, duration_seconds: float, queue_seconds: float) -> None:
+    runs, run_duration = _of_runs(status, trigger)
+    runs.inc()
+    run_duration.observe(duration_seconds)
+    RUN_QUEUE.observe(queue_seconds)
+
+
+@cache
+def _of_runs(status: str, trigger: str) -> tuple[Counter, Histogram]:
+    return RUNS.labels(status, trigger), RUN_DURATION.labels(trigger)

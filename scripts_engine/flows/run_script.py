@@ -3,15 +3,13 @@
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from typing import NamedTuple, Self
 
-from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from core.http.redaction import REDACTED
-from core.metrics.catalogue import RUN_DURATION, RUN_QUEUE, RUNS
+from core.metrics.catalogue import count_run
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.record_run import Row, record_run
@@ -142,15 +140,7 @@ def _execute(spec: RunSpec, event: Event, host: RunHost | UnrecordedHost) -> _Ex
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:
-    runs, run_duration = _metrics_of(trigger, outcome.kind)
-    runs.inc()
-    run_duration.observe(outcome.duration_seconds)
-    RUN_QUEUE.observe(outcome.queue_seconds)
-
-
-@cache
-def _metrics_of(trigger: Trigger, kind: OutcomeKind) -> tuple[Counter, Histogram]:
-    return RUNS.labels(_STATUS[kind], trigger.value), RUN_DURATION.labels(trigger.value)
+    count_run(_STATUS[outcome.kind], trigger.value, outcome.duration_seconds, outcome.queue_seconds)
 
 
 def _params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
