@@ -109,7 +109,8 @@ JSON = Section(
         Entry(
             "null",
             "null",
-            "JSON's null: unlike Lua's nil, it can be a value in a table.",
+            "JSON's null: unlike Lua's nil, it can be a value in a table. Compare values with it "
+            "(`body == null`): its type is table, and indexing it raises an error.",
             example="return {comment = null}",
         ),
         Entry(
