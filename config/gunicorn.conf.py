@@ -1,7 +1,7 @@
 """gunicorn's configuration, derived from config.settings."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -14,6 +14,9 @@ from core.server.open_files import allow_open_files
 from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
+
+if TYPE_CHECKING:
+    from scripts_engine.flows.call_notes.collector import CallNotes
 
 # Database and log, scripts' connections to other servers, and a margin.
 OTHER_FILES = 500
@@ -36,6 +39,18 @@ def post_worker_init(worker: Any) -> None:
     announce("web")
     export_zeros()
     SANDBOX_SLOTS.set(settings.SANDBOX_SLOTS)
+    call_notes().start()
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    call_notes().stop()
+
+
+def call_notes() -> "CallNotes":
+    """Those of this worker. Models can be imported only after the application is set up."""
+    from scripts_engine.flows.call_notes.collector import call_notes  # noqa: PLC0415
+
+    return call_notes
 
 
 def child_exit(server: Any, worker: Any) -> None:

@@ -110,6 +110,9 @@ class _Select:
     def _converted(self, row: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
         converted = list(row)
         for place, functions, column in self._converters:
+            # The converters of all fields here keep NULL, which most columns of a hook are.
+            if converted[place] is None:
+                continue
             for function in functions:
                 converted[place] = function(converted[place], column, connection)
         return converted
@@ -210,6 +213,53 @@ class _Insert:
         sql = self._start + ", ".join([self._row] * len(rows))
         # Groups differ in size, so the plan of one would rarely be used again.
         _execute(connection, sql, given, has_rows=False, is_frequent=len(rows) == 1)
+
+
+class CompiledUpdate:
+    """The UPDATE of given columns of one row, found by its primary key, compiled per database."""
+
+    def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
+        self._model = model
+        self._names = tuple(columns)
+        self._compiled: dict[str, tuple[str, list[tuple[str, Preparation | None]]]] = {}
+
+    def execute(self, key: Any, row: Mapping[str, Any]) -> None:
+        """Sets the columns, by ``attname``, to the values of ``row``."""
+        alias = router.db_for_write(self._model)
+        if alias not in self._compiled:
+            self._compiled[alias] = self._compile(alias)
+        sql, columns = self._compiled[alias]
+        given = [
+            value if prepare is None else prepare(value)
+            for (_, prepare), value in zip(
+                columns, (*(row[name] for name in self._names), key), strict=True
+            )
+        ]
+        _execute(connections[alias], sql, given, has_rows=False)
+
+    def _compile(self, alias: str) -> tuple[str, list[tuple[str, Preparation | None]]]:
+        quote = connections[alias].ops.quote_name
+        by_name = {field.attname: field for field in self._model._meta.local_concrete_fields}
+        fields = [by_name[name] for name in self._names]
+        key = self._model._meta.pk
+        if key is None:
+            raise ValueError("the model has no primary key")
+        columns = ", ".join(f"{quote(str(field.column))} = %s" for field in fields)
+        # All names come from the model.
+        sql = (
+            f"UPDATE {quote(self._model._meta.db_table)} SET {columns} "  # noqa: S608
+            f"WHERE {quote(str(key.column))} = %s"
+        )
+        prepared = [(field.attname, preparation(field, connections[alias])) for field in fields]
+        return sql, [*prepared, (key.attname, preparation(key, connections[alias]))]
+
+
+def column_value(model: type[Model], name: str, value: Any) -> Any:
+    """The value as the database takes it in that column, for statements that no query set makes."""
+    connection = connections[router.db_for_write(model)]
+    field: Any = model._meta.get_field(name)
+    prepare = preparation(field, connection)
+    return value if prepare is None else prepare(value)
 
 
 def preparation(

@@ -15,6 +15,8 @@ from django.db import close_old_connections
 from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
+from core import green_threads
+from core.green_threads import READABLE, Scheduler
 from core.server.client import Arrival, Connection, RequestCutOff
 from core.server.lifecycle import Lifecycle, is_draining
 from core.server.lingering import LingeringConnections
@@ -27,6 +29,10 @@ HEARTBEAT_SECONDS = 1.0
 # How long a thread waits for the next request of its client. Proxies and programs that call in a
 # loop send it at once.
 NEXT_REQUEST_SECONDS = 0.001
+# The same for a green thread, which costs little while it waits.
+GREEN_NEXT_REQUEST_SECONDS = 0.1
+# Larger requests would hold up the main thread.
+GREEN_REQUEST_BYTES = 64 * 1024
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -35,7 +41,8 @@ class MoonhookWorker(ThreadWorker):
     """Listens on a socket of its own, and accepts from the others' when they are slow to.
 
     The main thread waits for the rest of requests and for slow readers, so a connection takes a
-    thread only while a whole request is served. If no other connection waits for a thread, the
+    thread only while a whole request is served. Small requests that rarely block do not leave the
+    main thread: it serves them in green threads. If no other connection waits for a thread, the
     thread stays with its client for a moment: passing a connection to the main thread and back
     costs as much as a small request.
     """
@@ -70,15 +77,24 @@ class MoonhookWorker(ThreadWorker):
             self.poller,
             max_bytes=settings.CLIENT_BUFFER_BYTES,
             on_ready=self.enqueue_req,
-            on_end=self._finish_slow_client,
+            on_end=self._finish,
         )
         self._lingering = LingeringConnections(self.poller, on_end=self._close)
+        self._green_threads = Scheduler(
+            most=self.cfg.threads, executor=self.tpool, wake_up=self.method_queue.defer
+        )
+        green_threads.separate_connections()
+        self.poller.register(
+            self._green_threads, selectors.EVENT_READ, self._green_threads.read_events
+        )
         super().run()
 
     # --- The main loop -------------------------------------------------------------------------
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        super().wait_for_and_dispatch_events(min(timeout, NEIGHBOUR_CHECK_SECONDS))
+        most = min(timeout, NEIGHBOUR_CHECK_SECONDS)
+        super().wait_for_and_dispatch_events(self._green_threads.seconds_until_due(most))
+        self._green_threads.run_ready()
         if is_draining() or self._is_orphan():
             # Each reply now announces that the connection will be closed.
             self.max_keepalived = 0
@@ -167,6 +183,9 @@ class MoonhookWorker(ThreadWorker):
     # --- Requests ------------------------------------------------------------------------------
 
     def enqueue_req(self, conn: Connection) -> None:
+        if self._is_for_green_thread(conn):
+            self._green_threads.start(partial(self._serve_in_green_thread, conn))
+            return
         self._queued.add(conn)
         super().enqueue_req(conn)
 
@@ -176,6 +195,36 @@ class MoonhookWorker(ThreadWorker):
         while (outcome := self._answer(conn)) is True and self._sends_more_at_once(conn):
             pass
         return outcome
+
+    def _is_for_green_thread(self, conn: Connection) -> bool:
+        """Whether the whole request is here, is small, and is of a kind that hardly blocks."""
+        return (
+            conn.sock.receive(once=True) is Arrival.READY
+            and conn.sock.buffered_bytes <= GREEN_REQUEST_BYTES
+            and conn.sock.has_start(settings.GREEN_THREAD_REQUESTS)
+        )
+
+    def _serve_in_green_thread(self, conn: Connection) -> None:
+        outcome: bool | Arrival = False
+        try:
+            outcome = self._answer(conn)
+            while outcome is True and self._green_client_sends_more(conn):
+                if not self._is_for_green_thread(conn):
+                    break
+                outcome = self._answer(conn)
+        finally:
+            self._finish(conn, outcome)
+
+    def _green_client_sends_more(self, conn: Connection) -> bool:
+        if not self.alive or is_draining() or conn.sock.has_unsent:
+            return False
+        if self._green_threads.has_queue:
+            # A client that keeps sending would keep the others waiting.
+            return False
+        if conn.sock.has_received:
+            return True
+        deadline = time.monotonic() + GREEN_NEXT_REQUEST_SECONDS
+        return bool(self._green_threads.wait_idly_for(conn.sock.fileno(), READABLE, deadline))
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
         if conn.sock.is_told_to_continue:
@@ -197,9 +246,9 @@ class MoonhookWorker(ThreadWorker):
         else:
             super().finish_request(conn, fs)
 
-    def _finish_slow_client(self, conn: Connection, keeps_alive: bool) -> None:
-        done: Future[bool] = Future()
-        done.set_result(keeps_alive)
+    def _finish(self, conn: Connection, outcome: bool | Arrival) -> None:
+        done: Future[bool | Arrival] = Future()
+        done.set_result(outcome)
         self.finish_request(conn, done)
 
     def _answer(self, conn: Connection) -> bool | Arrival:
@@ -209,14 +258,23 @@ class MoonhookWorker(ThreadWorker):
             return arrival
         if arrival is Arrival.LEFT:
             return False
+        conn.sock.hold_head()
         try:
             keeps_alive = super().handle(conn) is True and conn.sock.is_request_read
         except RequestCutOff:
             self._refuse_incomplete_request(conn)
             return False
+        finally:
+            self._send_head(conn)
         if keeps_alive:
             conn.sock.end_request()
         return keeps_alive
+
+    def _send_head(self, conn: Connection) -> None:
+        try:
+            conn.sock.send_head()
+        except OSError:
+            self.log.debug("The client has disconnected")
 
     def _refuse_incomplete_request(self, conn: Connection) -> None:
         close_old_connections()

@@ -3,19 +3,24 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
+from psycopg_pool import PoolTimeout
 
+from core import green_threads
 from core.database.postgresql.connection import TimeLimitedConnection
 from core.database.postgresql.schema import SchemaEditor
 
 # How far a statement may exceed its deadline, because setting a limit takes a round trip.
 _SLACK_SECONDS = 1.0
 _WRITES = ("INSERT", "UPDATE", "DELETE")
+# How long a green thread may hold up the others for a connection.
+_GREEN_WAIT_SECONDS = 0.002
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -49,8 +54,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _connection_of(self, pool: Any, conn_params: dict[str, Any]) -> Any:
         """Django's way opens the pool, but takes several times as long as an open pool."""
         if pool.closed or "isolation_level" in self.settings_dict["OPTIONS"]:
-            return super().get_new_connection(conn_params)
-        return pool.getconn()
+            return green_threads.in_thread(partial(super().get_new_connection, conn_params))
+        if green_threads.current() is None:
+            return pool.getconn()
+        if pool.get_stats()["pool_available"]:
+            # Another thread may take the last one meanwhile.
+            with suppress(PoolTimeout):
+                return pool.getconn(_GREEN_WAIT_SECONDS)
+        return green_threads.in_thread(pool.getconn)
 
     def _set_autocommit(self, autocommit: bool) -> None:
         """Skips psycopg's checks if nothing changes, as with most connections of the pool."""

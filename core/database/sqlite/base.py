@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
+from core import green_threads
 from core.database.sqlite.write_queue import WriteQueue, write_queue_of
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
@@ -22,6 +23,8 @@ _INSTRUCTIONS_PER_CHECK = 50_000
 # SQLite's pauses between attempts at a lock grow to 100 ms. A short timeout keeps them at a
 # millisecond or two; ``Cursor`` retries until ``lock_timeout_seconds`` have passed.
 _BUSY_TIMEOUT_MS = 5
+# SQLite would hold up the other green threads, so ``Cursor`` pauses there.
+_GREEN_PAUSE_SECONDS = 0.001
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -114,7 +117,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 os.mknod(path, stat.S_IFREG | 0o600)
         connection = super().get_new_connection(conn_params)
         self.lock_timeout_seconds = conn_params.get("timeout", self.lock_timeout_seconds)
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        timeout_ms = _BUSY_TIMEOUT_MS if green_threads.current() is None else 0
+        connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
         return connection
 
     def create_cursor(self, name: str | None = None) -> Cursor:
@@ -154,6 +158,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() >= deadline:
                     raise
+                if green_threads.current() is not None:
+                    green_threads.sleep(_GREEN_PAUSE_SECONDS)
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.
@@ -201,7 +207,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self._queue is not None or self.is_in_memory_db():
             return
         database = self.settings_dict["NAME"]
-        if threading.get_ident() != threading.main_thread().ident:
+        if self._may_wait_with_threads():
             queue = write_queue_of(database)
             if queue.begin(kind):
                 self._queue = queue
@@ -210,6 +216,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._queue = write_queue_of(database, of_main_thread=True)
         if not self._queue.begin():
             self._queue = None
+
+    @staticmethod
+    def _may_wait_with_threads() -> bool:
+        is_main_thread = threading.get_ident() == threading.main_thread().ident
+        return not is_main_thread or green_threads.current() is not None
 
     def end_turn(self) -> None:
         if self._queue is not None:

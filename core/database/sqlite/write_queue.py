@@ -12,6 +12,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
+from core import green_threads
+from core.green_threads import WakeUp
+
 # The pause between two attempts to lock a file that another process has locked.
 RETRY_SECONDS = 0.001
 # How long the threads of one process may write in a row while another process waits.
@@ -106,9 +109,9 @@ class _FairLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_taken = False
-        # Each thread waits for a lock of its own, which is released on its turn. The first kind is
-        # the next; kinds without waiting threads have no entry.
-        self._waiting: OrderedDict[str, deque[threading.Lock]] = OrderedDict()
+        # Each thread is woken on its turn. The first kind is the next; kinds without waiting
+        # threads have no entry.
+        self._waiting: OrderedDict[str, deque[WakeUp]] = OrderedDict()
 
     def take_by(self, deadline: float, kind: str) -> bool:
         """Wait for the lock and return whether it came in time."""
@@ -116,10 +119,9 @@ class _FairLock:
             if not self._is_taken:
                 self._is_taken = True
                 return True
-            handed_over = threading.Lock()
-            handed_over.acquire()
+            handed_over = WakeUp()
             self._waiting.setdefault(kind, deque()).append(handed_over)
-        if handed_over.acquire(timeout=max(0, deadline - time.monotonic())):
+        if handed_over.wait(max(0, deadline - time.monotonic())):
             return True
         with self._lock:
             waiting = self._waiting.get(kind, ())
@@ -144,7 +146,7 @@ class _FairLock:
                     self._is_taken = False
                 return
             kind, waiting = self._waiting.popitem(last=False)
-            waiting.popleft().release()
+            waiting.popleft().set()
             if waiting:
                 self._waiting[kind] = waiting
 
@@ -166,7 +168,7 @@ class _FileLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     return False
-                time.sleep(RETRY_SECONDS)
+                green_threads.sleep(RETRY_SECONDS)
             else:
                 return True
 

@@ -28,6 +28,7 @@ def organisation_row(name: str, **more: Any) -> dict[str, Any]:
         "runs_kept_days": None,
         "runs_kept": None,
         "run_bytes_quota": None,
+        "failure_mails": False,
         "created_at": timezone.now(),
     } | more
 

@@ -37,7 +37,7 @@ def test_services_that_run_are_named(client: Client, db: None, table: ServiceTab
     assert response.status_code == 200
     assert response.json() == {
         "status": "ok",
-        "checks": {"database": "ok", "sandbox": "ok"},
+        "checks": {"database": "ok", "sandbox": "ok", "queue": "ok"},
         "services": ALL_RUN,
     }
 
@@ -62,7 +62,7 @@ def test_a_dead_background_worker_degrades_readiness_without_failing_it(
     assert response.status_code == 200
     assert response.json() == {
         "status": "degraded",
-        "checks": {"database": "ok", "sandbox": "ok"},
+        "checks": {"database": "ok", "sandbox": "ok", "queue": "ok"},
         "services": ALL_RUN | {"background worker": "down"},
         "reasons": {"background worker": reason},
     }

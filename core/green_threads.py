@@ -1,0 +1,340 @@
+"""Green threads: requests that share the main thread of a web worker and give way where they wait.
+
+Passing a request to a thread of the operating system and back costs as much as a small request,
+and threads of one interpreter compete for it. A green thread (a greenlet) keeps the main thread
+until it waits in a function of this module; then others go on. Outside of green threads, these
+functions block as usual, so the same code serves both.
+
+Two rules for code that may run in a green thread: it blocks nowhere else for longer than a few
+milliseconds, and it holds no lock of ``threading`` while it waits.
+"""
+
+import contextvars
+import heapq
+import logging
+import math
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from django.db import close_old_connections, connections
+from greenlet import getcurrent, greenlet
+
+from core.http.bulkhead import return_pooled_connection
+
+READABLE = select.EPOLLIN
+WRITABLE = select.EPOLLOUT
+# Most timers belong to waits that have ended. Beyond this number they are removed.
+_MAX_TIMERS = 1000
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class GreenThread(greenlet):
+    scheduler: "Scheduler"
+    connections: SimpleNamespace
+    """Its database connections, by alias."""
+    is_parked = False
+
+
+def current() -> GreenThread | None:
+    """The green thread that runs this code, if one does."""
+    running = getcurrent()
+    return running if type(running) is GreenThread else None
+
+
+def _running() -> GreenThread:
+    green = current()
+    if green is None:
+        raise RuntimeError("not in a green thread")
+    return green
+
+
+def sleep(seconds: float) -> None:
+    green = current()
+    if green is None:
+        time.sleep(seconds)
+    else:
+        green.scheduler.park(time.monotonic() + seconds)
+
+
+def give_way() -> None:
+    """Continues after all green threads that can go on now. Returns at once outside of one."""
+    green = current()
+    if green is not None:
+        green.scheduler.park_behind_others()
+
+
+def in_thread(call: Callable[[], Result]) -> Result:
+    """Returns the call's result; in a green thread, makes the call in a thread of the worker.
+
+    That thread has database connections of its own, and the caller's context variables. The green
+    thread returns its pooled connection: otherwise all connections could be held by green threads
+    whose calls wait for one.
+    """
+    green = current()
+    if green is None:
+        return call()
+    return_pooled_connection()
+    return green.scheduler.in_thread(call)
+
+
+class WakeUp:
+    """Wakes the thread that made it, once; cheaper than ``threading.Event``. ``set`` only once."""
+
+    __slots__ = ("_green", "_is_parked", "_is_set", "_lock")
+
+    def __init__(self) -> None:
+        self._green = current()
+        self._is_set = self._is_parked = False
+        if self._green is None:
+            self._lock = threading.Lock()
+            self._lock.acquire()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Returns whether it was set within the time."""
+        if self._green is None:
+            return self._lock.acquire(timeout=-1 if seconds is None else max(0, seconds))
+        if not self._is_set:
+            self._is_parked = True
+            deadline = None if seconds is None else time.monotonic() + seconds
+            self._green.scheduler.park(deadline)
+            self._is_parked = False
+        return self._is_set
+
+    def set(self) -> None:
+        """Called from any thread."""
+        if self._green is None:
+            self._lock.release()
+        else:
+            self._green.scheduler.call(self._set)
+
+    def _set(self) -> None:
+        self._is_set = True
+        if self._is_parked and self._green is not None:
+            self._green.scheduler.make_ready(self._green, 1)
+
+
+class Scheduler:
+    """Runs the green threads of one thread, which makes it and calls it; at most ``most`` at once.
+
+    That thread waits until the scheduler is readable or ``seconds_until_due`` have passed, and then
+    calls ``run_ready``.
+    """
+
+    def __init__(self, *, most: int, executor: Executor, wake_up: Callable[..., None]) -> None:
+        """``wake_up(call)`` makes the scheduler's thread call ``call`` soon, from any thread."""
+        self._most = most
+        self._executor = executor
+        self._wake_up = wake_up
+        self._thread_id = threading.get_ident()
+        self._hub = getcurrent()
+        self._running = 0
+        self._starting: deque[Callable[[], None]] = deque()
+        self._unused_connections: list[SimpleNamespace] = []
+        self._events = select.epoll()
+        self._by_file: dict[int, GreenThread] = {}
+        # Of these, those whose place a waiting call may take.
+        self._idle: dict[int, GreenThread] = {}
+        # [time, number, green thread or None if it no longer waits], the earliest first.
+        self._timers: list[list[Any]] = []
+        self._numbers = count()
+        self._ready: deque[tuple[GreenThread, int]] = deque()
+        self._behind_others: list[GreenThread] = []
+
+    # --- For the thread that runs it -----------------------------------------------------------
+
+    def fileno(self) -> int:
+        return self._events.fileno()
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether calls wait until a green thread has ended."""
+        return bool(self._starting)
+
+    def start(self, call: Callable[[], None]) -> None:
+        """Makes the call in a new green thread, now or when another has ended."""
+        # A green thread that switched to the new one would never be resumed.
+        if current() is None and not self._starting and self._running < self._most:
+            self._start_now(call)
+            return
+        self._starting.append(call)
+        if self._idle and not self._can_start():
+            file, green = self._idle.popitem()
+            self._by_file.pop(file, None)
+            self.make_ready(green, 0)
+
+    def _start_now(self, call: Callable[[], None]) -> None:
+        green = GreenThread(self._run, self._hub)
+        green.scheduler = self
+        green.connections = (self._unused_connections or [SimpleNamespace()]).pop()
+        self._running += 1
+        green.switch(green, call)
+
+    def seconds_until_due(self, most: float) -> float:
+        if self._ready or self._behind_others or self._can_start():
+            return 0.0
+        if len(self._timers) > _MAX_TIMERS:
+            self._timers = [timer for timer in self._timers if timer[2] is not None]
+            heapq.heapify(self._timers)
+        timers = self._timers
+        while timers and timers[0][2] is None:
+            heapq.heappop(timers)
+        return max(0.0, min(most, timers[0][0] - time.monotonic())) if timers else most
+
+    def read_events(self, _file: object = None) -> None:
+        for file, events in self._events.poll(0):
+            green = self._by_file.pop(file, None)
+            if green is not None:
+                self.make_ready(green, events)
+
+    def run_ready(self) -> None:
+        """Resumes those that can go on. Those that give way twice go on in the next call."""
+        self._end_waits()
+        self._run_all()
+        behind, self._behind_others = self._behind_others, []
+        self._ready.extend((green, 1) for green in behind)
+        self._run_all()
+
+    def _run_all(self) -> None:
+        while True:
+            while self._can_start():
+                self._start_now(self._starting.popleft())
+            if not self._ready:
+                return
+            green, outcome = self._ready.popleft()
+            green.switch(outcome)
+
+    # --- For green threads ---------------------------------------------------------------------
+
+    def park(self, deadline: float | None) -> int:
+        """Returns the outcome with which it is made ready, or 0 at the deadline."""
+        green = _running()
+        green.is_parked = True
+        if deadline is None or deadline == math.inf:
+            return int(self._hub.switch())
+        timer = [deadline, next(self._numbers), green]
+        heapq.heappush(self._timers, timer)
+        outcome = self._hub.switch()
+        timer[2] = None
+        return int(outcome)
+
+    def park_behind_others(self) -> None:
+        self._behind_others.append(_running())
+        self._hub.switch()
+
+    def wait_for(self, file: int, events: int, deadline: float | None) -> int:
+        """Waits for events of a file and returns them, or 0 at the deadline."""
+        green = _running()
+        once = events | select.EPOLLONESHOT
+        try:
+            self._events.modify(file, once)
+        except FileNotFoundError:
+            self._events.register(file, once)
+        self._by_file[file] = green
+        seen = self.park(deadline)
+        # An event may come later, when nobody waits for it. If the file was closed, its number
+        # may have a later waiter.
+        if not seen and self._by_file.get(file) is green:
+            del self._by_file[file]
+        return seen
+
+    def wait_idly_for(self, file: int, events: int, deadline: float) -> int:
+        """Like ``wait_for``; also returns 0 when a call waits for a green thread to end."""
+        if self._starting:
+            return 0
+        self._idle[file] = _running()
+        try:
+            return self.wait_for(file, events, deadline)
+        finally:
+            self._idle.pop(file, None)
+
+    def in_thread(self, call: Callable[[], Result]) -> Result:
+        is_done = WakeUp()
+        future = self._executor.submit(contextvars.copy_context().run, _with_connections, call)
+        future.add_done_callback(lambda _: is_done.set())
+        is_done.wait()
+        return future.result()
+
+    def call(self, call: Callable[[], None]) -> None:
+        """Makes the call in the scheduler's thread."""
+        if threading.get_ident() == self._thread_id:
+            call()
+        else:
+            self._wake_up(call)
+
+    def make_ready(self, green: GreenThread, outcome: int) -> None:
+        """Ends the wait of a parked green thread; has no effect if it has ended already."""
+        if green.is_parked:
+            green.is_parked = False
+            self._ready.append((green, outcome))
+
+    def _run(self, green: GreenThread, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:
+            # It would end the worker.
+            logger.exception("A green thread failed")
+        finally:
+            self._running -= 1
+            self._unused_connections.append(green.connections)
+
+    def _can_start(self) -> bool:
+        return bool(self._starting) and self._running < self._most
+
+    def _end_waits(self) -> None:
+        now = time.monotonic()
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            green = heapq.heappop(timers)[2]
+            if green is not None:
+                self.make_ready(green, 0)
+
+
+def _with_connections(call: Callable[[], Result]) -> Result:
+    try:
+        return call()
+    finally:
+        close_old_connections()
+
+
+def wait_for(file: int, events: int, deadline: float) -> int:
+    """Waits for READABLE or WRITABLE and returns what has happened, or 0 at the deadline.
+
+    Only in a green thread.
+    """
+    return _running().scheduler.wait_for(file, events, deadline)
+
+
+def separate_connections() -> None:
+    """Gives each green thread database connections of its own, like other threads."""
+    handler: Any = connections
+    handler._connections = _Connections(handler._connections)
+
+
+class _Connections:
+    """Django's database connections by alias: those of the green thread, or of the thread."""
+
+    def __init__(self, of_thread: Any) -> None:
+        object.__setattr__(self, "_of_thread", of_thread)
+
+    def __getattr__(self, alias: str) -> Any:
+        return getattr(self._here(), alias)
+
+    def __setattr__(self, alias: str, connection: Any) -> None:
+        setattr(self._here(), alias, connection)
+
+    def __delattr__(self, alias: str) -> None:
+        delattr(self._here(), alias)
+
+    def _here(self) -> Any:
+        green = current()
+        return object.__getattribute__(self, "_of_thread") if green is None else green.connections
