@@ -1,10 +1,13 @@
 """The sandbox pool of this process, created on first use, with its metrics and health."""
 
 import atexit
+import select
+from collections.abc import Callable
 from enum import Enum
 
 from django.conf import settings
 
+from core import green_threads
 from core.built_once import built_once
 from core.http.bulkhead import return_pooled_connection
 from core.metrics.catalogue import (
@@ -18,6 +21,7 @@ from core.metrics.catalogue import (
 )
 from scripts_engine.sandbox.parent.observer import BusyReason, KillReason, PoolObserver
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+from scripts_engine.sandbox.parent.waiting import Result, Waiting, WakeUp
 
 # A sandbox process serves one tenant; health checks use one of their own.
 _HEALTH_CHECK_TENANT = "readyz"
@@ -46,6 +50,26 @@ class SandboxMetrics(PoolObserver):
         SANDBOX_REFUSALS.labels(reason).inc()
 
 
+class _Waiting(Waiting):
+    """Lets other green threads go on."""
+
+    def until_readable(self, channel: int, events: select.poll, deadline: float) -> bool:
+        if green_threads.current() is None:
+            return super().until_readable(channel, events, deadline)
+        return bool(green_threads.wait_for(channel, green_threads.READABLE, deadline))
+
+    def until_writable(self, channel: int, events: select.poll, deadline: float) -> bool:
+        if green_threads.current() is None:
+            return super().until_writable(channel, events, deadline)
+        return bool(green_threads.wait_for(channel, green_threads.WRITABLE, deadline))
+
+    def wake_up(self) -> WakeUp:
+        return green_threads.WakeUp()
+
+    def in_thread(self, call: Callable[[], Result]) -> Result:
+        return green_threads.in_thread(call)
+
+
 class _Observer(SandboxMetrics):
     def about_to_wait(self) -> None:
         return_pooled_connection()
@@ -58,6 +82,7 @@ def sandbox_pool() -> SandboxPool:
         processes=settings.SANDBOX_PROCESSES,
         queue_size=settings.SANDBOX_QUEUE,
         observer=_Observer(),
+        waiting=_Waiting(),
     )
     atexit.register(pool.close)
     return pool

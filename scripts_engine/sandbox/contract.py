@@ -22,7 +22,7 @@ class Job:
     chunk_name: str
     params: Mapping[str, bytes] = field(default_factory=dict)
     """For `params.get`: body, method, query, content_type, remote_addr, run_id, hook_id,
-    script_id, org_id. A missing one is nil in Lua."""
+    script_id, org_id and others. A missing one is nil in Lua."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     """The script sees the values of a repeated name joined with ", "."""
     limits: Limits = field(default_factory=Limits)
@@ -45,6 +45,7 @@ HOST_CALLS: Mapping[bytes, str] = {
         "http.put",
         "http.patch",
         "http.delete",
+        "queue.push",
         "store.get",
         "store.set",
         "store.set_if_absent",
@@ -85,6 +86,8 @@ class HostHandler(Protocol):
         http.request   {method, url, headers: {name: value}, body?, timeout?}
                        -> {status, headers, body}
         http.get, head, post, put, patch, delete  the same without a method
+        queue.push     script, payload, delay in seconds or None, key or None, attempts or None
+                       -> [id of the run, whether it is new]
         store.get      key -> JSON text or None
         store.set      key, JSON text, ttl in seconds or None -> None
         store.set_if_absent  key, JSON text, ttl in seconds or None -> whether it was set
@@ -156,8 +159,24 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """The script cannot do its work now and asks for another attempt."""
+
+    after_seconds: float | None
+    """From 0 to MAX_RETRY_SECONDS; None leaves it to the queue."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The script cannot do its work, and another attempt would be in vain."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostCall:
-    """A call of http, store or secrets, for the timeline of a run."""
+    """A call of http, queue, store or secrets, for the timeline of a run."""
 
     name: str
     offset_seconds: float
@@ -189,6 +208,8 @@ class Outcome:
     duration_seconds: float
     cpu_seconds: float
     """CPU time of the process; 0 if it was killed."""
+    verdict: Retry | Fail | None = None
+    """Returned by the script in place of a reply. The run has failed, with the reason as error."""
 
 
 class LayerName(StrEnum):

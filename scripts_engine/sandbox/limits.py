@@ -9,12 +9,18 @@ MIB = 1024 * KIB
 
 MAX_SOURCE_BYTES = 64 * KIB
 MAX_WALL_SECONDS = 25.0
+# How long a run waits for a sandbox.
+MAX_QUEUE_SECONDS = 1.0
 MAX_LOG_BYTES = 64 * KIB
 MAX_LOG_LINES = 1000
 MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
 MAX_MESSAGE_BYTES = 4 * KIB
 MAX_TRACEBACK_BYTES = 16 * KIB
+# How long a script may ask the queue to wait before the next attempt.
+MAX_RETRY_SECONDS = 86_400
+# The payload of a run that a script puts into the queue.
+MAX_PUSHED_BYTES = 256 * KIB
 # For a reply and for a script's HTTP requests and responses. Bytes count names and values.
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 16 * KIB

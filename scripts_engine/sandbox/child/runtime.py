@@ -46,7 +46,7 @@ LATER_CHUNKS = {
     "bytes": "base64. crypto. hex. uuid.",
     "calendar": "time.add time.in_zone",
     "failure": "",
-    "host": "http. secrets. store.",
+    "host": "http. queue. secrets. store.",
     "inspect": "inspect table_in_log",
     "json_problem": "place_in_json unexpected_in_json with_path_in_json",
     "listing": "list_globals",
@@ -58,6 +58,7 @@ LATER_CHUNKS = {
     "trace": "",
     "url": "url.",
     "url_parts": "url.parse url.build_query",
+    "verdict": "Fail Retry",
 }
 SEED_BYTES = 16
 # Memory above a script's limit, for the prelude and lupa when the script has used up its own.

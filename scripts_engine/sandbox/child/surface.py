@@ -7,8 +7,8 @@ in a new state; if they differ, no child serves.
 from __future__ import annotations
 
 _FUNCTIONS = """
-FromJson Reply ToJson array assert error getmetatable inspect ipairs next object pairs pcall print
-rawequal rawget rawlen rawset select setmetatable tonumber tostring type xpcall
+Fail FromJson Reply Retry ToJson array assert error getmetatable inspect ipairs next object pairs
+pcall print rawequal rawget rawlen rawset select setmetatable tonumber tostring type xpcall
 <string>.<metatable>.__add <string>.<metatable>.__div <string>.<metatable>.__idiv
 <string>.<metatable>.__mod <string>.<metatable>.__mul <string>.<metatable>.__pow
 <string>.<metatable>.__sub <string>.<metatable>.__unm null.<metatable>.__index
@@ -27,6 +27,7 @@ math.fmod math.log math.max math.min math.modf math.rad math.random math.randoms
 math.sqrt math.tan math.tointeger math.type math.ult
 os.clock os.date os.difftime os.time
 params.form params.get params.header params.json params.query
+queue.push
 secrets.get
 store.delete store.get store.increment store.list store.set store.set_if_absent
 string.byte string.char string.find string.format string.gmatch string.gsub string.len
@@ -39,8 +40,8 @@ utf8.char utf8.codepoint utf8.codes utf8.len utf8.offset
 uuid.v4
 """
 _TABLES = """
-_G base64 coroutine crypto hex html http log math null os params secrets store string table time url
-utf8 uuid <string>.<metatable>.__index
+_G base64 coroutine crypto hex html http log math null os params queue secrets store string table
+time url utf8 uuid <string>.<metatable>.__index
 """
 _NUMBERS = "math.huge math.maxinteger math.mininteger math.pi"
 _STRINGS = "_VERSION null.<metatable>.__name utf8.charpattern"

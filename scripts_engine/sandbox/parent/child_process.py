@@ -17,6 +17,7 @@ from contextlib import suppress
 from scripts_engine.sandbox.log_area import LogArea
 from scripts_engine.sandbox.parent import child_frames
 from scripts_engine.sandbox.parent.child_frames import Frame
+from scripts_engine.sandbox.parent.waiting import Waiting
 from scripts_engine.sandbox.protocol import FROM_CHILD, FrameReader
 
 # CPUCLOCK_SCHED of the kernel: user and system time.
@@ -37,8 +38,16 @@ class DeadlinePassed(Exception):
 class ChildProcess:
     """A child process, used by one thread at a time. None of its messages is trusted."""
 
-    def __init__(self, pid: int, channel: socket.socket, pidfd: int, log_file: int) -> None:
+    def __init__(
+        self,
+        pid: int,
+        channel: socket.socket,
+        pidfd: int,
+        log_file: int,
+        waiting: Waiting | None = None,
+    ) -> None:
         self.pid = pid
+        self.waiting = waiting or Waiting()
         self.tenant = ""
         self.runs = 0
         self.idle_since = 0.0
@@ -99,9 +108,7 @@ class ChildProcess:
     def receive(self, deadline: float) -> Frame:
         """The next frame, checked. Raises ChildDied, DeadlinePassed, ProtocolError."""
         while (message := self._reader.next_frame()) is None:
-            remaining = deadline - time.monotonic()
-            # Rounded up, or the loop would be busy for the last part of a millisecond.
-            if remaining <= 0 or not self._events.poll(int(remaining * 1000) + 1):
+            if not self._wait_until_readable(deadline):
                 raise DeadlinePassed
             try:
                 count = self._reader.receive_from(self._channel)
@@ -132,10 +139,12 @@ class ChildProcess:
         self.kill()
         self.forget()
 
+    def _wait_until_readable(self, deadline: float) -> bool:
+        return self.waiting.until_readable(self._channel.fileno(), self._events, deadline)
+
     def _wait_until_writable(self, deadline: float) -> None:
         events = select.poll()
         events.register(self._channel.fileno(), select.POLLOUT)
         events.register(self._pidfd, select.POLLIN)
-        remaining = deadline - time.monotonic()
-        if remaining <= 0 or not events.poll(int(remaining * 1000) + 1):
+        if not self.waiting.until_writable(self._channel.fileno(), events, deadline):
             raise DeadlinePassed

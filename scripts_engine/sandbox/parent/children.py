@@ -15,6 +15,7 @@ from scripts_engine.sandbox.parent.child_process import ChildProcess
 from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed
+from scripts_engine.sandbox.parent.waiting import Waiting
 
 # More at once would delay the run that ends them.
 _EXPIRED_AT_ONCE = 8
@@ -39,11 +40,17 @@ class Children:
     """
 
     def __init__(
-        self, most: int, runs_per_child: int, idle_seconds: float, observer: PoolObserver
+        self,
+        most: int,
+        runs_per_child: int,
+        idle_seconds: float,
+        observer: PoolObserver,
+        waiting: Waiting,
     ) -> None:
         self.count = 0
         self.changes: Counter[Change] = Counter()
-        self.spawner = Spawner()
+        self.spawner = Spawner(waiting)
+        self._waiting = waiting
         self._most = most
         self._runs_per_child = runs_per_child
         self._idle_seconds = idle_seconds
@@ -87,7 +94,7 @@ class Children:
             self._end(evicted, Change.EVICTED)
             self._observer.evicted()
         try:
-            child = self.spawner.spawn()
+            child = self._waiting.in_thread(self.spawner.spawn)
         except BaseException:
             with self._lock:
                 self.count -= 1

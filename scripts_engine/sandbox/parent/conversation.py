@@ -140,7 +140,7 @@ class Conversation:
         except ChildDied:
             # A child that only closed its socket must end before its status is asked for.
             self.child.kill()
-            status = exit_status(self.child.pid)
+            status = self.child.waiting.in_thread(partial(exit_status, self.child.pid))
             return endings.from_exit_status(status, self._limits, self._traced_line())
         except TooManyHostCalls:
             return endings.too_many_host_calls(self._limits)
@@ -233,7 +233,8 @@ class Conversation:
         if self._host is None:
             library = call.name.partition(".")[0]
             raise HostCallError(f"{call.name}: {library} is not available here")
-        return self._host(call.name, arguments, deadline=self._deadline, note=note)
+        ask = partial(self._host, call.name, arguments, deadline=self._deadline, note=note)
+        return self.child.waiting.in_thread(ask)
 
     def _traced_line(self) -> int | None:
         if not self._request.trace_lines:

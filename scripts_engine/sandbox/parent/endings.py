@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from scripts_engine.sandbox.contract import (
+    Fail,
     GlobalUse,
     GlobalUseKind,
     OutcomeKind,
     Reply,
+    Retry,
     ScriptError,
 )
 from scripts_engine.sandbox.limits import (
     MAX_LISTED_GLOBALS,
     MAX_LISTED_NAME_BYTES,
     MAX_MESSAGE_BYTES,
+    MAX_RETRY_SECONDS,
     MAX_TRACEBACK_BYTES,
     PROCESS_MEMORY_BYTES,
     Limits,
@@ -48,6 +51,7 @@ class Ending(NamedTuple):
     error: ScriptError | None = None
     kill_reason: KillReason | None = None
     """Why the child must not be used again; None if it may."""
+    verdict: Retry | Fail | None = None
 
 
 def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending:
@@ -62,6 +66,11 @@ def of_run(answer: Sequence[Any], limits: Limits, source: bytes = b"") -> Ending
             return out_of_memory(limits)
         case OutcomeKind.REPLY_TOO_LARGE if len(values) == 1:
             return _reply_too_large(values[0], limits)
+        case "retry" if len(values) == 2:
+            return _retry(*values)
+        case "fail" if len(values) == 1:
+            reason = child_frames.text(values[0], MAX_MESSAGE_BYTES)
+            return _by_verdict(Fail(reason), "The script returned Fail without a reason")
     raise ProtocolError("an unknown kind of outcome")
 
 
@@ -151,6 +160,25 @@ def _reply_too_large(size_bytes: object, limits: Limits) -> Ending:
     else:
         raise ProtocolError("a reply with an impossible size")
     return Ending(OutcomeKind.REPLY_TOO_LARGE, error=ScriptError(message))
+
+
+def _retry(reason: Any, after_seconds: Any) -> Ending:
+    if after_seconds is not None and (
+        type(after_seconds) not in {int, float}
+        # NaN fails the comparison too.
+        or not 0 <= after_seconds <= MAX_RETRY_SECONDS
+    ):
+        raise ProtocolError("a retry after an impossible time")
+    verdict = Retry(
+        None if after_seconds is None else float(after_seconds),
+        child_frames.text(reason, MAX_MESSAGE_BYTES),
+    )
+    return _by_verdict(verdict, "The script returned Retry without a reason")
+
+
+def _by_verdict(verdict: Retry | Fail, without_reason: str) -> Ending:
+    error = ScriptError(verdict.reason or without_reason)
+    return Ending(OutcomeKind.FAILED, error=error, verdict=verdict)
 
 
 def _failed(message: str, kill_reason: KillReason) -> Ending:

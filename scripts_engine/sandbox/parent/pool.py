@@ -20,13 +20,19 @@ from scripts_engine.sandbox.contract import (
     OutcomeKind,
     ScriptError,
 )
-from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES, Limits, figure_in_words
+from scripts_engine.sandbox.limits import (
+    MAX_QUEUE_SECONDS,
+    MAX_SOURCE_BYTES,
+    Limits,
+    figure_in_words,
+)
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
 from scripts_engine.sandbox.parent.children import Change, Children
 from scripts_engine.sandbox.parent.conversation import Conversation, Request
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
 from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot, RunTimes
 from scripts_engine.sandbox.parent.spawner import SpawnFailed
+from scripts_engine.sandbox.parent.waiting import Waiting
 
 # More at once would take every slot, and the CPU, from tenants that have a warm child.
 SPAWNS_AT_ONCE = 2
@@ -83,10 +89,11 @@ class SandboxPool:
         processes: int | None = None,
         tenant_share: int | None = None,
         queue_size: int | None = None,
-        queue_seconds: float = 1.0,
+        queue_seconds: float = MAX_QUEUE_SECONDS,
         runs_per_child: int = 1000,
         idle_seconds: float = 300.0,
         observer: PoolObserver | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         """Run at most `size` scripts at once, in at most `processes` children (default: `size`).
 
@@ -106,6 +113,7 @@ class SandboxPool:
         self._runs_per_child = runs_per_child
         self._idle_seconds = idle_seconds
         self._observer = observer or PoolObserver()
+        self._waiting = waiting or Waiting()
         self._start_empty()
         forget = weakref.WeakMethod(self._forget_inherited)
         os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
@@ -177,7 +185,11 @@ class SandboxPool:
 
     def _start_empty(self) -> None:
         self._children = Children(
-            self._processes, self._runs_per_child, self._idle_seconds, self._observer
+            self._processes,
+            self._runs_per_child,
+            self._idle_seconds,
+            self._observer,
+            self._waiting,
         )
         self._slots = FairSlots(
             self._size,
@@ -187,6 +199,7 @@ class SandboxPool:
             tenant_queue_share=max(1, self._queue_size // 2),
             must_prepare=self._children.must_make,
             preparing_at_once=SPAWNS_AT_ONCE,
+            waiting=self._waiting,
         )
         self._run_times = RunTimes()
 
@@ -227,6 +240,7 @@ class SandboxPool:
             queue_seconds=conversation.started - queued,
             duration_seconds=duration_seconds,
             cpu_seconds=conversation.cpu_seconds,
+            verdict=ending.verdict,
         )
 
     def _begin(self, tenant: str, request: Request, host: HostHandler | None) -> Conversation:

@@ -14,6 +14,7 @@ from math import inf
 from typing import Self
 
 from scripts_engine.sandbox.parent.observer import BusyReason, PoolObserver
+from scripts_engine.sandbox.parent.waiting import Waiting, WakeUp
 
 # Weight of the latest run in the mean run time, which so follows a change within a dozen runs.
 _WEIGHT = 0.2
@@ -52,6 +53,7 @@ class FairSlots:
         tenant_queue_share: int | None = None,
         must_prepare: Callable[[str], bool] = lambda _tenant: False,
         preparing_at_once: int = 1,
+        waiting: Waiting | None = None,
     ) -> None:
         """`must_prepare` tells whether a tenant must prepare; it is called with the lock held."""
         self.size = size
@@ -59,6 +61,7 @@ class FairSlots:
         self._queue_size = inf if queue_size is None else queue_size
         self._tenant_queue_share = inf if tenant_queue_share is None else tenant_queue_share
         self._observer = observer or PoolObserver()
+        self._waiting = waiting or Waiting()
         self._lock = threading.Lock()
         self._held: dict[str, int] = {}
         self._busy = 0
@@ -90,11 +93,11 @@ class FairSlots:
                 return self._enter(tenant)
             if len(self._waiters) >= self._queue_size:
                 self._displace_for(tenant)
-            waiter = _Waiter(tenant)
+            waiter = _Waiter(tenant, self._waiting.wake_up())
             self._waiters.append(waiter)
             self._observer.waiting(len(self._waiters))
         self._observer.about_to_wait()
-        if waiter.turn.acquire(timeout=wait_seconds) and waiter.is_granted:
+        if waiter.turn.wait(wait_seconds) and waiter.is_granted:
             return waiter.is_preparing
         with self._lock:
             # The slot may have been granted after the timeout.
@@ -196,23 +199,21 @@ class _Hold:
 class _Waiter:
     __slots__ = ("is_displaced", "is_granted", "is_preparing", "tenant", "turn")
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, turn: WakeUp) -> None:
         self.tenant = tenant
         self.is_displaced = False
         self.is_granted = False
         self.is_preparing = False
-        # Held until the wait is over. A threading.Event would create three locks.
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.turn = turn
 
     def grant(self, is_preparing: bool) -> None:
         self.is_granted = True
         self.is_preparing = is_preparing
-        self.turn.release()
+        self.turn.set()
 
     def displace(self) -> None:
         self.is_displaced = True
-        self.turn.release()
+        self.turn.set()
 
 
 class RunTimes:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from scripts_engine.sandbox.parent.child_frames import Ready, Refused
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.parent.waiting import Waiting
 from scripts_engine.sandbox.protocol import EXIT_STATUS, FORK, NUMBER, ProtocolError
 
 SPAWN_SECONDS = 10.0
@@ -40,8 +41,9 @@ class SpawnFailed(Exception):
 class Spawner:
     """Starts children through one fork server at a time. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: Waiting | None = None) -> None:
         """Start nothing yet: the fork server starts with the first child."""
+        self._waiting = waiting or Waiting()
         self.fork_servers = 0
         """Started so far."""
         self._lock = threading.Lock()
@@ -66,11 +68,11 @@ class Spawner:
         """
         client = self._running_client()
         try:
-            return _when_ready(ChildProcess(*client.fork()))
+            return self._child_of(client)
         except ForkServerLost:
             self._drop(client)
         try:
-            return _when_ready(ChildProcess(*self._running_client().fork()))
+            return self._child_of(self._running_client())
         except ForkServerLost as error:
             raise SpawnFailed(str(error)) from error
 
@@ -91,6 +93,9 @@ class Spawner:
         """Close the inherited descriptors in a forked copy of the worker."""
         if self._client:
             self._client.forget()
+
+    def _child_of(self, client: ForkClient) -> ChildProcess:
+        return _when_ready(ChildProcess(*client.fork(), self._waiting))
 
     def _running_client(self) -> ForkClient:
         with self._lock:

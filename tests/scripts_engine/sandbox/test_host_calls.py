@@ -1,4 +1,4 @@
-"""http, store and secrets: the calls of a script to the worker, and the answers."""
+"""http, queue, store and secrets: the calls of a script to the worker, and the answers."""
 
 from __future__ import annotations
 
@@ -131,6 +131,47 @@ def test_an_answer_of_the_host_arrives(evaluate, answer, expression, value):
     assert evaluate(source, host=Host(answer)).decode() == value
 
 
+@pytest.mark.parametrize(
+    ("arguments", "args"),
+    [
+        ("'s', 'text'", [b"s", b"text", None, None, None]),
+        ("'s'", [b"s", b"", None, None, None]),
+        ("'s', null", [b"s", b"null", None, None, None]),
+        ("'s', {1}, {delay = 1.5, key = 'k', attempts = 3}", [b"s", b"[1]", 1.5, b"k", 3]),
+    ],
+)
+def test_a_push_reaches_the_host_with_its_arguments(run, arguments, args):
+    host = Host([b"id", True])
+    assert run(f"queue.push({arguments})", host=host).error is None
+    assert host.calls == [("queue.push", args)]
+
+
+def test_a_push_answers_with_the_run_and_whether_it_is_new(evaluate):
+    source = "local id, is_new, more = queue.push('s', '') return {id, is_new, more == nil}"
+    assert evaluate(source, host=Host([b"id", False])) == b'["id",false,true]'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("nil, ''", "queue.push: script: string expected, got nil"),
+        ("7, ''", "queue.push: script: string expected, got number"),
+        ("'s', print", "queue.push: payload: a function has no JSON form"),
+        ("'s', '', 60", "queue.push: options: table expected, got number"),
+        ("'s', '', {wait = 1}", "queue.push: unknown option wait"),
+        ("'s', '', {delay = '1'}", "queue.push: delay: number expected, got string"),
+        ("'s', '', {key = 1}", "queue.push: key: string expected, got number"),
+        ("'s', '', {attempts = {}}", "queue.push: attempts: number expected, got table"),
+        ("'s', ('x'):rep(262145)", "queue.push: the payload is over 256 KiB"),
+        ("'s', {('x'):rep(262141)}", "queue.push: the payload is over 256 KiB"),
+    ],
+)
+def test_a_push_with_a_wrong_argument_is_an_error_in_its_line(fail, arguments, problem):
+    host = Host([b"id", True])
+    assert fail(f"local x\nx = queue.push({arguments})", host=host) == f"demo:2: {problem}"
+    assert host.calls == []
+
+
 def test_a_stored_value_is_read_as_json(evaluate):
     assert evaluate("return store.get('k').a[2]", host=Host(b'{"a":[1,"two"]}')) == b"two"
 
@@ -154,7 +195,9 @@ def test_a_refusal_can_be_caught_as_a_string(evaluate):
     assert evaluate(source, host=refuse) == b"string: secrets.get: refused"
 
 
-@pytest.mark.parametrize("library", ["http.get('u')", "store.get('k')", "secrets.get('n')"])
+@pytest.mark.parametrize(
+    "library", ["http.get('u')", "queue.push('s')", "store.get('k')", "secrets.get('n')"]
+)
 def test_without_a_host_a_call_says_so(fail, library):
     function, name = library.split("(")[0], library.split(".")[0]
     assert fail(f"local x = {library}") == f"demo:1: {function}: {name} is not available here"

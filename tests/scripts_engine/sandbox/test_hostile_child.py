@@ -162,6 +162,20 @@ def test_a_child_that_closes_its_socket_counts_as_dead(child_and_socket):
         [b"reply-too-large", 2**40],
         [b"reply-too-large", 1.5e6],
         [b"reply-too-large", 2_000_000, 1],
+        [b"retry"],
+        [b"retry", b"reason"],
+        [b"retry", b"reason", 1, 1],
+        [b"retry", None, 1],
+        [b"retry", b"reason", b"1"],
+        [b"retry", b"reason", True],
+        [b"retry", b"reason", -1],
+        [b"retry", b"reason", 86_400.5],
+        [b"retry", b"reason", 2**63],
+        [b"retry", b"reason", float("nan")],
+        [b"retry", b"reason", float("inf")],
+        [b"fail"],
+        [b"fail", 1],
+        [b"fail", b"reason", 1],
         [[b"failed"], b"message", 1, b""],
         [{}],
         [b"succeeded"],
@@ -218,6 +232,12 @@ def test_the_texts_of_an_error_are_cut():
     ending = endings.of_run([b"failed", b"m" * 500_000, None, b"t" * 500_000], Limits())
     assert len(ending.error.message) == MAX_MESSAGE_BYTES
     assert len(ending.error.traceback) == MAX_TRACEBACK_BYTES
+
+
+@pytest.mark.parametrize("answer", [[b"retry", b"r" * 500_000, None], [b"fail", b"r" * 500_000]])
+def test_the_reason_of_a_verdict_is_cut(answer):
+    ending = endings.of_run(answer, Limits())
+    assert len(ending.verdict.reason) == len(ending.error.message) == MAX_MESSAGE_BYTES
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGRTMIN + 1, 62])

@@ -1,4 +1,4 @@
--- http, store and secrets: calls to the parent process, which holds the quotas.
+-- http, queue, store and secrets: calls to the parent process, which holds the quotas.
 local private = ...
 local call_python, expect = private.call_python, private.expect
 local functions, from_json, try_to_json = private.functions, private.from_json, private.try_to_json
@@ -11,6 +11,8 @@ local pack_list, unpack_value = private.pack_list, private.unpack_value
 -- These only stop runaway tables; the parent checks stored values against a limit of 64 KiB.
 local MAX_STORED_BYTES = 1024 * 1024
 local MAX_REQUEST_BYTES = 4 * 1024 * 1024
+-- The same as in limits.py.
+local MAX_PUSHED_BYTES = 256 * 1024
 
 -- Raises two levels up, at the line of the script that called the caller of this function.
 local function ask(name, ...)
@@ -154,6 +156,44 @@ functions["store.list"] = function(prefix, limit)
   expect("string", prefix, "store.list: prefix")
   expect("number", limit, "store.list: limit")
   return (ask("store.list", prefix, limit))
+end
+
+local push_options = { delay = "number", key = "string", attempts = "number" }
+
+local function pushed_payload(payload)
+  if payload == nil then
+    return ""
+  end
+  local text, problem = payload, nil
+  if type(payload) ~= "string" then
+    text, problem = try_to_json(payload, MAX_PUSHED_BYTES, false)
+  end
+  if problem then
+    error("queue.push: payload: " .. problem, 3)
+  elseif not text or #text > MAX_PUSHED_BYTES then
+    error("queue.push: the payload is over 256 KiB", 3)
+  end
+  return text
+end
+
+functions["queue.push"] = function(script, payload, options)
+  expect("string", script, "queue.push: script")
+  if options == nil then
+    options = {}
+  end
+  expect("table", options, "queue.push: options")
+  local given = {}
+  for name, option in next, options do
+    local kind = push_options[name]
+    if not kind then
+      error("queue.push: unknown option " .. tostring(name), 2)
+    end
+    expect(kind, option, "queue.push: " .. name)
+    given[name] = option
+  end
+  local text = pushed_payload(payload)
+  local answer = ask("queue.push", script, text, given.delay, given.key, given.attempts)
+  return answer[1], answer[2]
 end
 
 functions["secrets.get"] = function(name)

@@ -36,6 +36,7 @@ http = {
 }
 log = {}
 params = { json = later("params.json"), form = later("params.form") }
+queue = { push = later("queue.push") }
 secrets = { get = later("secrets.get") }
 store = {
   get = later("store.get"),
@@ -64,5 +65,7 @@ url = {
 uuid = { v4 = later("uuid.v4") }
 
 inspect = later("inspect")
+Fail = later("Fail")
 Reply = later("Reply")
+Retry = later("Retry")
 shared.table_in_log = later("table_in_log")

@@ -9,7 +9,6 @@ local setmetatable, tostring, type, unpack = setmetatable, tostring, type, table
 -- The same as in limits.py.
 local MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 * 1024
 local reply_mark = { __name = "Reply", __metatable = false }
-private.reply_mark = reply_mark
 local fields = { status = true, headers = true, body = true }
 
 local without_body = { [204] = true, [205] = true, [304] = true }
@@ -94,7 +93,7 @@ local function answer(status, headers, body, content_type)
 end
 
 -- Takes a Reply that the script returned; returns the fields of an outcome, as `finish` does.
-function private.finish_reply(reply)
+private.finishers[reply_mark] = function(reply)
   -- Check again: the script may have changed the fields.
   local problem = find_problem(reply)
   if problem then

@@ -1,7 +1,7 @@
 -- Turns the values that a script returns into the fields of an outcome.
 local private = ...
 local getmetatable, try_to_json = private.debug.getmetatable, private.try_to_json
-local error, rawequal, select, tostring, type = error, rawequal, select, tostring, type
+local error, select, tostring, type = error, select, tostring, type
 local sub = string.sub
 
 local MAX_MESSAGE_BYTES = 4096
@@ -30,6 +30,11 @@ end
 
 private.body_of = body_of
 
+-- By the mark of Reply, Retry or Fail, what turns it into the fields of an outcome. A mark does not
+-- exist before the script's first call of its function.
+local finishers = {}
+private.finishers = finishers
+
 -- Takes the values that the script returned; returns the fields of an outcome, as `run` does, but
 -- "reply-too-large" with the body itself.
 function private.finish(...)
@@ -37,10 +42,10 @@ function private.finish(...)
   if value == nil and select("#", ...) > 1 and message ~= nil then
     return "failed", sub(tostring(message), 1, MAX_MESSAGE_BYTES), nil, ""
   end
-  -- The mark does not exist before the script's first Reply.
-  local mark = type(value) == "table" and private.reply_mark
-  if mark and rawequal(getmetatable(value), mark) then
-    return private.finish_reply(value)
+  local metatable = type(value) == "table" and getmetatable(value)
+  local finish_marked = metatable and finishers[metatable]
+  if finish_marked then
+    return finish_marked(value)
   end
   local body, content_type = body_of(value)
   if not body then

@@ -81,6 +81,8 @@ end
 --   "failed", message, line or nil, traceback
 --   "out-of-memory"
 --   "reply-too-large", bytes of the body or nil
+--   "retry", reason, seconds or nil
+--   "fail", reason
 function private.run(
   source,
   chunk_name,
