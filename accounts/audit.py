@@ -30,6 +30,7 @@ _BY_STRANGERS = frozenset(
         AuthEventKind.PIN_REQUESTED,
         AuthEventKind.PIN_REFUSED,
         AuthEventKind.ADMIN_LOGIN_REFUSED,
+        AuthEventKind.SIGNING_SECRET_RECEIVED,
     }
 )
 _BY_THE_SYSTEM = frozenset(

@@ -16,6 +16,7 @@ from accounts.models.pin_failures import PinFailures
 from accounts.models.rate_window import RateWindow
 from accounts.models.rotating_secret import RotatingSecret
 from accounts.models.run_storage import RunStorage
+from accounts.models.token_bucket import TokenBucket
 from accounts.models.user import User
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "RotatingSecret",
     "RunStorage",
     "SubjectKind",
+    "TokenBucket",
     "User",
 ]

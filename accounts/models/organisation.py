@@ -45,6 +45,13 @@ class Organisation(Activation):
         "other data stays. Leave empty for the default (RUN_BYTES_PER_ORGANISATION); 0 means no "
         "quota.",
     )
+    failure_mails = models.BooleanField(
+        "e-mail about failing scripts",
+        default=False,
+        db_default=False,
+        help_text="Administrators get an e-mail when a script starts to fail and when it works "
+        "again: at most one an hour for each script.",
+    )
     created_at = models.DateTimeField(
         auto_now_add=True, help_text="When the organisation was created."
     )

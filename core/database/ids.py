@@ -15,6 +15,11 @@ def parse_uuid(text: str) -> uuid.UUID | None:
         return None
 
 
+def as_uuid(value: Any) -> uuid.UUID:
+    """A UUID as a raw statement returns it: SQLite stores text."""
+    return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
+
+
 def first_id_at(moment: datetime) -> uuid.UUID:
     """The lowest UUID of version 7 with that time."""
     milliseconds = max(0, int(moment.timestamp() * 1000))

@@ -6,6 +6,7 @@ from django.db import models
 from accounts.credentials import SecretKind
 from accounts.models import Organisation, RotatingSecret
 from core.plain_text import validate_plain_text
+from scripts_engine.models.call_rules import CallRules
 from scripts_engine.models.script import Script
 
 
@@ -27,7 +28,7 @@ class HookQuerySet(models.QuerySet["Hook"]):
         )
 
 
-class Hook(RotatingSecret):
+class Hook(CallRules, RotatingSecret):
     """A webhook that runs one script.
 
     Its id is the HookID. Of its call token, only a digest is stored.
@@ -55,6 +56,24 @@ class Hook(RotatingSecret):
     )
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
+    )
+    # The newest of its signing secrets, and the one before it, which ends with its overlap: here
+    # so that a call's one look-up joins them.
+    signing_secret = models.ForeignKey(
+        "scripts_engine.SigningSecret",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        editable=False,
+    )
+    previous_signing_secret = models.ForeignKey(
+        "scripts_engine.SigningSecret",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        editable=False,
     )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the hook was created.")
     deleted_at = models.DateTimeField(null=True, editable=False)

@@ -10,6 +10,7 @@ from uuid_utils.compat import uuid7
 from accounts.models import ApiKey, Organisation
 from core.database import ids
 from core.database.ids import first_id_at
+from core.database.loose_reference import LooseReference
 from scripts_engine.models.hook import Hook
 from scripts_engine.models.script import Script
 from scripts_engine.models.script_version import ScriptVersion
@@ -20,12 +21,34 @@ class RunStatus(models.TextChoices):
     FAILED = "failed", "Failed"
     TIMED_OUT = "timed-out", "Timed out"
     OUT_OF_MEMORY = "out-of-memory", "Out of memory"
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    LOST = "lost", "Lost"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+# Runs that have not ended: each has a ``QueueEntry``.
+UNENDED = (RunStatus.QUEUED.value, RunStatus.RUNNING.value)
+# How an attempt may fail.
+FAILURES = (
+    RunStatus.FAILED.value,
+    RunStatus.TIMED_OUT.value,
+    RunStatus.OUT_OF_MEMORY.value,
+    RunStatus.LOST.value,
+)
 
 
 class Trigger(models.TextChoices):
     HOOK = "hook", "Webhook"
     ADMIN_GRAPHQL = "admin-graphql", "Admin GraphQL"
     ADMIN = "admin", "Admin"
+    QUEUE = "queue", "Queue"
+    SCHEDULE = "schedule", "Schedule"
+    REPLAY = "replay", "Replay"
+
+
+# How a run may have ended after its script ran.
+OUTCOMES = (RunStatus.SUCCEEDED, *map(RunStatus, FAILURES))
 
 
 # Rare runs have partial indexes, which cost nothing when other runs are recorded.
@@ -33,6 +56,10 @@ _NOT_SUCCEEDED = ~Q(status=RunStatus.SUCCEEDED.value)
 _NOT_BY_HOOK = ~Q(trigger=Trigger.HOOK.value)
 _OF_DRAFT = Q(script_version__isnull=True)
 _OTHER_THAN_OK = ~Q(response_status=HTTPStatus.OK.value)
+_DEAD_LETTER = Q(is_dead_letter=True)
+_LATER_ATTEMPT = Q(first_run__isnull=False)
+_PUSHED = Q(pushed_by__isnull=False)
+_OF_SCHEDULE = Q(schedule__isnull=False)
 
 # Orders for ``in_range_of``, which the index of the organisation serves.
 NEWEST_FIRST = ("organisation_id", "-id")
@@ -72,6 +99,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         """All runs except those of drafts."""
         return self.filter(script_version__isnull=False)
 
+    def ended(self) -> "RunQuerySet":
+        return self.exclude(status__in=UNENDED)
+
     def of_drafts(self) -> "RunQuerySet":
         """Try-outs of unsaved sources, which affect only their author."""
         return self.filter(_OF_DRAFT)
@@ -82,7 +112,24 @@ class RunQuerySet(models.QuerySet["Run"]):
         return rows if HTTPStatus.OK in statuses else rows.filter(_OTHER_THAN_OK)
 
     def not_succeeded(self) -> "RunQuerySet":
+        """Those that failed, were cancelled, or have not ended."""
         return self.filter(_NOT_SUCCEEDED)
+
+    def failed(self) -> "RunQuerySet":
+        """Repeats the index's condition for SQLite, like ``ended_as``."""
+        return self.filter(_NOT_SUCCEEDED, status__in=FAILURES)
+
+    def dead_letters(self) -> "RunQuerySet":
+        """Accepted work that failed for good and was not replayed since."""
+        return self.filter(_DEAD_LETTER)
+
+    def last_attempts(self) -> "RunQuerySet":
+        """Leaves out failed attempts that another one followed."""
+        return self.exclude(attempt__isnull=False, status__in=FAILURES, is_dead_letter__isnull=True)
+
+    def attempts_of(self, first_run_id: uuid.UUID) -> "RunQuerySet":
+        """The first run and all later attempts at the same work."""
+        return self.filter(Q(pk=first_run_id) | Q(_LATER_ATTEMPT, first_run=first_run_id))
 
     def ended_as(self, status: str) -> "RunQuerySet":
         """SQLite uses a partial index only if the query contains the index's condition."""
@@ -104,9 +151,13 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """One execution of a script. Immutable, except that its payload may be removed.
+    """One execution of a script, or one that is queued.
 
-    Payload and reply are stored as bytes, and decoded for display only.
+    Immutable once it has ended, except that its payload may be removed and that a dead letter is
+    settled by its replay. Payload and reply are stored as bytes, and decoded for display only.
+
+    Each attempt at queued work is a run of its own. The first one has the payload; the later ones
+    refer to it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -153,6 +204,22 @@ class Run(models.Model):
     request_body = models.BinaryField()
     client_address = models.GenericIPAddressField(null=True)
 
+    # Null and not blank: SQLite adds a column that is not null by copying the table.
+    sender = models.CharField(  # noqa: DJ001
+        max_length=32, null=True, help_text="The hook's sender at the time of the call."
+    )
+    verified = models.CharField(  # noqa: DJ001
+        max_length=16,
+        null=True,
+        help_text="How strongly the call proves its sender, for example “signed”.",
+    )
+    # Of text without a length: SQLite chooses indexes by the declared width of rows.
+    event_id = models.TextField(  # noqa: DJ001
+        null=True,
+        help_text="The sender's id of the event, out of signed material. Empty if deliveries are "
+        "recognised by it and the call had none; null if they are not.",
+    )
+
     response_status = models.PositiveSmallIntegerField(help_text="The HTTP status of the response.")
     response_headers = models.JSONField(default=list)
     response_body = models.BinaryField()
@@ -178,6 +245,37 @@ class Run(models.Model):
         null=True,
         help_text="When payload, reply, headers and logs were removed, to keep within the quota.",
     )
+
+    # All are null in runs that never were in the queue.
+    attempt = models.PositiveSmallIntegerField(
+        null=True, help_text="The number of the attempt, from 1."
+    )
+    first_run = LooseReference(
+        "self",
+        related_name="later_attempts",
+        help_text="The first attempt, whose payload this one has; null if it is the first itself.",
+    )
+    pushed_by = LooseReference(
+        "self",
+        related_name="pushed_runs",
+        help_text="The run whose script put this one into the queue.",
+    )
+    replay_of = LooseReference(
+        "self",
+        related_name="+",
+        help_text="The run whose payload this one runs again.",
+    )
+    chain_depth = models.PositiveSmallIntegerField(
+        null=True, help_text="How many runs pushed one another until this one was pushed."
+    )
+    is_dead_letter = models.BooleanField(
+        "dead letter", null=True, help_text="The last attempt failed, and nobody replayed it yet."
+    )
+    schedule = LooseReference(
+        "scripts_engine.Schedule",
+        related_name="runs",
+    )
+    scheduled_at = models.DateTimeField(null=True, help_text="The schedule's tick.")
 
     objects = RunQuerySet.as_manager()
 
@@ -231,7 +329,35 @@ class Run(models.Model):
                 condition=_OTHER_THAN_OK,
                 name="run_other_than_ok_organisation",
             ),
+            models.Index(
+                fields=["organisation", "-id"], condition=_DEAD_LETTER, name="run_dead_letter"
+            ),
+            models.Index(
+                fields=["first_run", "id"], condition=_LATER_ATTEMPT, name="run_later_attempt"
+            ),
+            models.Index(fields=["pushed_by", "id"], condition=_PUSHED, name="run_pushed"),
+            models.Index(fields=["schedule", "-id"], condition=_OF_SCHEDULE, name="run_scheduled"),
         ]
 
     def __str__(self) -> str:
         return f"Run {self.pk}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status not in UNENDED
+
+    def payload_run(self) -> "Run | None":
+        """The run that has the payload: this one or its first attempt, if that is still there."""
+        if self.first_run_id is None:
+            return self
+        firsts = Run.objects.filter(organisation=self.organisation_id)
+        return firsts.filter(pk=self.first_run_id).first()
+
+    @property
+    def has_run(self) -> bool:
+        """Whether its script has run, as far as is known."""
+        return self.has_ended and self.status != RunStatus.CANCELLED
+
+    @property
+    def first_attempt_id(self) -> uuid.UUID:
+        return self.first_run_id or self.pk

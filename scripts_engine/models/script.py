@@ -46,6 +46,15 @@ class Script(models.Model):
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="The hooks of a disabled script return 404."
     )
+    max_concurrent_runs = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(10_000)],
+        help_text="Runs at the same time, over all of its hooks. Empty: unlimited.",
+    )
+    queue_paused_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since then, its queued runs wait."
+    )
     created_at = models.DateTimeField(auto_now_add=True, help_text="When the script was created.")
     updated_at = models.DateTimeField(auto_now=True, help_text="When the script was last changed.")
     deleted_at = models.DateTimeField(null=True, editable=False)
