@@ -15,6 +15,9 @@ _COLOURS: dict[str, str] = {
     AuthEventKind.CALL_TOKEN_ISSUED: SUCCESS,
     AuthEventKind.HOOK_DISABLED: WARNING,
     AuthEventKind.HOOK_DELETED: WARNING,
+    AuthEventKind.SENDER_REMOVED: WARNING,
+    AuthEventKind.SIGNING_SECRET_DELETED: WARNING,
+    AuthEventKind.SIGNING_SECRET_RECEIVED: SUCCESS,
     AuthEventKind.SCRIPT_DISABLED: WARNING,
     AuthEventKind.SCRIPT_DELETED: WARNING,
     AuthEventKind.SECRET_DELETED: WARNING,
@@ -73,6 +76,13 @@ _FIELDS = {
     "is_staff": "staff",
     "is_superuser": "superuser",
     "timeout_seconds": "time limit",
+    "max_concurrent_runs": "concurrent runs",
+    "max_attempts": "attempts",
+    "max_body_bytes": "largest payload",
+    "signed_url": "signed URL",
+    "tolerance_seconds": "tolerance",
+    "event_id_pointers": "event id",
+    "idempotency_window_seconds": "idempotency window",
     "email": "e-mail",
 }
 _OF_FIELDS: frozenset[str] = frozenset(
@@ -80,6 +90,7 @@ _OF_FIELDS: frozenset[str] = frozenset(
         AuthEventKind.USER_CHANGED,
         AuthEventKind.SCRIPT_CHANGED,
         AuthEventKind.HOOK_CHANGED,
+        AuthEventKind.HOOK_LIMITS_CHANGED,
         AuthEventKind.ORGANISATION_CHANGED,
     }
 )

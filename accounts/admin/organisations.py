@@ -53,7 +53,7 @@ class OrganisationAdmin(OrganisationInvitation, RefusalsAsMessages, TenantModelA
     add_fieldsets = ((None, {"fields": ("name",)}),)
     fieldsets = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
+        ("Runs", {"fields": ("failure_mails", *_RETENTION, "payloads_kept")}),
     )
 
     def organisation_that_asks(

@@ -3,15 +3,13 @@
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
-from accounts.messages.quotas import count_mail_of
-from accounts.models import ApiKey, Role, User
+from accounts.flows.administrator_mails import administrators_of, may_mail
+from accounts.models import ApiKey
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit
 from accounts.tasks import warn_of_key
-from core.errors import RateLimitedError
 
 NOTICE_DAYS = (30, 7, 1)
 
@@ -40,25 +38,8 @@ def _warn_if_due(api_key: ApiKey) -> bool:
         Q(expiry_notice_days__isnull=True) | Q(expiry_notice_days__gt=due), pk=api_key.pk
     ).update(expiry_notice_days=due)
     if claimed:
-        for administrator in _administrators_of(api_key):
-            if _may_warn(api_key, administrator):
+        organisation_id, limit = api_key.organisation_id, windows.KEY_WARNINGS_TO_ADDRESS
+        for administrator in administrators_of(organisation_id):
+            if may_mail(administrator, organisation_id, limit, "key-warning-to"):
                 warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
     return bool(claimed)
-
-
-def _may_warn(api_key: ApiKey, administrator: User) -> bool:
-    """Whether a warning fits the limits: many expiring keys must not flood a mailbox."""
-    try:
-        hit([windows.KEY_WARNINGS_TO_ADDRESS], "key-warning-to", administrator.email)
-        count_mail_of(api_key.organisation_id)
-    except RateLimitedError:
-        return False
-    return True
-
-
-def _administrators_of(api_key: ApiKey) -> QuerySet[User]:
-    return User.objects.filter(
-        is_active=True,
-        memberships__organisation=api_key.organisation,
-        memberships__role=Role.ADMINISTRATOR,
-    )

@@ -19,6 +19,7 @@ from accounts.rate_limits.database_storage import DatabaseStorage
 from accounts.rate_limits.redis_storage import decrement_in_redis
 from core.built_once import built_once
 from core.errors import RateLimitedError
+from core.green_threads import in_thread
 from core.metrics.catalogue import RATE_LIMITED
 
 REDIS_TIMEOUT_SECONDS = 0.5
@@ -59,7 +60,7 @@ class Claim(NamedTuple):
     def give_back(self) -> None:
         """Takes the hits back, except from windows that began after the claim."""
         for count in self.counts:
-            _with_limiter(partial(_decrement, count=count, claimed_at=self.claimed_at))
+            with_limiter(partial(_decrement, count=count, claimed_at=self.claimed_at))
 
     def without(self, number: int) -> "Claim":
         """Returns the claim without its first ``number`` counts, whose hits then stay."""
@@ -106,7 +107,7 @@ def refuse_if_full(count: Count) -> None:
 
 def is_full(count: Count) -> bool:
     """Whether the next hit would be refused. Counts nothing."""
-    if _with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers)):
+    if with_limiter(lambda limiter: limiter.test(count.window, *count.identifiers)):
         return False
     # A window that ends later than a new one could is from before the clock was set back, and the
     # next hit replaces it.
@@ -120,7 +121,7 @@ def full_until(count: Count) -> float | None:
 
 def forget(count: Count) -> None:
     """Sets the count back to zero."""
-    _with_limiter(lambda limiter: limiter.clear(count.window, *count.identifiers))
+    with_limiter(lambda limiter: limiter.clear(count.window, *count.identifiers))
 
 
 def is_first(window: RateLimitItem, *identifiers: str) -> bool:
@@ -147,7 +148,7 @@ def _hit_unless_full(count: Count) -> bool:
 
 def _hit(count: Count) -> bool:
     """Whether there was room. A hit that is refused is counted too."""
-    if _with_limiter(lambda limiter: limiter.hit(count.window, *count.identifiers)):
+    if with_limiter(lambda limiter: limiter.hit(count.window, *count.identifiers)):
         return True
     _remember_full(count)
     return False
@@ -179,7 +180,7 @@ def _refuse(counts: Sequence[Count]) -> NoReturn:
 
 
 def _seconds_left(count: Count) -> int:
-    ends_at = _with_limiter(
+    ends_at = with_limiter(
         lambda limiter: limiter.get_window_stats(count.window, *count.identifiers).reset_time
     )
     return max(1, ceil(ends_at - time.time()))
@@ -196,7 +197,7 @@ def _decrement(limiter: FixedWindowRateLimiter, count: Count, claimed_at: float)
         decrement_in_redis(storage, key, most_left)
 
 
-def _with_limiter(call: Callable[[FixedWindowRateLimiter], Result]) -> Result:
+def with_limiter(call: Callable[[FixedWindowRateLimiter], Result]) -> Result:
     """Returns the call's result for the limiter in Redis, or for the one in the database.
 
     The database is used if Redis is not configured, or does not answer.
@@ -204,7 +205,7 @@ def _with_limiter(call: Callable[[FixedWindowRateLimiter], Result]) -> Result:
     circuit = _circuit_of(settings.REDIS_URL)
     if settings.REDIS_URL and circuit.allows_call():
         try:
-            answer = call(_redis_limiter(settings.REDIS_URL))
+            answer = in_thread(partial(call, _redis_limiter(settings.REDIS_URL)))
         except StorageError as error:
             if circuit.record_failure():
                 logger.error(  # noqa: TRY400  (the traceback adds nothing)

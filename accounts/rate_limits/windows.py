@@ -18,6 +18,8 @@ ADMIN_LOGIN_FAILURES_OF_BROWSER = RateLimitItemPerMinute(5, 15)
 # Limits right passwords too, because each costs a hash.
 ADMIN_LOGINS_OF_USER = RateLimitItemPerMinute(100, 10)
 PASSWORD_CHANGES_OF_PERSON = RateLimitItemPerHour(20)
+# Calls of one hook whose signature is wrong.
+FAILED_SIGNATURES_OF_CLIENT = RateLimitItemPerMinute(60)
 MESSAGES_REFUSED_ON_RECORD = RateLimitItemPerDay(1)
 WRONG_CODES_ON_RECORD = RateLimitItemPerMinute(1, 15)
 SMS_OF_NUMBER = RateLimitItemPerDay(5)
@@ -35,6 +37,7 @@ PASSWORD_LINKS_TO_ADDRESS: tuple[RateLimitItem, ...] = (
 UNRECORDED_RUNS_OF_PERSON = RateLimitItemPerMinute(100, 10)
 TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
 KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
+FAILURE_MAILS_TO_ADDRESS = RateLimitItemPerHour(20)
 # Answers that reveal whether an address has an account.
 ADDRESS_REFUSALS_OF_ORGANISATION = RateLimitItemPerHour(30)
 
