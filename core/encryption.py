@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
-_VERSION_BYTES = 4
+VERSION_BYTES = 4
 _NONCE_BYTES = 12
 
 
@@ -36,8 +36,9 @@ class Cipher:
         """Returns the pepper version, the nonce and the ciphertext, concatenated."""
         version = next(iter(settings.PEPPERS))
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._aead(version).encrypt(nonce, plaintext, context.encode())
-        return version.to_bytes(_VERSION_BYTES, "big") + nonce + sealed
+        aead = _aead(settings.PEPPERS[version], self.purpose)
+        sealed = aead.encrypt(nonce, plaintext, context.encode())
+        return version.to_bytes(VERSION_BYTES, "big") + nonce + sealed
 
     def decrypt(self, ciphertext: bytes, context: str) -> bytes:
         """Reverses ``encrypt`` with the same context. Raises ``DecryptionError``."""
@@ -45,23 +46,21 @@ class Cipher:
         if version not in settings.PEPPERS:
             raise DecryptionError(f"pepper {version} is missing")
         nonce, sealed = (
-            ciphertext[_VERSION_BYTES : _VERSION_BYTES + _NONCE_BYTES],
-            ciphertext[_VERSION_BYTES + _NONCE_BYTES :],
+            ciphertext[VERSION_BYTES : VERSION_BYTES + _NONCE_BYTES],
+            ciphertext[VERSION_BYTES + _NONCE_BYTES :],
         )
         try:
-            return self._aead(version).decrypt(nonce, sealed, context.encode())
+            aead = _aead(settings.PEPPERS[version], self.purpose)
+            return aead.decrypt(nonce, sealed, context.encode())
         except (InvalidTag, ValueError):
             raise DecryptionError("the ciphertext was changed or moved") from None
-
-    def _aead(self, version: int) -> AESGCM:
-        return AESGCM(_key(settings.PEPPERS[version], self.purpose))
 
 
 def key_version(ciphertext: bytes) -> int:
     """The version of the pepper that the ciphertext needs."""
-    return int.from_bytes(ciphertext[:_VERSION_BYTES], "big")
+    return int.from_bytes(ciphertext[:VERSION_BYTES], "big")
 
 
 @cache
-def _key(pepper: bytes, purpose: bytes) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(pepper)
+def _aead(pepper: bytes, purpose: bytes) -> AESGCM:
+    return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(pepper))

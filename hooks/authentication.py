@@ -9,12 +9,12 @@ import uuid
 
 from accounts import credentials
 from scripts_engine.flows.find_callable_hook import find_callable_hook
-from scripts_engine.flows.run_script import RunSpec
+from scripts_engine.flows.run_spec import RunSpec
 
 
 def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> RunSpec | None:
     """Returns what a call of this URL runs."""
-    organisation, script = _uuid(organisation_id), _uuid(script_id)
+    organisation, script = canonical_uuid(organisation_id), canonical_uuid(script_id)
     if organisation is None or script is None or not _is_call_token(call_token):
         return None
     return find_callable_hook(organisation, script, call_token)
@@ -22,14 +22,19 @@ def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> RunSpe
 
 def hook_of_basic_auth(organisation_id: str, script_id: str, authorization: str) -> RunSpec | None:
     """Returns what a call with ``Basic base64(HookID:CallToken)`` (RFC 7617) runs."""
-    organisation, script = _uuid(organisation_id), _uuid(script_id)
+    organisation, script = canonical_uuid(organisation_id), canonical_uuid(script_id)
     hook_id_text, _, call_token = _basic_credentials(authorization).partition(":")
-    hook_id = _uuid(hook_id_text)
+    hook_id = canonical_uuid(hook_id_text)
     if organisation is None or script is None or hook_id is None:
         return None
     if not _is_call_token(call_token):
         return None
     return find_callable_hook(organisation, script, call_token, hook_id=hook_id)
+
+
+def call_token_of_basic_auth(authorization: str) -> str:
+    """The call token in Basic credentials, right or wrong; ``""`` if there is none."""
+    return _basic_credentials(authorization).partition(":")[2]
 
 
 def _is_call_token(text: str) -> bool:
@@ -46,7 +51,7 @@ def _basic_credentials(authorization: str) -> str:
         return ""
 
 
-def _uuid(text: str) -> uuid.UUID | None:
+def canonical_uuid(text: str) -> uuid.UUID | None:
     """Parses a UUID in its canonical form of 36 characters; no other spelling is accepted."""
     try:
         parsed = uuid.UUID(text)

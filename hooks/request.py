@@ -1,9 +1,10 @@
 """A call of a hook, as the web server passes it on."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core.handlers.wsgi import get_path_info
@@ -13,9 +14,10 @@ from core.http.body import BodyIncomplete, BodyTooLarge, read_body_of
 from core.http.client_address import client_address_of
 from core.http.problems import Problem, ProblemCode
 from core.http.request_id import new_request_id
+from scripts_engine.flows.run_spec import RunSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """A request of which nothing is parsed before it is asked for."""
 
@@ -24,6 +26,12 @@ class Request:
     path: str
     """Decoded, with bytes that are not UTF-8 still percent-encoded."""
     request_id: str
+    spec: RunSpec | None = None
+    """What the call runs; set when its token has matched."""
+    body: bytes | None = None
+    """Set when it has been read."""
+    after_reply: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the reply has been sent."""
 
     @classmethod
     def of(cls, environ: dict[str, Any]) -> Self:
@@ -35,6 +43,21 @@ class Request:
         """The query string, still encoded."""
         text: str = self.environ.get("QUERY_STRING", "")
         return text
+
+    @property
+    def url(self) -> str:
+        """The URL under ``PUBLIC_URL``, with path and query as the client sent them, undecoded.
+
+        A request target in absolute form (RFC 9112, section 3.2.2) gives its path and query alone.
+        """
+        target: str | None = self.environ.get("RAW_URI")
+        if target is None:
+            # A server that is not gunicorn: percent-encoded again, as clients usually do it.
+            target = quote(self.environ["PATH_INFO"].encode("latin-1"))
+            target += f"?{self.query}" if self.query else ""
+        elif not target.startswith("/"):
+            target = "/" + target.partition("://")[2].partition("/")[2]
+        return f"{settings.PUBLIC_URL}{target}"
 
     @property
     def client_address(self) -> str:
@@ -52,22 +75,22 @@ class Request:
             if name is not None:
                 yield name, value
 
-    def read_body(self) -> bytes:
+    def read_body(self, max_bytes: int) -> bytes:
         """Reads the bytes that were sent, unparsed; call it once.
 
         Raises ``Problem`` if they are too many or incomplete.
         """
         try:
-            return read_body_of(self.environ, settings.HOOK_MAX_BODY_BYTES)
+            self.body = read_body_of(self.environ, max_bytes)
         except BodyTooLarge:
             raise Problem(
-                ProblemCode.BODY_TOO_LARGE,
-                f"A payload may have at most {settings.HOOK_MAX_BODY_BYTES} bytes.",
+                ProblemCode.BODY_TOO_LARGE, f"A payload may have at most {max_bytes} bytes."
             ) from None
         except BodyIncomplete:
             raise Problem(
                 ProblemCode.MALFORMED_BODY, "The body is incomplete or malformed."
             ) from None
+        return self.body
 
 
 @lru_cache(maxsize=1024)

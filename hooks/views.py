@@ -1,53 +1,62 @@
-"""The addresses under /hook/: authenticate, read the event, run the script, reply."""
+"""The addresses under /hook/: find the hook, answer its call, turn errors into problems."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from structlog.contextvars import bind_contextvars
-
+from core.errors import RateLimitedError
 from core.http.problems import Problem, ProblemCode
 from core.http.unavailable import DATABASE_ERRORS, unavailable
 from core.metrics.catalogue import HOOK_REFUSALS
-from hooks.authentication import hook_of_basic_auth, hook_of_url
-from hooks.events import event_of
-from hooks.replies import Response, problem_of, reply_of
+from hooks.authentication import call_token_of_basic_auth, hook_of_basic_auth, hook_of_url
+from hooks.calls import answer_call
+from hooks.refusals import Stranger, note_refusal, wrong_token_of
+from hooks.replies import Response, problem_of
 from hooks.request import Request
 from scripts_engine.flows.record_run import RunNotRecordedError
-from scripts_engine.flows.run_script import RunSpec, run_script
 from scripts_engine.not_run import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
+from scripts_engine.senders import RefusalReason
 
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="hooks", charset="UTF-8"'}
 _CREDENTIAL_HEADERS = frozenset({"authorization"})
+# With OPTIONS, senders of CloudEvents ask whether they may send events.
+_PERMISSION_HEADER = "WebHook-Request-Origin"
 
 
 def call_by_url(
     request: Request, organisation_id: str, script_id: str, call_token: str
 ) -> Response:
-    """Runs the hook whose call token is in the URL.
-
-    HEAD, which senders use to test a URL, runs nothing.
-    """
+    """Answers a call of the hook whose call token is in the URL."""
+    stranger = Stranger(ProblemCode.NOT_FOUND, {})
+    if request.method == "OPTIONS":
+        stranger = Stranger(ProblemCode.METHOD_NOT_ALLOWED, _allow(HOOK.methods))
     spec = hook_of_url(organisation_id, script_id, call_token)
-    if spec is None:
-        raise Problem(ProblemCode.NOT_FOUND)
-    _bind(spec)
-    if request.method == "HEAD":
-        return Response(200, [("Content-Type", "text/html; charset=utf-8")], b"")
-    return reply_of(request, run_script(spec, event_of(request)))
+    if spec is None or spec.hook_id is None:
+        wrong_token = wrong_token_of(organisation_id, script_id, call_token)
+        raise stranger.refused(RefusalReason.WRONG_TOKEN, wrong_token)
+    return answer_call(request, spec, spec.hook_id, stranger=stranger, methods=HOOK.methods)
 
 
 def call_by_basic_auth(request: Request, organisation_id: str, script_id: str) -> Response:
-    """Runs the hook whose id and call token are in the ``Authorization`` header.
+    """Answers a call of the hook whose id and call token are in the ``Authorization`` header.
 
     The script does not see that header.
     """
+    stranger = Stranger(ProblemCode.INVALID_CREDENTIALS, _CHALLENGE)
     authorization = request.header("Authorization") or ""
     spec = hook_of_basic_auth(organisation_id, script_id, authorization)
-    if spec is None:
-        raise Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
-    _bind(spec)
-    event = event_of(request, without_headers=_CREDENTIAL_HEADERS)
-    return reply_of(request, run_script(spec, event))
+    if spec is None or spec.hook_id is None:
+        wrong_token = wrong_token_of(
+            organisation_id, script_id, call_token_of_basic_auth(authorization)
+        )
+        raise stranger.refused(RefusalReason.WRONG_TOKEN, wrong_token)
+    return answer_call(
+        request,
+        spec,
+        spec.hook_id,
+        stranger=stranger,
+        methods=HOOK_SECURE.methods,
+        hidden_headers=_CREDENTIAL_HEADERS,
+    )
 
 
 def no_such_hook(request: Request) -> Response:
@@ -80,9 +89,8 @@ def resolve(path: str) -> tuple[Endpoint, list[str]]:
 def answer(request: Request, endpoint: Endpoint, address: list[str]) -> Response:
     """Checks the method first, and turns errors into problem documents."""
     try:
-        if request.method not in endpoint.methods:
-            allowed = {"Allow": ", ".join(endpoint.methods)}
-            raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=allowed)
+        if request.method not in endpoint.methods and not _asks_for_permission(request, endpoint):
+            raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(endpoint.methods))
         return endpoint.view(request, *address)
     except RunNotRecordedError as error:
         # The script ran, so this is not counted as a refusal.
@@ -94,13 +102,21 @@ def answer(request: Request, endpoint: Endpoint, address: list[str]) -> Response
         problem = unavailable(request, error)
     except NOT_RUN_ERRORS as error:
         problem = _not_run_problem(request, error)
+    except RateLimitedError as error:
+        retry_after = {"Retry-After": str(error.retry_after_seconds)}
+        problem = Problem(ProblemCode.RATE_LIMITED, headers=retry_after)
     HOOK_REFUSALS.labels(problem.code).inc()
+    note_refusal(request, problem)
     return problem_of(request, problem)
 
 
-def _bind(spec: RunSpec) -> None:
-    """Adds the ids of the hook to every later log line of this request."""
-    bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=spec.hook_id)
+def _asks_for_permission(request: Request, endpoint: Endpoint) -> bool:
+    is_option = request.method == "OPTIONS" and endpoint is HOOK
+    return is_option and request.header(_PERMISSION_HEADER) is not None
+
+
+def _allow(methods: Iterable[str]) -> dict[str, str]:
+    return {"Allow": ", ".join(methods)}
 
 
 def _not_run_problem(request: Request, error: Exception) -> Problem:

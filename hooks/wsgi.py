@@ -61,7 +61,7 @@ class HooksApplication:
         if self._counter is not None:
             seconds = time.perf_counter() - started
             self._counter.count(view, request.method, response.status, seconds)
-        return _Body([response.body])
+        return _Body(response.body, request.after_reply)
 
     def _answer(self, request: Request) -> tuple[str, Response]:
         """The view's name for the metrics, and its response."""
@@ -92,9 +92,15 @@ class HooksApplication:
 class _Body(list[bytes]):
     """A body in one piece; the server closes it when it is sent."""
 
+    def __init__(self, body: bytes, after_reply: Iterable[Callable[[], None]]) -> None:
+        super().__init__([body])
+        self._after_reply = after_reply
+
     def close(self) -> None:
         # Gives the database connection back.
         request_finished.send(sender=HooksApplication)
+        for act in self._after_reply:
+            act()
 
 
 def _by_name(headers: Iterable[tuple[str, str]]) -> Headers:

@@ -166,7 +166,7 @@ def test_an_uncaught_exception_is_one_event_and_a_problem(
     def fail(*arguments: object) -> None:
         raise RuntimeError("mhs_abcdef")
 
-    monkeypatch.setattr("hooks.views.run_script", fail)
+    monkeypatch.setattr("hooks.calls.run_script", fail)
     caplog.handler.setFormatter(event_formatter(is_json=True))
     client = Client(raise_request_exception=False)
     response = client.post(path_of(echo) + "?token=of-others", b"x", content_type="text/plain")

@@ -1,0 +1,198 @@
+"""Writes notes of calls to the database, and deletes those that newer ones replace."""
+
+import uuid
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
+from uuid_utils.compat import uuid7
+
+from accounts import credentials
+from accounts.models import AuthEvent, AuthEventKind
+from scripts_engine.flows.call_notes.content import RefusedContent, encrypted
+from scripts_engine.flows.call_notes.notes import (
+    KEPT_HEADERS,
+    MAX_HEADER_NAMES,
+    Credential,
+    HandshakeNote,
+    Notes,
+    RefusalCounter,
+    RefusedCallNote,
+    Use,
+)
+from scripts_engine.models import CredentialUse, Handshake, Hook, RefusalCount, RefusedCall, Script
+from scripts_engine.redaction import storable
+
+# Of a hook, or of a script's calls whose token no hook has.
+KEPT_REFUSED_CALLS = 20
+KEPT_CONTENTS = 5
+KEPT_HANDSHAKES = 5
+# Larger bodies are not kept.
+MAX_BODY_BYTES = 256 * 1024
+MAX_DETAIL_CHARACTERS = 200
+MAX_METHOD_CHARACTERS = 10
+MAX_NAME_CHARACTERS = 200
+# Shorter texts are not tokens that were cut, and may be anything.
+MIN_TOKEN_CHARACTERS = 20
+
+
+def store(notes: Notes) -> None:
+    """Writes each note by itself. Rows whose script or hook is gone are left out."""
+    scripts = _scripts_of(notes)
+    for note in (*notes.refused, *notes.strangers):
+        if (note.organisation_id, note.script_id) in scripts:
+            _store_refused(note)
+    for counter, count in (notes.refusals + notes.strangers_refusals).items():
+        if (counter.organisation_id, counter.script_id) in scripts:
+            _add_refusals(counter, count)
+    for handshake in notes.handshakes:
+        _store_handshake(handshake)
+    for credential, use in notes.uses.items():
+        _add_use(credential, use)
+
+
+def _scripts_of(notes: Notes) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    """The organisation and id of each script that exists: callers may have made theirs up."""
+    ids = {note.script_id for note in (*notes.refused, *notes.strangers)}
+    ids |= {each.script_id for each in (*notes.refusals, *notes.strangers_refusals)}
+    scripts = Script.objects.existing().order_by().filter(pk__in=ids)
+    return set(scripts.values_list("organisation_id", "id"))
+
+
+# --- Refused calls -------------------------------------------------------------------------------
+
+
+def _store_refused(note: RefusedCallNote) -> None:
+    if note.hook_id is None:
+        note = _explained(note)
+    row = RefusedCall(
+        id=uuid7(),
+        organisation_id=note.organisation_id,
+        script_id=note.script_id,
+        hook_id=note.hook_id,
+        at=note.at,
+        reason=note.reason,
+        detail=storable(note.detail)[:MAX_DETAIL_CHARACTERS],
+        client_address=note.client_address or None,
+        method=storable(note.method)[:MAX_METHOD_CHARACTERS],
+        header_names=[
+            storable(name)[:MAX_NAME_CHARACTERS] for name, _ in note.headers[:MAX_HEADER_NAMES]
+        ],
+    )
+    row.content_ciphertext = encrypted(_kept(note), row.pk)
+    same = RefusedCall.objects.filter(script=note.script_id, hook=None)
+    if note.hook_id is not None:
+        same = RefusedCall.objects.filter(hook=note.hook_id)
+    if not _insert(row):
+        return
+    newest = list(same.order_by("-id").values_list("pk", flat=True)[:KEPT_REFUSED_CALLS])
+    if len(newest) == KEPT_REFUSED_CALLS:
+        same.filter(pk__lt=newest[-1]).delete()
+    if len(newest) > KEPT_CONTENTS:
+        without = same.filter(pk__lt=newest[KEPT_CONTENTS - 1], content_ciphertext__isnull=False)
+        without.update(content_ciphertext=None)
+
+
+def _insert(row: Any) -> bool:
+    """Whether the row was inserted: not if its hook or script was deleted in the meantime."""
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _kept(note: RefusedCallNote) -> RefusedContent:
+    names = note.sender_headers | KEPT_HEADERS
+    is_body_kept = note.body is not None and len(note.body) <= MAX_BODY_BYTES
+    return RefusedContent(
+        headers=tuple((name, value) for name, value in note.headers if name.lower() in names),
+        query=note.query,
+        url=note.url,
+        body=note.body if is_body_kept else None,
+    )
+
+
+def _explained(note: RefusedCallNote) -> RefusedCallNote:
+    """Adds what can be said of a wrong call token, and the hook if it once had that token."""
+    token = note.call_token
+    end = f"ending in …{token[-4:]}" if len(token) >= MIN_TOKEN_CHARACTERS else "too short"
+    if not credentials.is_well_formed(token, credentials.SecretKind.CALL_TOKEN):
+        return replace(note, detail=f"{end}, cut or mistyped")
+    digests = credentials.digests(token)
+    hooks = Hook.objects.existing().filter(script=note.script_id)
+    if (hook := hooks.filter(previous_digest__in=digests).first()) is not None:
+        at = _rotated_at(hook)
+        when = "" if at is None else f" of {at:%Y-%m-%d %H:%M} UTC"
+        detail = f"{end}, the one before the rotation{when}"
+        return replace(note, hook_id=hook.pk, detail=detail)
+    if (hook := hooks.filter(digest__in=digests).first()) is not None:
+        return replace(note, hook_id=hook.pk, detail=f"{end}, of a hook that is switched off")
+    return replace(note, detail=end)
+
+
+def _rotated_at(hook: Hook) -> datetime | None:
+    """When the hook got its current token."""
+    rotations = AuthEvent.objects.of_organisation(hook.organisation).of_kind(
+        AuthEventKind.CALL_TOKEN_ROTATED
+    )
+    newest = rotations.filter(credential=str(hook.pk)).order_by("-id").first()
+    return hook.previous_valid_until if newest is None else newest.at
+
+
+def _add_refusals(counter: RefusalCounter, count: int) -> None:
+    rows = RefusalCount.objects.filter(
+        subject=counter.subject, reason=counter.reason, day=counter.day
+    )
+    if not rows.update(count=F("count") + count):
+        row = RefusalCount(
+            script_id=counter.script_id,
+            subject=counter.subject,
+            reason=counter.reason,
+            day=counter.day,
+            count=0,
+        )
+        RefusalCount.objects.bulk_create([row], ignore_conflicts=True)
+        rows.update(count=F("count") + count)
+
+
+# --- Handshakes and credentials ------------------------------------------------------------------
+
+
+def _store_handshake(note: HandshakeNote) -> None:
+    row = Handshake(
+        hook_id=note.hook_id,
+        at=note.at,
+        sender=note.sender,
+        client_address=note.client_address or None,
+        response_status=note.response_status,
+    )
+    if _insert(row):
+        same = Handshake.objects.filter(hook=note.hook_id)
+        newest = list(same.order_by("-id").values_list("pk", flat=True)[:KEPT_HANDSHAKES])
+        if len(newest) == KEPT_HANDSHAKES:
+            same.filter(pk__lt=newest[-1]).delete()
+
+
+def _add_use(credential: Credential, use: Use) -> None:
+    rows = CredentialUse.objects.filter(hook=credential.hook_id, credential=credential.name)
+    changes = {
+        "count": F("count") + use.times,
+        "last_used_at": Greatest("last_used_at", use.last_used_at),
+        "last_used_from": use.last_used_from or None,
+    }
+    if not rows.update(**changes):
+        _insert(
+            CredentialUse(
+                hook_id=credential.hook_id,
+                credential=credential.name,
+                last_used_at=use.last_used_at,
+                last_used_from=use.last_used_from or None,
+                count=0,
+            )
+        )
+        rows.update(**changes)
