@@ -1,0 +1,1 @@
+"""Runs that nobody waits for: queued with their payload, claimed by runners, tried again."""

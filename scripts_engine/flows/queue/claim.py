@@ -1,0 +1,246 @@
+"""Takes due runs out of the queue, for a time: the lease.
+
+Fair between organisations: next is the one with the fewest leases on all nodes, then the one that
+this node served longest ago. A runner takes no more than it can start at once, so an organisation
+with a thousand waiting runs delays another's next run by one run's time at most.
+"""
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Count, Q, QuerySet, UUIDField
+from django.utils import timezone
+
+from accounts.models import Organisation
+from core.database.compiled_query import CompiledQuery, Parameter
+from core.database.ids import as_uuid
+from scripts_engine.flows.concurrent_runs import RunLimits, is_hook_at_limit, take_lease
+from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus
+
+# A lease lasts this much longer than the script may run.
+LEASE_MARGIN = timedelta(seconds=15)
+
+# The organisations with waiting runs, each found by one look into the index, however many wait.
+WAITING_ORGANISATIONS = """
+    WITH RECURSIVE waiting(organisation_id) AS (
+        SELECT (SELECT organisation_id FROM {entries} WHERE lease_id IS NULL
+                ORDER BY organisation_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT organisation_id FROM {entries}
+                WHERE lease_id IS NULL AND organisation_id > waiting.organisation_id
+                ORDER BY organisation_id LIMIT 1)
+        FROM waiting WHERE waiting.organisation_id IS NOT NULL
+    )
+"""
+_ORGANISATIONS = """
+    SELECT waiting.organisation_id, (
+        SELECT due_at FROM {entries}
+        WHERE lease_id IS NULL AND organisation_id = waiting.organisation_id
+        ORDER BY due_at LIMIT 1
+    )
+    FROM waiting JOIN {organisations} AS organisation ON organisation.id = waiting.organisation_id
+    WHERE organisation.is_active
+        AND NOT EXISTS (
+            SELECT 1 FROM {paused} AS paused
+            WHERE paused.organisation_id = waiting.organisation_id
+        )
+"""
+
+
+class Claimed(NamedTuple):
+    """A run that this process has for the length of its lease."""
+
+    run_id: uuid.UUID
+    lease_id: uuid.UUID
+    entry: QueueEntry
+    run_lease_id: uuid.UUID | None
+    """What counts it against the limits of its hook and script, if there are any."""
+
+
+class Turns:
+    """The order in which this process serves organisations."""
+
+    def __init__(self) -> None:
+        self._served: dict[uuid.UUID, int] = {}
+        self._count = 0
+
+    def serve(self, organisation_id: uuid.UUID) -> None:
+        self._count += 1
+        self._served[organisation_id] = self._count
+
+    def last_served(self, organisation_id: uuid.UUID) -> int:
+        return self._served.get(organisation_id, 0)
+
+    def forget_all_but(self, organisation_ids: Sequence[uuid.UUID]) -> None:
+        if len(self._served) > 2 * len(organisation_ids) + 1000:
+            self._served = {
+                each: self._served[each] for each in organisation_ids if each in self._served
+            }
+
+
+class Round(NamedTuple):
+    claimed: list[Claimed]
+    next_due_at: datetime | None
+    """When the next waiting run is due, if that is later than now."""
+
+
+def claim_due_runs(number: int, turns: Turns) -> Round:
+    """Takes at most that many due runs, in the caller's transaction or one of its own."""
+    claimed: list[Claimed] = []
+    with transaction.atomic(savepoint=False):
+        now = timezone.now()
+        waiting = _waiting_organisations()
+        turns.forget_all_but([organisation_id for organisation_id, _ in waiting])
+        due = {organisation_id: at for organisation_id, at in waiting if at <= now}
+        later = [at for _, at in waiting if at > now]
+        leases = _leases_by_organisation() if len(due) > 1 else Counter()
+        while due and len(claimed) < number:
+            chosen = min(due, key=lambda each: (leases[each], turns.last_served(each), due[each]))
+            found = _claim_of(chosen, 1 if len(due) > 1 else number - len(claimed), now)
+            if not found:
+                # All that is due there waits for something else than a slot.
+                del due[chosen]
+                continue
+            claimed += found
+            leases[chosen] += len(found)
+            turns.serve(chosen)
+    return Round(claimed, min(later, default=None))
+
+
+def _waiting_organisations() -> list[tuple[uuid.UUID, datetime]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_organisations_statement())
+        rows = cursor.fetchall()
+    return [(as_uuid(organisation_id), moment_of(due_at)) for organisation_id, due_at in rows]
+
+
+def moment_of(value: Any) -> datetime:
+    """SQLite stores times as text in UTC."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _leases_by_organisation() -> Counter[uuid.UUID]:
+    rows = QueueEntry.objects.leased().values_list("organisation").annotate(Count("pk"))
+    return Counter(dict(rows.order_by()))
+
+
+class _AtLimit(NamedTuple):
+    """What may have no more runs now: a hook, or else a script with all its hooks."""
+
+    script_id: uuid.UUID
+    hook_id: uuid.UUID | None
+
+
+def _claim_of(organisation_id: uuid.UUID, number: int, now: datetime) -> list[Claimed]:
+    """Claims due runs of the organisation, the longest due first."""
+    claimed: list[Claimed] = []
+    at_limit: list[_AtLimit] = []
+    while len(claimed) < number:
+        wanted = number - len(claimed)
+        batch = _lock_due(organisation_id, wanted, now, at_limit)
+        taken = []
+        for entry in batch:
+            if any(_is_of(entry, *each) for each in at_limit):
+                continue
+            run_lease_id, excluded = _counted(entry)
+            if excluded is None:
+                taken.append((entry, run_lease_id))
+            else:
+                at_limit.append(excluded)
+        claimed += _take(taken, now)
+        if len(batch) < wanted and len(taken) == len(batch):
+            break
+    return claimed
+
+
+def _lock_due(
+    organisation_id: uuid.UUID, number: int, now: datetime, at_limit: Sequence[_AtLimit]
+) -> list[QueueEntry]:
+    if not at_limit:
+        rows: list[QueueEntry] = _due_query(number).all(organisation=organisation_id, now=now)
+        return rows
+    due = _due(organisation_id, now)
+    for script_id, hook_id in at_limit:
+        due = due.exclude(Q(script=script_id) if hook_id is None else Q(hook=hook_id))
+    return list(due[:number])
+
+
+@cache
+def _due_query(number: int) -> CompiledQuery:
+    organisation = Parameter("organisation", UUIDField())
+    now = Parameter("now", QueueEntry._meta.get_field("due_at"))
+    return CompiledQuery(_due(organisation, now)[:number])
+
+
+def _due(organisation: Any, now: Any) -> QuerySet[QueueEntry]:
+    """Everything that running them needs, in the order in which they are due."""
+    due = QueueEntry.objects.waiting().filter(
+        organisation=organisation,
+        due_at__lte=now,
+        script__is_enabled=True,
+        script__queue_paused_at__isnull=True,
+        script__deleted_at__isnull=True,
+    )
+    due = due.select_related("run", "script__current_version", "hook")
+    locked = due.select_for_update(skip_locked=True, of=("self",))
+    return locked.order_by("due_at", "run_id")
+
+
+def _is_of(entry: QueueEntry, script_id: uuid.UUID, hook_id: uuid.UUID | None) -> bool:
+    return entry.script_id == script_id if hook_id is None else entry.hook_id == hook_id
+
+
+def _counted(entry: QueueEntry) -> tuple[uuid.UUID | None, _AtLimit | None]:
+    """A lease that counts the run, if there is a limit, and what the limit excludes if reached.
+
+    That is the whole script wherever possible: one with a thousand hooks would otherwise take a
+    thousand looks, while all organisations wait.
+    """
+    of_hook = None if entry.hook is None else entry.hook.max_concurrent_runs
+    limits = RunLimits(entry.hook_id, entry.script_id, of_hook, entry.script.max_concurrent_runs)
+    if not limits.are_set:
+        return None, None
+    # Two runners that claim runs of the same scripts in another order would wait for each other.
+    lease_id = take_lease(limits, run_seconds=entry.script.timeout_seconds, waits=False)
+    if lease_id is not None:
+        return lease_id, None
+    hook_id = entry.hook_id if is_hook_at_limit(limits) else None
+    return None, _AtLimit(entry.script_id, hook_id)
+
+
+def _take(
+    entries: Sequence[tuple[QueueEntry, uuid.UUID | None]], now: datetime
+) -> Iterator[Claimed]:
+    """Leases them, with one statement for each time limit, and one for each version."""
+    lease_id = uuid.uuid4()
+    by_limit, by_version = defaultdict(list), defaultdict(list)
+    for entry, _ in entries:
+        by_limit[entry.script.timeout_seconds].append(entry.pk)
+        by_version[entry.script.current_version_id].append(entry.pk)
+    for seconds, run_ids in by_limit.items():
+        ends_at = now + timedelta(seconds=seconds) + LEASE_MARGIN
+        leased = QueueEntry.objects.filter(pk__in=run_ids)
+        leased.update(lease_id=lease_id, lease_ends_at=ends_at)
+    for version_id, run_ids in by_version.items():
+        runs = Run.objects.filter(pk__in=run_ids)
+        runs.update(status=RunStatus.RUNNING, started_at=now, script_version=version_id)
+    for entry, run_lease_id in entries:
+        entry.run.status, entry.run.started_at = RunStatus.RUNNING, now
+        yield Claimed(entry.pk, lease_id, entry, run_lease_id)
+
+
+@cache
+def _organisations_statement() -> str:
+    quote = connection.ops.quote_name
+    return (WAITING_ORGANISATIONS + _ORGANISATIONS).format(
+        entries=quote(QueueEntry._meta.db_table),
+        paused=quote(PausedQueue._meta.db_table),
+        organisations=quote(Organisation._meta.db_table),
+    )

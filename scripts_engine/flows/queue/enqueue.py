@@ -1,0 +1,240 @@
+"""Puts work into the queue: a run, and what the queue knows of it, in one transaction."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from core.database.compiled_query import column_value
+from scripts_engine.event import Event
+from scripts_engine.flows.author import NOBODY, Author
+from scripts_engine.flows.queue.hidden_parts import seal_hidden_parts
+from scripts_engine.flows.queue.room import check_room
+from scripts_engine.flows.queue.wake_up import wake_runners
+from scripts_engine.flows.record_run import Row, record_queued
+from scripts_engine.flows.run_payloads import measured
+from scripts_engine.flows.run_rows import queued_row
+from scripts_engine.flows.run_spec import RunSpec
+from scripts_engine.host.queue import Push
+from scripts_engine.models import QueueKey, Trigger
+from scripts_engine.models.queue_entry import key_digest
+from scripts_engine.redaction import Redactor
+
+KEY_WINDOW = timedelta(hours=24)
+MAX_KEY_CHARACTERS = 200
+MAX_DELAY_SECONDS = 30 * 86_400
+
+# A key that has expired is taken over. The statement locks the row before it reads it.
+_CLAIM_KEY = """
+    INSERT INTO {keys} (digest, organisation_id, run_id, expires_at)
+    VALUES (%(digest)s, %(organisation)s, %(run)s, %(expires_at)s)
+    ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at
+    WHERE {keys}.expires_at <= %(now)s
+    RETURNING run_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """What to run later, for whom and why."""
+
+    organisation_id: uuid.UUID
+    script_id: uuid.UUID
+    version_id: uuid.UUID | None
+    """The current version; the one that is current when the run starts is what runs."""
+    event: Event
+    trigger: Trigger
+    hook_id: uuid.UUID | None = None
+    started_by: Author = NOBODY
+    max_attempts: int | None = None
+    """``None``: ``QUEUE_MAX_ATTEMPTS``."""
+    delay_seconds: float = 0.0
+    response_status: int = 202
+    schedule_id: uuid.UUID | None = None
+    scheduled_at: datetime | None = None
+    pushed_by_id: uuid.UUID | None = None
+    chain_depth: int = 0
+    replay_of_id: uuid.UUID | None = None
+    hidden_secrets: frozenset[bytes] = frozenset()
+    """Secrets that the record of the payload hides."""
+
+
+class QueuedRows(NamedTuple):
+    """The columns of a queued run and of its entry."""
+
+    run: Row
+    entry: Row
+    key: str = ""
+    """If another run has taken it meanwhile, this one is not queued."""
+
+
+class Enqueued(NamedTuple):
+    run_id: uuid.UUID
+    is_new: bool
+
+
+def enqueue(work: QueuedWork, *, run_id: uuid.UUID | None = None, key: str = "") -> Enqueued:
+    """Queues the work, in the caller's transaction if there is one.
+
+    A ``key`` finds the run that was queued for the script with it within ``KEY_WINDOW``, and then
+    nothing is queued. Raises ``QueueFullError``.
+    """
+    run_id = run_id or uuid7()
+    check_room(work.organisation_id)
+    if not key:
+        _record(queued_rows(work, run_id))
+        return Enqueued(run_id, is_new=True)
+    with transaction.atomic():
+        owner = claim_key(work.organisation_id, work.script_id, key, run_id)
+        if owner != run_id:
+            return Enqueued(owner, is_new=False)
+        _record(queued_rows(work, run_id))
+    return Enqueued(run_id, is_new=True)
+
+
+def enqueue_all(works: Iterable[QueuedWork]) -> list[uuid.UUID]:
+    """Queues all or nothing. Raises ``QueueFullError``."""
+    rows = [queued_rows(work, uuid7()) for work in works]
+    with transaction.atomic():
+        for organisation_id in {each.run["organisation_id"] for each in rows}:
+            number = sum(each.run["organisation_id"] == organisation_id for each in rows)
+            check_room(organisation_id, number)
+        for each in rows:
+            _record(each)
+    return [each.run["id"] for each in rows]
+
+
+def _record(rows: QueuedRows) -> None:
+    record_queued(rows.run, rows.entry)
+    transaction.on_commit(wake_runners)
+
+
+def queued_rows(work: QueuedWork, run_id: uuid.UUID) -> QueuedRows:
+    """The rows to insert, with the sizes of the run's payload."""
+    spec = RunSpec(
+        organisation_id=work.organisation_id,
+        script_id=work.script_id,
+        script_name="",
+        timeout_seconds=0,
+        version_id=work.version_id,
+        source="",
+        trigger=work.trigger,
+        hook_id=work.hook_id,
+        started_by=work.started_by,
+        scheduled_at=work.scheduled_at,
+        chain_depth=work.chain_depth,
+    )
+    redactor = Redactor(work.hidden_secrets)
+    run = {
+        **queued_row(
+            spec, work.event, run_id, response_status=work.response_status, redactor=redactor
+        ),
+        "schedule_id": work.schedule_id,
+        "pushed_by_id": work.pushed_by_id,
+        "replay_of_id": work.replay_of_id,
+    }
+    if work.hidden_secrets:
+        run["request_body"] = redactor.bytes(run["request_body"], len(run["request_body"]))
+    hidden = seal_hidden_parts(work.event, run, run_id)
+    due_at = run["started_at"] + timedelta(seconds=work.delay_seconds)
+    entry = entry_row(
+        run,
+        payload_of=run_id,
+        due_at=due_at,
+        max_attempts=work.max_attempts or settings.QUEUE_MAX_ATTEMPTS,
+        hidden_ciphertext=hidden,
+    )
+    return QueuedRows(measured(run), entry)
+
+
+def entry_row(
+    run: Row,
+    *,
+    payload_of: uuid.UUID,
+    due_at: datetime,
+    max_attempts: int,
+    hidden_ciphertext: bytes | None,
+) -> Row:
+    """The entry of a queued run that no runner has taken."""
+    return {
+        "run_id": run["id"],
+        "organisation_id": run["organisation_id"],
+        "script_id": run["script_id"],
+        "hook_id": run["hook_id"],
+        "schedule_id": run["schedule_id"],
+        "payload_of": payload_of,
+        "due_at": due_at,
+        "attempt": run["attempt"],
+        "max_attempts": max_attempts,
+        "hidden_ciphertext": hidden_ciphertext,
+        "lease_id": None,
+        "lease_ends_at": None,
+    }
+
+
+def claim_key(
+    organisation_id: uuid.UUID, script_id: uuid.UUID, key: str, run_id: uuid.UUID
+) -> uuid.UUID:
+    """Takes the key for the run, or returns the run that has it. Call it in a transaction."""
+    now = timezone.now()
+    values: dict[str, Any] = {
+        "digest": key_digest(script_id, key),
+        "organisation": column_value(QueueKey, "organisation", organisation_id),
+        "run": column_value(QueueKey, "run_id", run_id),
+        "expires_at": column_value(QueueKey, "expires_at", now + KEY_WINDOW),
+        "now": column_value(QueueKey, "expires_at", now),
+    }
+    keys = connection.ops.quote_name(QueueKey._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM_KEY.format(keys=keys), values)
+        if cursor.fetchone() is not None:
+            return run_id
+    return QueueKey.objects.values_list("run_id", flat=True).get(pk=values["digest"])
+
+
+def record_all(rows: Sequence[QueuedRows]) -> None:
+    """Inserts the rows in the caller's transaction, and wakes runners after it."""
+    # Keys in one order everywhere, or two transactions could wait for each other's.
+    for each in sorted(rows, key=_order_of_key):
+        run = each.run
+        if each.key:
+            owner = claim_key(run["organisation_id"], run["script_id"], each.key, run["id"])
+            if owner != run["id"]:
+                continue
+        _record(each)
+
+
+def _order_of_key(rows: QueuedRows) -> str:
+    return key_digest(rows.run["script_id"], rows.key) if rows.key else ""
+
+
+def pushed_rows(
+    pushes: Sequence[Push],
+    *,
+    by: RunSpec,
+    run_id: uuid.UUID,
+    secrets: frozenset[bytes],
+) -> list[QueuedRows]:
+    """The rows of what a run's script has pushed. Their records hide the secrets that it read."""
+    rows = []
+    for push in pushes:
+        work = QueuedWork(
+            organisation_id=by.organisation_id,
+            script_id=push.script_id,
+            version_id=push.version_id,
+            event=Event("POST", "", (), push.payload, ""),
+            trigger=Trigger.QUEUE,
+            max_attempts=push.max_attempts,
+            delay_seconds=push.delay_seconds,
+            pushed_by_id=run_id,
+            chain_depth=by.chain_depth + 1,
+            hidden_secrets=secrets,
+        )
+        rows.append(queued_rows(work, push.run_id)._replace(key=push.key))
+    return rows

@@ -1,0 +1,127 @@
+"""How full the queue is, how old, and whether somebody works it.
+
+Cheap however many runs wait: organisations are found one by one in an index, and counting stops at
+``COUNTED_UP_TO``.
+"""
+
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import Organisation
+from core.database.compiled_query import column_value
+from scripts_engine.flows.queue.claim import WAITING_ORGANISATIONS, moment_of
+from scripts_engine.flows.queue.finish import MAX_LEASE
+from scripts_engine.models import PausedQueue, QueueEntry, Script
+
+COUNTED_UP_TO = 50_000
+# Work that is due for so long, while nothing runs, is work that nobody does.
+STALLED_AFTER = timedelta(seconds=60)
+
+# Parts of the statements below.
+_PARTS = {
+    "of_organisations": """waiting JOIN {organisations} AS organisation
+        ON organisation.id = waiting.organisation_id""",
+    "with_entries": """JOIN {entries} AS entry
+        ON entry.organisation_id = waiting.organisation_id AND entry.lease_id IS NULL""",
+    "is_open": """organisation.is_active AND NOT EXISTS (
+        SELECT 1 FROM {paused} AS paused
+        WHERE paused.organisation_id = waiting.organisation_id)""",
+    "is_ready": """script.is_enabled AND script.queue_paused_at IS NULL
+        AND script.deleted_at IS NULL""",
+}
+_COUNT_DUE = """
+    SELECT is_claimable, COUNT(*) FROM (
+        SELECT {is_open} AND {is_ready} AS is_claimable
+        FROM {of_organisations} {with_entries} AND entry.due_at <= %(now)s
+        JOIN {scripts} AS script ON script.id = entry.script_id
+        LIMIT %(most)s
+    ) AS due GROUP BY is_claimable
+"""
+_COUNT_DELAYED = """
+    SELECT COUNT(*) FROM (
+        SELECT 1 FROM waiting {with_entries} AND entry.due_at > %(now)s LIMIT %(most)s
+    ) AS later
+"""
+_OLDEST = """
+    SELECT MIN(due_at) FROM (
+        SELECT (
+            SELECT entry.due_at FROM {entries} AS entry
+            JOIN {scripts} AS script ON script.id = entry.script_id
+            WHERE entry.organisation_id = waiting.organisation_id AND entry.lease_id IS NULL
+                AND entry.due_at <= %(now)s AND {is_ready}
+            ORDER BY entry.due_at LIMIT 1
+        ) AS due_at
+        FROM {of_organisations} WHERE {is_open}
+    ) AS oldest
+"""
+
+
+class QueueFigures(NamedTuple):
+    waiting: int
+    """Due, and taken by the next free slot."""
+    delayed: int
+    """Not due yet."""
+    paused: int
+    """Due, but their script or organisation is paused or disabled."""
+    running: int
+    oldest_seconds: float
+    """How long the first of those waiting has been due; 0 if none waits."""
+
+
+def queue_figures() -> QueueFigures:
+    """The figures of all organisations. Waiting and paused together, and delayed, are counted up
+    to ``COUNTED_UP_TO``.
+    """
+    now = timezone.now()
+    due = {bool(is_claimable): count for is_claimable, count in _ask(_COUNT_DUE, now)}
+    [(delayed,)] = _ask(_COUNT_DELAYED, now)
+    oldest = oldest_due_at()
+    return QueueFigures(
+        waiting=due.get(True, 0),
+        delayed=delayed,
+        paused=due.get(False, 0),
+        running=QueueEntry.objects.leased().order_by().count(),
+        oldest_seconds=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
+    )
+
+
+def oldest_due_at() -> datetime | None:
+    """When the first run was due that a free slot would take; ``None`` if none is due."""
+    [(due_at,)] = _ask(_OLDEST, timezone.now())
+    return None if due_at is None else moment_of(due_at)
+
+
+def is_stalled() -> bool:
+    """Whether runs have been due for long although nothing runs."""
+    oldest, now = oldest_due_at(), timezone.now()
+    if oldest is None or oldest > now - STALLED_AFTER:
+        return False
+    running = QueueEntry.objects.leased().filter(
+        lease_ends_at__gt=now, lease_ends_at__lte=now + MAX_LEASE
+    )
+    return not running.exists()
+
+
+def _ask(statement: str, now: datetime) -> list[tuple[Any, ...]]:
+    values = {"now": column_value(QueueEntry, "due_at", now), "most": COUNTED_UP_TO}
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(statement), values)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+@cache
+def _statement(template: str) -> str:
+    quote = connection.ops.quote_name
+    tables = {
+        "entries": quote(QueueEntry._meta.db_table),
+        "paused": quote(PausedQueue._meta.db_table),
+        "organisations": quote(Organisation._meta.db_table),
+        "scripts": quote(Script._meta.db_table),
+    }
+    parts = {name: part.format(**tables) for name, part in _PARTS.items()}
+    return (WAITING_ORGANISATIONS + template).format(**tables, **parts)

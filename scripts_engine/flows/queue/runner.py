@@ -1,0 +1,252 @@
+"""A runner: works the queue of this node until it is told to stop.
+
+One thread does the bookkeeping: it commits the results of the runs that have ended meanwhile, and
+claims as many as there are free slots. Each slot is a thread that waits for a sandbox process.
+"""
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import close_old_connections, connection, transaction
+from django.utils import timezone
+
+from core.http.bulkhead import return_pooled_connection
+from core.http.unavailable import DATABASE_ERRORS
+from core.metrics.catalogue import QUEUE_SLOTS_IN_USE
+from scripts_engine.flows.queue.claim import Claimed, Round, Turns, claim_due_runs
+from scripts_engine.flows.queue.clock import move_to_present
+from scripts_engine.flows.queue.finish import (
+    Ended,
+    end_as_lost,
+    end_lost_runs,
+    finish,
+    give_back,
+)
+from scripts_engine.flows.queue.perform import perform
+from scripts_engine.flows.queue.steer import cancel_orphans
+from scripts_engine.flows.queue.wake_up import ChangeCounter, Listener
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
+
+logger = logging.getLogger(__name__)
+
+# How often a runner looks for work without being told.
+LOOK_SECONDS = 1.0
+# On SQLite nothing tells it; this look is cheap.
+CHANGE_SECONDS = 0.03
+LOST_CHECK_SECONDS = 5.0
+# Before a run is tried again that could not start.
+NOT_STARTED_SECONDS = 1.0
+OUTAGE_SECONDS = 1.0
+
+# Jobs that a runner does beside its runs, each with the seconds from one time to the next.
+Duty = tuple[Callable[[], object], float]
+
+
+class _NotEnded(NamedTuple):
+    """A run without a result, which may have had effects or did not start."""
+
+    claimed: Claimed
+    may_have_run: bool
+
+
+# What arrives for the bookkeeper; ``None`` only wakes it.
+_Message = Ended | _NotEnded | None
+
+
+class Runner:
+    """Works the queue with that many slots. ``run`` returns after ``stop``."""
+
+    def __init__(self, slots: int, *, duties: tuple[Duty, ...] = ()) -> None:
+        self._slots = slots
+        self._duties = [(duty, seconds) for duty, seconds in duties]
+        self._due = [0.0] * len(self._duties)
+        self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        self._running: dict[uuid.UUID, Claimed] = {}
+        # What has ended and is not committed yet.
+        self._ended: list[Ended] = []
+        self._not_started: list[Claimed] = []
+        self._unknown: list[Claimed] = []
+        self._turns = Turns()
+        self._changes = ChangeCounter()
+        self._stopping = threading.Event()
+        self._lost_check_at = 0.0
+        self._look_at = 0.0
+
+    def stop(self) -> None:
+        """Claims nothing more; ``run`` returns when the runs in progress have ended.
+
+        May be called from a signal handler.
+        """
+        self._stopping.set()
+        self._inbox.put(None)
+
+    def run(self) -> None:
+        """Works until ``stop``, through outages of the database."""
+        listener = None
+        if connection.vendor == "postgresql":
+            listener = Listener(lambda: self._inbox.put(None))
+            listener.start()
+        with ThreadPoolExecutor(self._slots, thread_name_prefix="queue slot") as threads:
+            while not self._is_done():
+                try:
+                    self._turn(threads)
+                except DATABASE_ERRORS as error:
+                    logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
+                    close_old_connections()
+                    time.sleep(OUTAGE_SECONDS)
+        if listener is not None:
+            listener.stop()
+
+    def _is_done(self) -> bool:
+        is_busy = self._running or self._ended or self._not_started or self._unknown
+        return self._stopping.is_set() and not is_busy
+
+    def abandon(self) -> None:
+        """Ends the runs in progress as lost, because this process is about to end."""
+        for claimed in list(self._running.values()):
+            end_as_lost(claimed.run_id, claimed.lease_id)
+
+    def _turn(self, threads: ThreadPoolExecutor) -> None:
+        """Commits what has ended, claims what is due, and waits for something to happen."""
+        self._take_messages()
+        self._settle_the_rest()
+        self._do_duties()
+        free = 0 if self._stopping.is_set() else self._slots - len(self._running)
+        found = self._commit_and_claim(free)
+        for claimed in found.claimed:
+            self._running[claimed.run_id] = claimed
+            threads.submit(self._work, claimed)
+        if free:
+            self._look_at = time.monotonic() + _seconds_until(found.next_due_at)
+        QUEUE_SLOTS_IN_USE.set(len(self._running))
+        self._wait()
+
+    def _commit_and_claim(self, free: int) -> Round:
+        """One transaction for both. Raises a database error if nothing was committed."""
+        found = Round([], None)
+        try:
+            if self._ended or free:
+                with transaction.atomic():
+                    finish(self._ended)
+                    if free:
+                        found = claim_due_runs(free, self._turns)
+        except DATABASE_ERRORS:
+            raise
+        except Exception:
+            if not self._ended:
+                raise
+            logger.exception("%d results could not be committed together", len(self._ended))
+            found = Round([], timezone.now())
+            for each in self._ended:
+                _finish_alone(each)
+        self._ended = []
+        return found
+
+    def _wait(self) -> None:
+        """Until a message arrives, the database changes, or it is time to look."""
+        has_slot = len(self._running) < self._slots and not self._stopping.is_set()
+        end = self._look_at if has_slot else time.monotonic() + LOOK_SECONDS
+        is_polling = has_slot and connection.vendor == "sqlite"
+        while (left := end - time.monotonic()) > 0:
+            try:
+                message = self._inbox.get(timeout=min(left, CHANGE_SECONDS) if is_polling else left)
+            except queue.Empty:
+                if is_polling and self._changes.has_changed():
+                    return
+            else:
+                self._take(message)
+                return
+
+    def _take_messages(self) -> None:
+        while True:
+            try:
+                self._take(self._inbox.get_nowait())
+            except queue.Empty:
+                return
+
+    def _take(self, message: _Message) -> None:
+        if message is None:
+            return
+        claimed = message.claimed
+        self._running.pop(claimed.run_id, None)
+        if isinstance(message, Ended):
+            self._ended.append(message)
+        elif message.may_have_run:
+            self._unknown.append(claimed)
+        else:
+            self._not_started.append(claimed)
+
+    def _settle_the_rest(self) -> None:
+        """Runs without a result: those that did not start, and those of which nobody knows."""
+        if self._not_started:
+            give_back(self._not_started, delay_seconds=NOT_STARTED_SECONDS)
+            self._not_started = []
+        for claimed in self._unknown:
+            end_as_lost(claimed.run_id, claimed.lease_id)
+        self._unknown = []
+
+    def _do_duties(self) -> None:
+        now = time.monotonic()
+        if now >= self._lost_check_at:
+            self._lost_check_at = now + LOST_CHECK_SECONDS
+            # Results first: an outage of the database may have outlasted their leases.
+            self._commit_and_claim(0)
+            end_lost_runs()
+            cancel_orphans()
+            move_to_present()
+        if self._stopping.is_set():
+            return
+        for place, (duty, seconds) in enumerate(self._duties):
+            if now >= self._due[place]:
+                self._due[place] = now + seconds
+                try:
+                    duty()
+                except DATABASE_ERRORS:
+                    raise
+                except Exception:
+                    logger.exception("A duty of the queue failed: %s", duty)
+
+    def _work(self, claimed: Claimed) -> None:
+        """In a thread of a slot."""
+        message: Ended | _NotEnded = _NotEnded(claimed, may_have_run=False)
+        try:
+            message = perform(claimed)
+        except (SandboxBusy, SandboxUnavailable) as error:
+            logger.warning("Run %s did not start: %s", claimed.run_id, error)
+        except DATABASE_ERRORS as error:
+            logger.error("Run %s did not start: %s", claimed.run_id, _one_line(error))  # noqa: TRY400
+        except Exception:
+            logger.exception("Run %s: its end is unknown", claimed.run_id)
+            message = _NotEnded(claimed, may_have_run=True)
+        finally:
+            close_old_connections()
+            return_pooled_connection()
+            self._inbox.put(message)
+
+
+def _seconds_until(due_at: datetime | None) -> float:
+    if due_at is None:
+        return LOOK_SECONDS
+    return min(LOOK_SECONDS, max(0.0, (due_at - timezone.now()).total_seconds()))
+
+
+def _finish_alone(ended: Ended) -> None:
+    """Without the others, whose content the database may have refused."""
+    try:
+        finish([ended])
+    except DATABASE_ERRORS:
+        raise
+    except Exception:
+        logger.exception("Run %s: its result cannot be stored", ended.run.pk)
+        end_as_lost(ended.claimed.run_id, ended.claimed.lease_id)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

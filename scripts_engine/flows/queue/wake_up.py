@@ -1,0 +1,124 @@
+"""Tells runners that work was queued.
+
+PostgreSQL notifies them, after the commit and on another connection: within the transaction, NOTIFY
+would take a lock that serialises all commits. On SQLite runners see by themselves that the file has
+changed. Notifications only save time, because runners look once a second anyway.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from django.db import connection, connections
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "moonhook_queue"
+# At most ten notifications a second from a process.
+_PAUSE_SECONDS = 0.1
+_IDLE_SECONDS = 0.5
+_RECONNECT_SECONDS = 2.0
+
+
+def wake_runners() -> None:
+    """Never blocks and never raises: a runner that hears nothing looks within a second."""
+    if connection.vendor == "postgresql":
+        _notifier.notify()
+
+
+class _Notifier:
+    """Notifies from a thread that lives while there is something to say."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked = threading.Event()
+        self._is_running = False
+
+    def notify(self) -> None:
+        with self._lock:
+            self._asked.set()
+            if self._is_running:
+                return
+            self._is_running = True
+        connect = _connector()
+        threading.Thread(
+            target=self._run, args=(connect,), daemon=True, name="queue notifier"
+        ).start()
+
+    def _run(self, connect: Callable[[], Any]) -> None:
+        while True:
+            try:
+                with connect() as notifying:
+                    while self._asked.wait(_IDLE_SECONDS):
+                        self._asked.clear()
+                        notifying.execute(f"NOTIFY {CHANNEL}")
+                        time.sleep(_PAUSE_SECONDS)
+            except psycopg.Error as error:
+                logger.warning("Runners not notified: %s", " ".join(str(error).split()))
+                self._asked.clear()
+            with self._lock:
+                if not self._asked.is_set():
+                    self._is_running = False
+                    return
+
+
+_notifier = _Notifier()
+
+
+def _connector() -> Callable[[], Any]:
+    """Opens connections outside of the pool, to the database of this process."""
+    parameters = connections["default"].get_connection_params()
+    for name in ("pool", "context", "cursor_factory", "prepare_threshold"):
+        parameters.pop(name, None)
+
+    def connect() -> Any:
+        return psycopg.connect(**parameters, autocommit=True)
+
+    return connect
+
+
+class Listener:
+    """Calls ``on_change`` from a thread whenever work was queued (PostgreSQL)."""
+
+    def __init__(self, on_change: Callable[[], object]) -> None:
+        self._on_change = on_change
+        self._connect = _connector()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="queue listener")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(timeout=2 * _RECONNECT_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with self._connect() as listening:
+                    listening.execute(f"LISTEN {CHANNEL}")
+                    self._on_change()
+                    while not self._stopped.is_set():
+                        for _ in listening.notifies(timeout=0.5, stop_after=1):
+                            self._on_change()
+            except psycopg.Error as error:
+                logger.warning("Not listening for work: %s", " ".join(str(error).split()))
+                self._stopped.wait(_RECONNECT_SECONDS)
+
+
+class ChangeCounter:
+    """Whether another connection has changed the database since the last look (SQLite)."""
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+
+    def has_changed(self) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA data_version")
+            version = cursor.fetchone()[0]
+        changed, self._version = version != self._version, version
+        return changed

@@ -1,0 +1,285 @@
+"""Claims are fair between organisations, and leases end."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Organisation
+from scripts_engine.flows.queue.claim import Turns, claim_due_runs
+from scripts_engine.flows.queue.clock import move_to_present
+from scripts_engine.flows.queue.finish import MAX_LEASE, end_lost_runs, finish, give_back
+from scripts_engine.flows.queue.perform import perform
+from scripts_engine.flows.queue.steer import (
+    pause_organisation,
+    pause_script,
+    resume_organisation,
+    resume_script,
+)
+from scripts_engine.flows.scripts import delete_script
+from scripts_engine.models import Hook, QueueEntry, Run, RunLease, RunStatus, Script
+from tests.factories import make_hook, make_organisation, make_script
+from tests.scripts_engine.flows.queue.test_attempts import queue
+from tests.working_queue import work_all, work_queue
+
+pytestmark = pytest.mark.django_db
+
+
+def another_hook(name: str = "Globex") -> Hook:
+    return make_hook(make_script(make_organisation(name))).hook
+
+
+def test_claims_take_turns_between_organisations(hook: Hook) -> None:
+    other = another_hook()
+    for _ in range(6):
+        queue(hook)
+    for _ in range(2):
+        queue(other)
+
+    claimed = claim_due_runs(4, Turns()).claimed
+
+    organisations = Counter(each.entry.organisation_id for each in claimed)
+    assert organisations == {hook.organisation.pk: 2, other.organisation.pk: 2}
+
+
+def test_a_slot_goes_to_the_organisation_with_fewest_leases(hook: Hook) -> None:
+    other = another_hook()
+    for _ in range(10):
+        queue(hook)
+    claim_due_runs(3, Turns())
+    queue(other)
+
+    (claimed,) = claim_due_runs(1, Turns()).claimed
+
+    assert claimed.entry.organisation_id == other.organisation.pk
+
+
+def test_of_equals_the_one_that_waited_longest_is_next(hook: Hook) -> None:
+    other, turns = another_hook(), Turns()
+    for _ in range(3):
+        queue(hook)
+        queue(other)
+
+    served = []
+    for _ in range(4):
+        (each,) = work_queue(1, turns)
+        served.append(each.organisation_id)
+
+    assert served[:2] == served[2:]
+    assert len(set(served)) == 2
+
+
+def test_one_organisation_may_have_all_slots_while_nobody_else_waits(hook: Hook) -> None:
+    for _ in range(4):
+        queue(hook)
+
+    assert len(claim_due_runs(4, Turns()).claimed) == 4
+
+
+def test_within_an_organisation_the_longest_due_is_first(hook: Hook) -> None:
+    later = queue(hook)
+    QueueEntry.objects.filter(pk=later.pk).update(due_at=timezone.now())
+    first = queue(hook)
+    QueueEntry.objects.filter(pk=first.pk).update(due_at=timezone.now() - timedelta(hours=1))
+
+    assert [run.pk for run in work_queue(1)] == [first.pk]
+
+
+def test_a_claimed_run_is_running_and_nobody_elses(hook: Hook) -> None:
+    run = queue(hook)
+
+    claim_due_runs(4, Turns())
+
+    assert Run.objects.get(pk=run.pk).status == RunStatus.RUNNING
+    assert claim_due_runs(4, Turns()).claimed == []
+    lease = QueueEntry.objects.get().lease_ends_at
+    assert lease is not None
+    wanted = timedelta(seconds=hook.script.timeout_seconds + 15)
+    assert abs(lease - timezone.now() - wanted) < timedelta(seconds=5)
+
+
+def test_a_lost_run_runs_again_and_its_late_result_is_discarded(hook: Hook) -> None:
+    run = queue(hook)
+    (claimed,) = claim_due_runs(1, Turns()).claimed
+    ended = perform(claimed)
+    QueueEntry.objects.update(lease_ends_at=timezone.now())
+
+    assert end_lost_runs() == 1
+    finish([ended])
+
+    lost = Run.objects.get(pk=run.pk)
+    assert (lost.status, lost.is_dead_letter) == (RunStatus.LOST, None)
+    (again,) = work_all()
+    assert (again.status, again.attempt, again.first_run_id) == ("succeeded", 2, run.pk)
+
+
+def test_a_lease_from_before_the_clock_was_set_back_is_over(hook: Hook) -> None:
+    queue(hook)
+    claim_due_runs(1, Turns())
+    QueueEntry.objects.update(lease_ends_at=timezone.now() + MAX_LEASE + timedelta(hours=1))
+
+    assert end_lost_runs() == 1
+
+
+def test_runs_from_before_the_clock_was_set_back_are_due_as_before(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(hook)
+    queue(hook, delay_seconds=60)
+    now = timezone.now() - timedelta(hours=2)
+    monkeypatch.setattr(timezone, "now", lambda: now)
+    assert claim_due_runs(4, Turns()).claimed == []
+
+    assert move_to_present() == 2
+    assert move_to_present() == 0
+    assert len(claim_due_runs(4, Turns()).claimed) == 1
+    assert QueueEntry.objects.waiting().get().due_at == now + timedelta(seconds=60)
+
+
+def test_a_live_lease_is_left_alone(hook: Hook) -> None:
+    queue(hook)
+    claim_due_runs(1, Turns())
+
+    assert end_lost_runs() == 0
+    assert Run.objects.get().status == RunStatus.RUNNING
+
+
+def test_a_run_that_did_not_start_is_given_back(hook: Hook) -> None:
+    queue(hook)
+    claimed = claim_due_runs(1, Turns()).claimed
+
+    give_back(claimed)
+
+    assert Run.objects.get().status == RunStatus.QUEUED
+    (ended,) = work_queue()
+    assert (ended.status, ended.attempt) == (RunStatus.SUCCEEDED, 1)
+
+
+@pytest.mark.parametrize(
+    "column", ["max_concurrent_runs", "script__max_concurrent_runs"], ids=["hook", "script"]
+)
+def test_runs_beyond_a_limit_stay_queued(hook: Hook, column: str) -> None:
+    for _ in range(3):
+        queue(hook)
+    if column.startswith("script"):
+        Script.objects.filter(pk=hook.script_id).update(max_concurrent_runs=1)
+    else:
+        Hook.objects.filter(pk=hook.pk).update(max_concurrent_runs=1)
+
+    claimed = claim_due_runs(4, Turns()).claimed
+
+    assert len(claimed) == 1
+    assert claim_due_runs(4, Turns()).claimed == []
+    finish([perform(each) for each in claimed])
+    assert not RunLease.objects.exists()
+    assert len(work_queue()) == 1
+
+
+def test_a_limited_script_does_not_hold_up_the_others(hook: Hook) -> None:
+    Script.objects.filter(pk=hook.script_id).update(max_concurrent_runs=1)
+    for _ in range(3):
+        queue(hook)
+    free = queue(make_hook(make_script(hook.organisation, name="free")).hook)
+
+    claimed = claim_due_runs(4, Turns()).claimed
+
+    assert len(claimed) == 2
+    assert free.pk in {each.run_id for each in claimed}
+
+
+@pytest.mark.parametrize("of_script", [True, False], ids=["one script", "each hook"])
+def test_hooks_of_a_script_at_its_limit_do_not_hold_up_the_others(
+    hook: Hook, django_assert_max_num_queries: Any, *, of_script: bool
+) -> None:
+    script = hook.script
+    hooks = [hook, *(make_hook(script).hook for _ in range(20))]
+    Script.objects.filter(pk=script.pk).update(max_concurrent_runs=1)
+    if not of_script:
+        Hook.objects.update(max_concurrent_runs=1)
+    for each in hooks:
+        queue(each)
+    assert len(claim_due_runs(1, Turns()).claimed) == 1
+    free = queue(make_hook(make_script(hook.organisation, name="free")).hook)
+
+    # About ten, and on PostgreSQL some more: not one for each hook.
+    with django_assert_max_num_queries(18):
+        claimed = claim_due_runs(4, Turns()).claimed
+
+    assert [each.run_id for each in claimed] == [free.pk]
+
+
+def test_a_hook_at_its_limit_does_not_hold_up_its_script(hook: Hook) -> None:
+    for _ in range(3):
+        queue(hook)
+    Hook.objects.filter(pk=hook.pk).update(max_concurrent_runs=1)
+    Script.objects.filter(pk=hook.script_id).update(max_concurrent_runs=3)
+    free = [queue(make_hook(hook.script).hook).pk for _ in range(2)]
+
+    claimed = claim_due_runs(4, Turns()).claimed
+
+    assert len(claimed) == 3
+    assert {each.run_id for each in claimed} > set(free)
+
+
+def test_runs_of_a_paused_script_wait(hook: Hook) -> None:
+    queue(hook)
+    pause_script(hook.script)
+    assert work_queue() == []
+
+    resume_script(hook.script)
+
+    assert len(work_queue()) == 1
+
+
+def test_runs_of_a_paused_organisation_wait(hook: Hook) -> None:
+    queue(hook)
+    other = queue(another_hook())
+    pause_organisation(hook.organisation)
+    assert [run.pk for run in work_queue()] == [other.pk]
+
+    resume_organisation(hook.organisation)
+
+    assert len(work_queue()) == 1
+
+
+@pytest.mark.parametrize("switch", ["script", "organisation"])
+def test_runs_of_what_is_switched_off_wait(hook: Hook, switch: str) -> None:
+    queue(hook)
+    rows: Any = Script.objects.filter(pk=hook.script_id)
+    column = "is_enabled"
+    if switch == "organisation":
+        rows, column = Organisation.objects.filter(pk=hook.organisation.pk), "is_active"
+    rows.update(**{column: False})
+    assert work_queue() == []
+
+    rows.update(**{column: True})
+
+    assert len(work_queue()) == 1
+
+
+def test_a_deleted_script_takes_its_queued_runs_with_it(hook: Hook) -> None:
+    queue(hook)
+
+    delete_script(hook.script)
+
+    assert Run.objects.get().status == RunStatus.CANCELLED
+    assert not QueueEntry.objects.exists()
+
+
+def test_a_deleted_hook_leaves_its_accepted_runs(hook: Hook) -> None:
+    queue(hook)
+    Hook.objects.filter(pk=hook.pk).update(deleted_at=timezone.now())
+
+    assert [run.status for run in work_queue()] == [RunStatus.SUCCEEDED]
+
+
+def test_the_next_due_time_is_told(hook: Hook) -> None:
+    queue(hook, delay_seconds=60)
+
+    found = claim_due_runs(4, Turns())
+
+    assert found.claimed == []
+    assert found.next_due_at is not None
+    assert timedelta(seconds=50) < found.next_due_at - timezone.now() <= timedelta(seconds=60)

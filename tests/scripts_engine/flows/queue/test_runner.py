@@ -1,0 +1,234 @@
+"""Runners with real threads work the queue, alone and beside each other."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.db.models import F
+
+from accounts.models import Organisation
+from scripts_engine.flows.concurrent_runs import RunLimits, take_lease
+from scripts_engine.flows.queue import runner as runners
+from scripts_engine.flows.queue.claim import Turns, claim_due_runs
+from scripts_engine.flows.queue.runner import Runner
+from scripts_engine.models import QueueEntry, Run, RunStatus, Script, StoredValue
+from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+from tests.concurrency import at_once
+from tests.factories import make_hook, make_script
+from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COUNTS = "store.increment(params.get('run_id')) return 'done'"
+
+
+def work_until(is_done: Callable[[], object], slots: int = 4, **options: Any) -> None:
+    """Runs a runner in this thread until that is true."""
+
+    def stop_when_done() -> None:
+        if is_done():
+            runner.stop()
+
+    runner = Runner(slots, duties=((stop_when_done, 0.0),), **options)
+    runner.run()
+
+
+def is_empty() -> bool:
+    return not QueueEntry.objects.exists()
+
+
+def test_a_runner_works_until_nothing_is_left(acme: Organisation) -> None:
+    hook = hook_that(acme, COUNTS)
+    runs = [queue(hook) for _ in range(30)]
+
+    work_until(is_empty)
+
+    ended = Run.objects.filter(pk__in=[run.pk for run in runs])
+    assert Counter(run.status for run in ended) == {RunStatus.SUCCEEDED: 30}
+    assert StoredValue.objects.count() == 30
+    assert set(StoredValue.objects.values_list("value", flat=True)) == {"1"}
+
+
+def test_several_runners_run_each_run_once(acme: Organisation) -> None:
+    hook = hook_that(acme, COUNTS)
+    for _ in range(40):
+        queue(hook)
+
+    at_once(3, lambda number: work_until(is_empty, 2))
+
+    assert Counter(Run.objects.values_list("status", flat=True)) == {RunStatus.SUCCEEDED: 40}
+    assert set(StoredValue.objects.values_list("value", flat=True)) == {"1"}
+
+
+def test_a_runner_that_is_told_to_stop_finishes_what_it_has(acme: Organisation) -> None:
+    hook = hook_that(acme, "local t = 0 for i = 1, 2e7 do t = t + i end return 'late'")
+    first = queue(hook)
+
+    work_until(lambda: Run.objects.filter(status=RunStatus.RUNNING).exists(), 1)
+
+    first.refresh_from_db()
+    assert (first.status, bytes(first.response_body)) == (RunStatus.SUCCEEDED, b"late")
+    assert is_empty()
+
+
+def test_a_run_that_finds_no_sandbox_goes_back(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_in_sandbox, refusals = SandboxPool.run, [SandboxBusy(1)]
+
+    def refuse_once(pool: SandboxPool, *arguments: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return run_in_sandbox(pool, *arguments)
+
+    monkeypatch.setattr(SandboxPool, "run", refuse_once)
+    monkeypatch.setattr(runners, "NOT_STARTED_SECONDS", 0.0)
+    run = queue(hook_that(acme, COUNTS))
+
+    work_until(is_empty)
+
+    run.refresh_from_db()
+    assert (run.status, run.attempt, refusals) == (RunStatus.SUCCEEDED, 1, [])
+
+
+def test_a_result_survives_an_outage_of_the_database(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    queue(hook_that(acme, COUNTS))
+    failures = [OperationalError("gone")] * 3
+
+    def fail(execute: Any, sql: str, *arguments: Any) -> Any:
+        if failures and sql.startswith("DELETE"):
+            raise failures.pop()
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(fail):
+        work_until(is_empty)
+
+    assert failures == []
+    assert Run.objects.get().status == RunStatus.SUCCEEDED
+    assert StoredValue.objects.get().value == "1"
+
+
+def test_a_result_outlives_its_lease_during_an_outage(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    monkeypatch.setattr(runners, "LOST_CHECK_SECONDS", 0.0)
+    queue(hook_that(acme, COUNTS))
+    failures = [OperationalError("gone")]
+
+    def fail(execute: Any, sql: str, *arguments: Any) -> Any:
+        if failures and sql.startswith("DELETE"):
+            raise failures.pop()
+        return execute(sql, *arguments)
+
+    def let_leases_end() -> None:
+        if threading.current_thread() is threading.main_thread():
+            QueueEntry.objects.leased().update(lease_ends_at=F("due_at"))
+
+    monkeypatch.setattr(runners, "close_old_connections", let_leases_end)
+    with connection.execute_wrapper(fail):
+        work_until(is_empty)
+
+    run = Run.objects.get()
+    assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 1)
+
+
+def test_a_runner_that_gives_up_ends_its_runs_as_lost(acme: Organisation) -> None:
+    source = "local ends = os.time() + 3 while os.time() < ends do end return 'late'"
+    run = queue(hook_that(acme, source))
+
+    def give_up_when_running() -> None:
+        if Run.objects.filter(status=RunStatus.RUNNING).exists():
+            runner.stop()
+            runner.abandon()
+
+    runner = Runner(1, duties=((give_up_when_running, 0.0),))
+    runner.run()
+
+    attempts = list(Run.objects.order_by("attempt").values_list("status", "attempt"))
+    assert attempts == [(RunStatus.LOST, 1), (RunStatus.QUEUED, 2)]
+    assert QueueEntry.objects.get().payload_of == run.pk
+
+
+def test_a_run_whose_end_is_unknown_is_lost_at_once(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*arguments: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(runners, "perform", break_down)
+    queue(hook_that(acme, COUNTS), max_attempts=1)
+
+    work_until(is_empty)
+
+    run = Run.objects.get()
+    assert (run.status, run.is_dead_letter) == (RunStatus.LOST, True)
+
+
+def test_a_result_that_cannot_be_stored_does_not_hold_up_the_others(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform = runners.perform
+    bad = queue(hook_that(acme, COUNTS), max_attempts=1)
+    good = queue(make_hook(make_script(acme, COUNTS, "good")).hook)
+
+    def spoil(claimed: Any) -> Any:
+        ended = perform(claimed)
+        if claimed.run_id == bad.pk:
+            ended.columns["response_status"] = -1
+        return ended
+
+    monkeypatch.setattr(runners, "perform", spoil)
+
+    work_until(is_empty)
+
+    statuses = dict(Run.objects.values_list("pk", "status"))
+    assert statuses == {bad.pk: RunStatus.LOST, good.pk: RunStatus.SUCCEEDED}
+
+
+def test_claims_do_not_wait_for_another_that_counts_runs_of_the_script(
+    acme: Organisation,
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    hook = hook_that(acme, COUNTS)
+    Script.objects.filter(pk=hook.script_id).update(max_concurrent_runs=2)
+    queue(hook)
+    barrier = threading.Barrier(2)
+
+    def count_or_claim(number: int) -> int:
+        with transaction.atomic():
+            if number == 0:
+                take_lease(RunLimits(None, hook.script_id, None, 2), run_seconds=1)
+            barrier.wait(60)
+            found = 0 if number == 0 else len(claim_due_runs(1, Turns()).claimed)
+            barrier.wait(60)
+            return found
+
+    assert at_once(2, count_or_claim) == [0, 0]
+    assert len(claim_due_runs(1, Turns()).claimed) == 1
+
+
+def test_a_limit_of_runs_at_once_holds_over_runners(acme: Organisation) -> None:
+    source = """
+    local now = store.increment("now")
+    local most = store.get("most") or 0
+    if now > most then store.set("most", now) end
+    local t = 0 for i = 1, 2e5 do t = t + i end
+    store.increment("now", -1)
+    """
+    hook = hook_that(acme, source)
+    Script.objects.filter(pk=hook.script_id).update(max_concurrent_runs=1)
+    for _ in range(8):
+        queue(hook)
+
+    at_once(2, lambda number: work_until(is_empty, 3))
+
+    assert StoredValue.objects.get(key=b"most").value == "1"
+    assert Run.objects.filter(status=RunStatus.SUCCEEDED).count() == 8
