@@ -10,6 +10,21 @@ class Event:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     client_address: str
+    sender: str = ""
+    """The hook's sender; ``""`` if the hook has none, or a person started the run."""
+    verified: str = ""
+    """How strongly the call proves its sender, as ``signed``; ``""`` if there is none."""
+    event_id: str | None = None
+    """The sender's id of the event, from signed material.
+
+    ``""`` if deliveries are to be recognised by it and the call has none.
+    """
+
+    signed_content: bytes | None = None
+    """What equal deliveries have in common; ``None`` if that is the body."""
+
+    shared_secrets: tuple[str, ...] = ()
+    """Secrets that the payload may hold in clear; its record hides them."""
 
     @property
     def content_type(self) -> str | None:

@@ -98,7 +98,7 @@ def failures_like(runs: RunQuerySet, kind: ErrorKind) -> list[UUID]:
 
 
 def _newest_failures(runs: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
-    failed = runs.not_succeeded().of_saved_versions().filter(script__deleted_at__isnull=True)
+    failed = runs.failed().of_saved_versions().filter(script__deleted_at__isnull=True)
     newest = failed.order_by("-pk").annotate(error=Substr("error_message", 1, _READ_CHARACTERS))
     columns = ("pk", "script_id", "status", "error")
     for run_id, script_id, status, error in newest.values_list(*columns)[:NEWEST_FAILURES]:

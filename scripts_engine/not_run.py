@@ -7,6 +7,9 @@ from core.graphql.problem import GraphQLCode
 from core.http.problems import ProblemCode
 from core.http.unavailable import RETRY_AFTER_SECONDS
 from scripts_engine.errors import OrganisationInactiveError
+from scripts_engine.flows.concurrent_runs import RunLimitReachedError
+from scripts_engine.flows.idempotency import DuplicateInProgressError
+from scripts_engine.flows.queue.room import QueueFullError
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxUnavailable
 
 
@@ -32,6 +35,24 @@ NOT_RUN: dict[type[Exception], NotRun] = {
         GraphQLCode.RATE_LIMITED,
         "No sandbox came free in time. Nothing ran; try again.",
     ),
+    RunLimitReachedError: NotRun(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        ProblemCode.BUSY,
+        GraphQLCode.RATE_LIMITED,
+        "As many runs as allowed are in progress. Nothing ran; try again.",
+    ),
+    DuplicateInProgressError: NotRun(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        ProblemCode.DUPLICATE_IN_PROGRESS,
+        GraphQLCode.RATE_LIMITED,
+        "The same delivery is being processed. Nothing ran; try again for its reply.",
+    ),
+    QueueFullError: NotRun(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        ProblemCode.QUEUE_FULL,
+        GraphQLCode.RATE_LIMITED,
+        "As many runs as allowed wait in the organisation's queue. Nothing was queued; try again.",
+    ),
     SandboxUnavailable: NotRun(
         HTTPStatus.SERVICE_UNAVAILABLE,
         ProblemCode.UNAVAILABLE,
@@ -50,4 +71,6 @@ def retry_after_seconds(error: Exception) -> int | None:
     """Seconds until another try is worthwhile; ``None`` if it never is."""
     if isinstance(error, SandboxBusy):
         return error.retry_after
+    if isinstance(error, RunLimitReachedError | DuplicateInProgressError | QueueFullError):
+        return error.retry_after_seconds
     return RETRY_AFTER_SECONDS if isinstance(error, SandboxUnavailable) else None

@@ -13,12 +13,12 @@ from math import ceil
 from django.db.models import CharField, Count, IntegerField, Value
 
 from scripts_engine.models import RunStatus
-from scripts_engine.models.run import RunQuerySet
+from scripts_engine.models.run import OUTCOMES, RunQuerySet
 
 HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 
-_ALL, _FAILURES, _DRAFTS = "all", "failures", "drafts"
+_ALL, _OTHERS, _DRAFTS = "all", "others", "drafts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,9 @@ class Hour:
     since: datetime
     until: datetime
     counts: dict[str, int]
-    """Number of runs for every status of ``RunStatus``."""
+    """Number of runs for every status of ``OUTCOMES``."""
+    total: int
+    """Number of all runs: also queued, running and cancelled ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,18 @@ def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, 
 
 
 def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Hour]:
-    """Counts all runs on the primary key, and failures and drafts on partial indexes."""
+    """Counts all runs on the primary key, and the rare ones on partial indexes."""
     hours = list(hours_between(since, until))
     counted: Counter[tuple[int, str, str]] = Counter()
     for number, kind, status, count in _counted(runs, hours):
         counted[number, kind, status] = count
     return [
-        Hour(start, end, {s.value: _count_of(s, number, counted) for s in RunStatus})
+        Hour(
+            start,
+            end,
+            {s.value: _count_of(s, number, counted) for s in OUTCOMES},
+            _total_of(number, counted),
+        )
         for number, (start, end) in enumerate(hours)
     ]
 
@@ -70,11 +77,11 @@ def _counted(
         of_hour = runs.called_between(start, end).order_by()
         hour = Value(number, IntegerField())
         every = of_hour.annotate(hour=hour, kind=_kind(_ALL), outcome=_kind(""))
-        failures = of_hour.not_succeeded().annotate(hour=hour, kind=_kind(_FAILURES))
+        others = of_hour.not_succeeded().annotate(hour=hour, kind=_kind(_OTHERS))
         drafts = of_hour.of_drafts().annotate(hour=hour, kind=_kind(_DRAFTS))
         parts += [
             every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
-            failures.values_list("hour", "kind", "status").annotate(count=Count("pk")),
+            others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
             drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")),
         ]
     yield from parts[0].union(*parts[1:], all=True)
@@ -90,16 +97,22 @@ def _count_of(status: RunStatus, hour: int, counted: Counter[tuple[int, str, str
     Runs that are recorded between the counts make them differ.
     """
     if status is not RunStatus.SUCCEEDED:
-        return max(0, counted[hour, _FAILURES, status] - counted[hour, _DRAFTS, status])
-    failures = sum(counted[hour, _FAILURES, other] for other in RunStatus)
+        return max(0, counted[hour, _OTHERS, status] - counted[hour, _DRAFTS, status])
+    others = sum(counted[hour, _OTHERS, other] for other in RunStatus)
     drafts = counted[hour, _DRAFTS, RunStatus.SUCCEEDED]
-    return max(0, counted[hour, _ALL, ""] - failures - drafts)
+    return max(0, counted[hour, _ALL, ""] - others - drafts)
+
+
+def _total_of(hour: int, counted: Counter[tuple[int, str, str]]) -> int:
+    drafts = sum(counted[hour, _DRAFTS, status] for status in RunStatus)
+    return max(0, counted[hour, _ALL, ""] - drafts)
 
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:
     """Percentiles of the period's newest runs; ``None`` if there are no runs."""
     newest = runs.called_between(since, until).of_saved_versions().order_by("-pk")
-    taken = sorted(newest.values_list("duration_ms", flat=True)[:NEWEST_DURATIONS])
+    rows = newest.values_list("status", "duration_ms")[:NEWEST_DURATIONS]
+    taken = sorted(duration for status, duration in rows if status in OUTCOMES)
     if not taken:
         return None
     return Durations(_percentile(taken, 0.50), _percentile(taken, 0.95), len(taken))

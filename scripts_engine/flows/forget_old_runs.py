@@ -1,4 +1,8 @@
-"""Deletes old runs, by age and by number, as set for the organisation or the installation."""
+"""Deletes old runs, by age and by number, as set for the organisation or the installation.
+
+Runs that the queue needs stay, however old: those that have not ended, and the first attempt at
+work that is not done.
+"""
 
 import uuid
 from datetime import timedelta
@@ -9,7 +13,9 @@ from django.utils import timezone
 from accounts.models import Organisation
 from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
+from scripts_engine.flows.idempotency import keep_outcomes
 from scripts_engine.models import Run
+from scripts_engine.models.queue_entry import not_needed_by_queue
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
 
 RUNS_A_BATCH = 1_000
@@ -26,8 +32,9 @@ def _forget_runs_of(organisation: Organisation) -> int:
     end = max((end for end in ends if end is not None), default=None)
     if end is None:
         return 0
+    keep_outcomes(organisation.pk, end)
     beyond = Run.objects.in_range_of(organisation.pk).filter(pk__lt=end)
-    return delete_in_batches(beyond, size=RUNS_A_BATCH, order=OLDEST_FIRST)
+    return delete_in_batches(not_needed_by_queue(beyond), size=RUNS_A_BATCH, order=OLDEST_FIRST)
 
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:

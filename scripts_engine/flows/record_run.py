@@ -5,7 +5,8 @@ By group commit: runs that threads record at the same time share one INSERT.
 
 import logging
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import (
@@ -20,9 +21,10 @@ from django.db import (
 )
 
 from core.database.compiled_query import CompiledInsert
+from core.green_threads import WakeUp, give_way, in_thread
 from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.flows.run_quota import count_recorded
-from scripts_engine.models import Run
+from scripts_engine.models import QueueEntry, Run
 
 logger = logging.getLogger(__name__)
 
@@ -47,14 +49,25 @@ _OUTLINE_COLUMNS = (
     "started_by_id",
     "started_with_id",
     "status",
+    "sender",
+    "verified",
     "started_at",
     "queued_ms",
     "duration_ms",
     "response_status",
     "request_bytes",
     "response_bytes",
+    "attempt",
+    "first_run_id",
+    "pushed_by_id",
+    "replay_of_id",
+    "chain_depth",
+    "is_dead_letter",
+    "schedule_id",
+    "scheduled_at",
 )
 _NO_CONTENT: dict[str, Any] = {
+    "event_id": None,
     "unsaved_source": "",
     "request_method": "",
     "request_query": "",
@@ -75,6 +88,7 @@ _NO_CONTENT: dict[str, Any] = {
 }
 
 _insert = CompiledInsert(Run)
+_insert_entries = CompiledInsert(QueueEntry)
 
 
 class RunNotRecordedError(OperationalError):
@@ -87,25 +101,54 @@ def record_run(row: Row) -> None:
     Retries once after a lost connection; the id keeps the run unique. If the database refuses the
     content, stores an outline without it. Raises ``RunNotRecordedError``.
     """
-    # One look-up: the proxy ``connection`` makes one for each attribute.
-    database = connections[DEFAULT_DB_ALIAS]
-    if database.in_atomic_block:
-        _record_alone(row)
-    else:
-        has_row_locks = database.features.has_select_for_update
-        _record_in_group(row, _group_key(row, has_row_locks=has_row_locks))
+    _record(row, None)
+
+
+def record_queued(row: Row, entry: Row) -> None:
+    """Commits a queued run and its entry, like ``record_run``, but never an outline."""
+    _record(row, entry)
+
+
+def record_together(row: Row, record_the_rest: Callable[[], None]) -> None:
+    """Commits the run and what the function stores in the same transaction, or nothing.
+
+    Raises ``RunNotRecordedError``.
+    """
+    try:
+        with transaction.atomic():
+            _record_alone(row, None)
+            record_the_rest()
+    except DATABASE_ERRORS as error:
+        raise _not_recorded(row, error) from error
     count_recorded(row["organisation_id"], row["payload_bytes"])
 
 
-def _record_in_group(row: Row, group_key: Hashable) -> None:
-    pending = _group_commit.commit(row, group_key=group_key)
+def _record(row: Row, entry: Row | None) -> None:
+    # One look-up: the proxy ``connection`` makes one for each attribute.
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.in_atomic_block:
+        _record_alone(row, entry)
+    else:
+        has_row_locks = database.features.has_select_for_update
+        group_key = _group_key(row, has_row_locks=has_row_locks)
+        record = partial(_record_in_group, row, entry, group_key)
+        if row["payload_bytes"] >= LARGE_BYTES:
+            # Storing it takes as long as serving several small requests.
+            in_thread(record)
+        else:
+            record()
+    count_recorded(row["organisation_id"], row["payload_bytes"])
+
+
+def _record_in_group(row: Row, entry: Row | None, group_key: Hashable) -> None:
+    pending = _group_commit.commit(row, entry, group_key=group_key)
     if pending.failure is None:
         return
     if not isinstance(pending.failure, DATABASE_ERRORS):
         # Another run of the group may be the reason.
-        _record_alone(row)
+        _record_alone(row, entry)
     elif pending.was_connection_lost:
-        _record_again(row)
+        _record_again(row, entry)
     else:
         raise _not_recorded(row, pending.failure) from pending.failure
 
@@ -123,17 +166,17 @@ def _group_key(row: Row, *, has_row_locks: bool) -> Hashable:
 class _PendingRun:
     """A run in the queue, with the result for the thread that waits for it."""
 
-    __slots__ = ("failure", "is_leader", "row", "wake_up", "was_connection_lost")
+    __slots__ = ("entry", "failure", "is_leader", "row", "wake_up", "was_connection_lost")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, entry: Row | None) -> None:
         self.row = row
+        self.entry = entry
         # Default result: a BaseException may stop the leader before it reports.
         self.failure: Exception | None = OperationalError("the commit was given up")
         self.was_connection_lost = False
         self.is_leader = False
-        # Held until the run is committed, or its thread becomes the leader.
-        self.wake_up = threading.Lock()
-        self.wake_up.acquire()
+        # Set when the run is committed, or its thread becomes the leader.
+        self.wake_up = WakeUp()
 
 
 class _GroupCommit:
@@ -148,9 +191,9 @@ class _GroupCommit:
         # By group key; a key is present while it has a leader.
         self._waiting: dict[Hashable, list[_PendingRun]] = {}
 
-    def commit(self, row: Row, *, group_key: Hashable) -> _PendingRun:
+    def commit(self, row: Row, entry: Row | None, *, group_key: Hashable) -> _PendingRun:
         """Returns when the run's group is committed, or has failed."""
-        pending = _PendingRun(row)
+        pending = _PendingRun(row, entry)
         with self._lock:
             waiting = self._waiting.get(group_key)
             if waiting is None:
@@ -158,13 +201,15 @@ class _GroupCommit:
                 waiting = self._waiting[group_key] = []
             waiting.append(pending)
         if not pending.is_leader:
-            pending.wake_up.acquire()
+            pending.wake_up.wait()
         # Now the run is committed, or this thread is the leader.
         if pending.is_leader:
             self._lead(group_key)
         return pending
 
     def _lead(self, group_key: Hashable) -> None:
+        # Green threads whose runs have ended meanwhile join the group.
+        give_way()
         with self._lock:
             group, self._waiting[group_key] = _split_group(self._waiting[group_key])
         try:
@@ -172,7 +217,7 @@ class _GroupCommit:
         finally:
             self._pass_leadership(group_key)
             for pending in group:
-                pending.wake_up.release()
+                pending.wake_up.set()
 
     def _pass_leadership(self, group_key: Hashable) -> None:
         with self._lock:
@@ -182,7 +227,7 @@ class _GroupCommit:
                 del self._waiting[group_key]
         if successor is not None:
             successor.is_leader = True
-            successor.wake_up.release()
+            successor.wake_up.set()
 
 
 _group_commit = _GroupCommit()
@@ -202,7 +247,10 @@ def _commit_group(group: Sequence[_PendingRun]) -> None:
     failure: Exception | None = None
     was_connection_lost = False
     try:
-        _insert.execute([pending.row for pending in group])
+        _insert_all(
+            [pending.row for pending in group],
+            [pending.entry for pending in group if pending.entry is not None],
+        )
     except Exception as error:  # noqa: BLE001 (each thread handles its own)
         failure = error
         close_old_connections()
@@ -211,23 +259,34 @@ def _commit_group(group: Sequence[_PendingRun]) -> None:
         pending.failure, pending.was_connection_lost = failure, was_connection_lost
 
 
-def _record_again(row: Row) -> None:
+def _insert_all(rows: Sequence[Row], entries: Sequence[Row]) -> None:
+    if not entries:
+        _insert.execute(rows)
+        return
+    with transaction.atomic():
+        _insert.execute(rows)
+        _insert_entries.execute(entries)
+
+
+def _record_again(row: Row, entry: Row | None) -> None:
     # This thread's connection dates from before the script ran: the failure that cost the leader
     # its connection has probably cut this one too.
     connection.close()
     try:
-        _record_alone(row)
+        _record_alone(row, entry)
     except IntegrityError:
         # The first attempt was committed and only its answer was lost; otherwise this raises.
         Run.objects.only("id").get(pk=row["id"])
 
 
-def _record_alone(row: Row) -> None:
+def _record_alone(row: Row, entry: Row | None) -> None:
     try:
-        _insert_alone(row)
+        _insert_alone(row, entry)
     except DATABASE_ERRORS as error:
         raise _not_recorded(row, error) from error
     except _CONTENT_ERRORS as error:
+        if entry is not None:
+            raise
         _record_outline(row, error)
 
 
@@ -238,7 +297,7 @@ def _record_outline(row: Row, refusal: Exception) -> None:
     or the script was deleted in the meantime.
     """
     try:
-        _insert_alone({name: row[name] for name in _OUTLINE_COLUMNS} | _NO_CONTENT)
+        _insert_alone({name: row[name] for name in _OUTLINE_COLUMNS} | _NO_CONTENT, None)
     except DATABASE_ERRORS as error:
         raise _not_recorded(row, error) from error
     except _CONTENT_ERRORS:
@@ -246,13 +305,14 @@ def _record_outline(row: Row, refusal: Exception) -> None:
     logger.error("Run %s is recorded without its content: %s", row["id"], type(refusal).__name__)
 
 
-def _insert_alone(row: Row) -> None:
+def _insert_alone(row: Row, entry: Row | None) -> None:
+    entries = () if entry is None else (entry,)
     if not connection.in_atomic_block:
-        _insert.execute([row])
+        _insert_all([row], entries)
         return
     # A savepoint: on PostgreSQL, a refused statement would abort the caller's transaction.
     with transaction.atomic():
-        _insert.execute([row])
+        _insert_all([row], entries)
 
 
 def _not_recorded(row: Row, error: Exception) -> RunNotRecordedError:

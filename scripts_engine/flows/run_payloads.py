@@ -1,6 +1,7 @@
 """Payloads of runs: which columns they are, how large they are, and how the oldest are removed.
 
-A run without its payload stays as an outline: when it ran, for how long, and how it ended.
+A run without its payload stays as an outline: when it ran, for how long, and how it ended. What the
+queue needs to run is never removed, even beyond the quota.
 """
 
 import json
@@ -21,6 +22,7 @@ from core.database.compiled_query import JsonText
 from core.database.ids import first_id_at
 from core.metrics.catalogue import RUN_PAYLOADS_REMOVED
 from scripts_engine.models import Run
+from scripts_engine.models.queue_entry import not_needed_by_queue
 from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 
 # Limits of one transaction, because on SQLite it holds up all other writers.
@@ -147,7 +149,8 @@ def _remove_batch(
 def _oldest_of(runs: RunQuerySet, wanted_bytes: float) -> Sequence[_Payload]:
     """The oldest payloads that together reach the wanted size: at least one."""
     # Upkeep may be deleting some of these runs at the same time.
-    oldest = runs.select_for_update(skip_locked=True, of=("self",)).order_by(*OLDEST_FIRST)
+    removable = not_needed_by_queue(runs).order_by(*OLDEST_FIRST)
+    oldest = removable.select_for_update(skip_locked=True, of=("self",))
     rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
     payloads = [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows]
     total = 0
@@ -159,8 +162,11 @@ def _oldest_of(runs: RunQuerySet, wanted_bytes: float) -> Sequence[_Payload]:
 
 
 def remove_payloads(run_ids: Iterable[uuid.UUID]) -> int:
-    """Reduces these runs to their outlines. Returns the number of runs."""
-    runs = Run.objects.filter(pk__in=list(run_ids))
+    """Reduces these runs to their outlines, except those that the queue needs.
+
+    Returns the number of runs.
+    """
+    runs = not_needed_by_queue(Run.objects.filter(pk__in=list(run_ids)))
     sizes = {
         "request_bytes": Coalesce("request_bytes", Length("request_body")),
         "response_bytes": Coalesce("response_bytes", Length("response_body")),

@@ -12,6 +12,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from django.db import transaction
 from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
+from core.green_threads import in_thread
 from scripts_engine.flows.run_payloads import (
     BATCH_BYTES,
     BATCH_RUNS,
@@ -49,7 +51,7 @@ def count_recorded(organisation_id: uuid.UUID, payload_bytes: int) -> None:
     if not due:
         return
     try:
-        _add_to_count(organisation_id, due)
+        in_thread(partial(_add_to_count, organisation_id, due))
     except (DatabaseError, ObjectDoesNotExist) as error:
         logger.warning("Bytes of runs not counted until upkeep: %s", " ".join(str(error).split()))
 
@@ -140,13 +142,12 @@ def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int
     for batch in _uncounted_batches(organisation):
         began = time.monotonic()
         totals = list(accumulate((run.size for run in batch), initial=used))[1:]
-        within = len(batch) if limit is None else bisect_right(totals, limit)
-        kept, beyond = batch[:within], batch[within:]
-        still_uncounted = Run.objects.filter(payload_bytes=None)
-        still_uncounted.filter(pk__in=[run.run_id for run in kept]).update(**SIZES)
+        beyond = () if limit is None else batch[bisect_right(totals, limit) :]
         if beyond:
             _note_removed_before(organisation, beyond[0].started_at)
             removed += remove_payloads(run.run_id for run in beyond)
+        still_uncounted = Run.objects.filter(payload_bytes=None)
+        still_uncounted.filter(pk__in=[run.run_id for run in batch]).update(**SIZES)
         used = totals[-1]
         time.sleep(PAUSE_TIMES * (time.monotonic() - began))
     return removed

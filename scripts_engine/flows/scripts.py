@@ -7,12 +7,13 @@ from accounts.audit import Subject, record
 from accounts.models import AuthEventKind, Organisation, SubjectKind
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.author import Author
+from scripts_engine.flows.queue.steer import cancel_runs_of
 from scripts_engine.flows.source import check_source
 from scripts_engine.models import Script, ScriptVersion
 
 # Fields that ``update_script`` changes.
-FIELDS = frozenset({"name", "timeout_seconds", "is_enabled"})
-_SETTINGS = ("name", "timeout_seconds")
+FIELDS = frozenset({"name", "timeout_seconds", "is_enabled", "max_concurrent_runs"})
+_SETTINGS = ("name", "timeout_seconds", "max_concurrent_runs")
 
 
 def create_script(
@@ -126,7 +127,11 @@ def restore_script_version(
 
 
 def delete_script(script: Script, *, origin: Origin = NOWHERE) -> None:
-    """Deletes the script, with immediate effect on its hooks; runs and versions stay readable."""
+    """Deletes the script, with immediate effect on its hooks and queued runs.
+
+    Its runs and versions stay readable.
+    """
     with transaction.atomic():
         if Script.objects.existing().filter(pk=script.pk).update(deleted_at=timezone.now()):
+            cancel_runs_of(script)
             _record(AuthEventKind.SCRIPT_DELETED, script, origin)

@@ -8,7 +8,8 @@ from core.http.redaction import REDACTED
 from scripts_engine.errors import OrganisationInactiveError
 from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
-from scripts_engine.flows.run_script import RunSpec, run_script, run_unrecorded
+from scripts_engine.flows.run_script import run_script, run_unrecorded
+from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.sandbox.limits import Limits
 
@@ -66,11 +67,12 @@ def run_again(run: Run, *, author: Author, client_address: str) -> Run:
     The client address is that of the new caller, and redacted headers are left out. Raises the
     same errors as ``try_script``; then there is no new run.
     """
+    payload = run.payload_run()
     event = Event(
         method=run.request_method,
         query=run.request_query,
         headers=tuple((name, value) for name, value in run.request_headers if value != REDACTED),
-        body=bytes(run.request_body),
+        body=b"" if payload is None else bytes(payload.request_body),
         client_address=client_address,
     )
     return try_script(run.script, event=event, author=author, trigger=Trigger.ADMIN)
