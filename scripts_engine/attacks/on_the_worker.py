@@ -239,6 +239,11 @@ _ATTACKS = [
         REFUSED,
         _said(_done(OutcomeKind.SUCCEEDED, 200, b"", b"X", b"1\r\nSet-Cookie: a=b")),
     ),
+    _attack(
+        "child_retry_is_after_no_number",
+        REFUSED,
+        _said(_done(b"retry", b"later", float("nan"))),
+    ),
     _attack("http_headers_by_the_thousand", REFUSED, _many_headers),
     _attack("http_get_with_another_method", REFUSED, _other_method),
     _attack("record_of_a_disguised_secret", REFUSED, _disguised_secret),

@@ -17,7 +17,7 @@ from scripts_engine.sandbox.limits import MIB, Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
-# These need http, store and secrets, which `check_sandbox` does not provide.
+# These need http, queue, store and secrets, which `check_sandbox` does not provide.
 HOST_SCRIPTS = SCRIPTS / "host"
 PAIRS = SCRIPTS / "pairs"
 _SECOND = "-- the next run\n"

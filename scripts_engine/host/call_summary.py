@@ -6,28 +6,32 @@ from typing import Any
 
 from core.http.redaction import REDACTED
 from scripts_engine.host.http import METHOD_OF, method_of, shown_request
+from scripts_engine.host.queue import MAX_SCRIPT_BYTES
 from scripts_engine.host.secrets import MAX_NAME_BYTES
 from scripts_engine.redaction import Redactor
 from scripts_engine.sandbox.contract import HostCall
 from scripts_engine.stored_values import MAX_KEY_BYTES
 
 MAX_SUBJECT_CHARS = 160
-MAX_RESULT_CHARS = 40
+MAX_RESULT_CHARS = 60
 # Enough for any subject after redaction, which may lengthen it.
 _MAX_REDACTED_BYTES = 64 * 1024
+
+# Of the functions whose subject is not a key of the store.
+_MAX_SUBJECT_BYTES = {"queue.push": MAX_SCRIPT_BYTES, "secrets.get": MAX_NAME_BYTES}
 
 _SCHEME = re.compile(r"(?i)^https?://")
 _QUERY_OR_FRAGMENT = re.compile(r"[?#].*", re.DOTALL)
 
 
 def subject_of(name: str, args: list[Any]) -> bytes:
-    """What the call is about: method and URL, a key, or a name. The arguments are untrusted."""
+    """What the call is about: method and URL, a key, or a script. The arguments are untrusted."""
     first = args[0]
     if name in METHOD_OF or name == "http.request":
         method = METHOD_OF.get(name) or method_of(first)
         url = first.get(b"url") if isinstance(first, dict) else None
         return shown_request(method, url) if method else b""
-    max_bytes = MAX_NAME_BYTES if name == "secrets.get" else MAX_KEY_BYTES
+    max_bytes = _MAX_SUBJECT_BYTES.get(name, MAX_KEY_BYTES)
     return first if isinstance(first, bytes) and len(first) <= max_bytes else b""
 
 
@@ -86,6 +90,9 @@ def _counted(count: int, unit: str) -> str:
 
 _RESULTS: dict[str, Callable[[list[Any], Any], str]] = {
     **dict.fromkeys(("http.request", *METHOD_OF), lambda _, response: str(response[b"status"])),
+    "queue.push": lambda _, pushed: (
+        f"run {pushed[0].decode()}{'' if pushed[1] else ', queued before'}"
+    ),
     "store.get": lambda _, text: "not set" if text is None else _counted(len(text), "byte"),
     "store.set": lambda args, _: f"stored {_counted(len(args[1]), 'byte')}",
     "store.set_if_absent": lambda args, was_set: (

@@ -10,6 +10,7 @@ from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.host.call_summary import result_of, subject_of
 from scripts_engine.host.deadline import SCRIPT_TIMEOUT_HINT
 from scripts_engine.host.http import METHOD_OF, HttpCapability
+from scripts_engine.host.queue import Push, PushingRun, QueueCapability
 from scripts_engine.host.secrets import SecretsCapability
 from scripts_engine.host.store import StoreCapability
 from scripts_engine.sandbox.contract import CallNote, HostCallError
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 _ARGUMENT_COUNTS = {
     "http.request": 1,
     **dict.fromkeys(METHOD_OF, 1),
+    "queue.push": 5,
     "store.get": 1,
     "store.set": 3,
     "store.set_if_absent": 3,
@@ -34,8 +36,11 @@ _FAILURE_HINT = "the log of the server has the reason"
 class RunHost:
     """The ``HostHandler`` of one run, on behalf of its organisation."""
 
-    def __init__(self, organisation_id: uuid.UUID) -> None:
+    def __init__(self, organisation_id: uuid.UUID, *, pushing: PushingRun | None = None) -> None:
+        """``pushing`` is the run itself; without it, nothing can be put into the queue."""
         self._organisation_id = organisation_id
+        self._pushing = pushing
+        self._queue: QueueCapability | None = None
         self._secrets: SecretsCapability | None = None
         # Functions whose failure is logged already: a script may call one a thousand times.
         self._logged: set[str] = set()
@@ -45,15 +50,22 @@ class RunHost:
         """Secrets that the script has read, to be redacted from what is recorded of its run."""
         return frozenset() if self._secrets is None else self._secrets.revealed
 
+    @property
+    def pushes(self) -> list[Push]:
+        """What the script wants to have in the queue if its run succeeds. Nothing is there yet."""
+        return [] if self._queue is None else self._queue.pushes
+
     @cached_property
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Created on the first call, because most runs make none."""
         http = HttpCapability(self._organisation_id, lambda: self.revealed_secrets)
         store = StoreCapability(self._organisation_id)
+        self._queue = QueueCapability(self._organisation_id, self._pushing)
         self._secrets = SecretsCapability(self._organisation_id)
         return {
             "http.request": http.request,
             **{name: partial(http.send, method) for name, method in METHOD_OF.items()},
+            "queue.push": self._queue.push,
             "store.get": store.get,
             "store.set": store.set,
             "store.set_if_absent": store.set_if_absent,

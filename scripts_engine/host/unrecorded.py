@@ -14,7 +14,7 @@ class UnrecordedHost:
     """The ``HostHandler`` of a run that is not recorded.
 
     Without a record nobody could see later which secrets a script read, or why a stored value
-    changed. So it gets neither.
+    changed, or where queued work comes from. So it gets none of these.
     """
 
     revealed_secrets: frozenset[bytes] = frozenset()

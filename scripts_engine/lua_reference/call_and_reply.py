@@ -13,6 +13,15 @@ PROPERTIES = {
     "hook_id": "the id of the hook; nil in a run that a person started",
     "script_id": "the id of the script; nil before the script is saved",
     "org_id": "the id of the organisation",
+    "sender": "the hook's sender, for example `github`; nil if it has none",
+    "verified": "how strongly the call proves its sender: `signed`, `body-unsigned`, "
+    "`shared-secret` or `handshake-only`; nil if the hook has no sender",
+    "event_id": "the sender's id of the event, if the sender signs one; nil otherwise",
+    "trigger": "what started the run: `hook`, `queue`, `schedule`, `replay`, or `admin` and "
+    "`admin-graphql` for a person and a program",
+    "attempt": "the number of the attempt, `1` for the first",
+    "first_run_id": "the id of the first attempt: the same in all attempts at the same work",
+    "scheduled_at": "the schedule's tick, as `2026-11-20T12:00:00+00:00`; nil without a schedule",
 }
 
 CALL = Section(

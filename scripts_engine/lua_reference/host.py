@@ -1,4 +1,4 @@
-"""What a script asks of the server: http, store, secrets."""
+"""What a script asks of the server: http, store, secrets, and the queue."""
 
 from scripts_engine.lua_reference.entry import Entry, Section
 
@@ -121,6 +121,56 @@ SECRETS = Section(
             "A value set by an administrator of the organisation, or nil.",
             example='local key = secrets.get("SHOP_KEY")',
             limits="A run can get at most 50 different secrets.",
+        ),
+    ),
+)
+
+QUEUE = Section(
+    "queue",
+    (
+        Entry(
+            "queue.push",
+            "queue.push(script, payload [, {delay = seconds, key = …, attempts = n}])",
+            "Runs a script of the organisation later, given by its name or id, with this payload. "
+            "Returns the id of its run, and whether the run is new: with a `key`, the run that was "
+            "pushed for the script with it in the last 24 hours is found, and nothing is pushed. "
+            "Pushes take effect only if the run that makes them succeeds.",
+            example='local run_id, is_new = queue.push("ship", {order = 7}, {key = "order:7"})',
+            limits=(
+                "The payload is a string or any value that `ToJson` accepts, at most 256 KiB; nil "
+                "is an empty payload. The delay is at most 30 days, a key 1 to 200 bytes of text, "
+                "attempts 1 to 20. 20 new pushes in a run, and 20 runs that push one another. A "
+                "push that is refused raises a string, also if the organisation's queue is full."
+            ),
+            insert='queue.push("", )',
+            words="enqueue later background job delay asynchronous",
+        ),
+        Entry(
+            "Retry",
+            "Retry{after = seconds, reason = …}",
+            "Return it if the work cannot be done now. The queue tries it again after this number "
+            "of seconds, or after its usual delay. A caller that waits for the reply gets 503 with "
+            "`Retry-After`.",
+            example=(
+                'if params.header("X-Shop") == "closed" then '
+                'return Retry{after = 60, reason = "the shop is closed"} end'
+            ),
+            limits=(
+                "Both fields are optional. `after` is 0 to 86,400; the reason is for "
+                "administrators, and cut to 4 KiB. The run has failed: it counts as an attempt."
+            ),
+            insert='Retry{after = 60, reason = ""}',
+            words="again attempt later backoff 503",
+        ),
+        Entry(
+            "Fail",
+            "Fail{reason = …}",
+            "Return it if another attempt would be in vain: the queue makes none. A caller that "
+            "waits for the reply gets 500.",
+            example='if not params.json().id then return Fail{reason = "an order without id"} end',
+            limits="The reason is optional, for administrators, and cut to 4 KiB.",
+            insert='Fail{reason = ""}',
+            words="error dead letter give up stop attempts 500",
         ),
     ),
 )

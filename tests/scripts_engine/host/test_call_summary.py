@@ -11,7 +11,7 @@ from scripts_engine.host.call_summary import MAX_SUBJECT_CHARS, summaries_of
 from scripts_engine.models import Run
 from scripts_engine.redaction import Redactor
 from scripts_engine.sandbox.contract import HostCall
-from tests.factories import run_lua
+from tests.factories import make_script, reply_of, run_lua
 from tests.scripts_engine.host.test_http import Site, site
 
 __all__ = ["site"]
@@ -61,6 +61,22 @@ def test_the_store_says_key_and_size(acme: Organisation) -> None:
         "store.list → 2 keys",
         "store.list o → 1 key",
         "store.delete other",
+    ]
+
+
+def test_a_push_says_the_script_and_its_run(acme: Organisation) -> None:
+    make_script(acme, name="ship")
+    run = run_lua(
+        acme,
+        """local id = queue.push("ship", "", {key = "k"}) queue.push("ship", "", {key = "k"})
+        pcall(queue.push, "sail", "") return id""",
+    )
+
+    pushed = reply_of(run)
+    assert summaries(run) == [
+        f"queue.push ship → run {pushed}",
+        f"queue.push ship → run {pushed}, queued before",
+        "queue.push sail",
     ]
 
 

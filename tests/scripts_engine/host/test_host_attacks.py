@@ -1,10 +1,10 @@
-"""The attacks that need http, store and secrets, one by one, without a server around them."""
+"""The attacks that need host functions, one by one, without a server around them."""
 
 import pytest
 
 from accounts.models import Organisation
 from scripts_engine.attacks.suite import HOST_SCRIPTS, Attack, attacks
-from tests.factories import run_lua
+from tests.factories import make_script, run_lua
 
 # The flood takes long; tests/end_to_end/test_attacks.py includes it.
 ATTACKS = [attack for attack in attacks(HOST_SCRIPTS) if attack.name != "store_flood"]
@@ -14,6 +14,7 @@ ATTACKS = [attack for attack in attacks(HOST_SCRIPTS) if attack.name != "store_f
 def test_an_attack_through_a_host_function_ends_as_expected(
     acme: Organisation, globex: Organisation, attack: Attack
 ) -> None:
+    make_script(globex, name="honest")
     run_lua(globex, 'store.set("honest", 1) store.set("honest_once", 1)')
     run = run_lua(acme, attack.source, timeout_seconds=attack.limits.wall_seconds)
 

@@ -14,6 +14,8 @@ end
 pcall(ToJson, leaking, leaking)
 pcall(inspect, leaking)
 pcall(Reply, leaking)
+pcall(Retry, leaking)
+pcall(Fail, leaking)
 -- the next run
 local text = inspect({ params.query("leaked"), params.header("leaked"), params.get("leaked") })
 return text:find("leaked") and text or ToJson({}) == "[]" and "fresh"

@@ -1,0 +1,2 @@
+-- expect: succeeded: false false
+return tostring(getmetatable(Retry({}))) .. " " .. tostring(getmetatable(Fail({})))

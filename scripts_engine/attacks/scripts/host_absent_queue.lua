@@ -1,0 +1,2 @@
+-- expect: failed: queue is not available here
+queue.push("a", "b")

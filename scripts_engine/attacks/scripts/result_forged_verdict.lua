@@ -1,0 +1,2 @@
+-- expect: succeeded: {"after":0}
+return setmetatable({ after = 0 }, getmetatable(Retry({})) or nil)
