@@ -5,12 +5,16 @@ import graphene
 from accounts.graphql.programs import api_keys, members, users
 from accounts.graphql.programs.queries import AccountsQuery
 from core.graphql.resolving import placed_here
-from scripts_engine.graphql.mutations import hooks, scripts, secrets
+from scripts_engine.graphql.mutations import hooks, queue, schedules, scripts, secrets, senders
 from scripts_engine.graphql.queries import ScriptsQuery
+from scripts_engine.graphql.refused_calls import SendersQuery
+from scripts_engine.graphql.schedules import SchedulesQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
 
-class Query(AccountsQuery, ScriptsQuery, SessionsQuery, graphene.ObjectType):
+class Query(
+    AccountsQuery, ScriptsQuery, SendersQuery, SchedulesQuery, SessionsQuery, graphene.ObjectType
+):
     """The data of the API key's organisation, and of no other."""
 
 
@@ -33,7 +37,21 @@ class Mutation(graphene.ObjectType):
     rotate_call_token = placed_here(hooks.rotate_call_token_field)
     update_hook = placed_here(hooks.update_hook_field)
     delete_hook = placed_here(hooks.delete_hook_field)
+    set_sender = placed_here(senders.set_sender_field)
+    set_signing_secret = placed_here(senders.set_signing_secret_field)
+    delete_signing_secret = placed_here(senders.delete_signing_secret_field)
+    expect_handshake = placed_here(senders.expect_handshake_field)
+    replay_refused_call = placed_here(senders.replay_refused_call_field)
+    create_schedule = placed_here(schedules.create_schedule_field)
+    update_schedule = placed_here(schedules.update_schedule_field)
+    delete_schedule = placed_here(schedules.delete_schedule_field)
+    run_schedule_now = placed_here(schedules.run_schedule_now_field)
     run_script = placed_here(scripts.run_script_field)
+    enqueue_run = placed_here(queue.enqueue_run_field)
+    cancel_run = placed_here(queue.cancel_run_field)
+    replay_runs = placed_here(queue.replay_runs_field)
+    pause_queue = placed_here(queue.pause_queue_field)
+    resume_queue = placed_here(queue.resume_queue_field)
     restore_script_version = placed_here(scripts.restore_script_version_field)
     set_secret = placed_here(secrets.set_secret_field)
     delete_secret = placed_here(secrets.delete_secret_field)

@@ -14,6 +14,7 @@ from django.db.models import Field, Model, Q, QuerySet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import get_argument_values
 
+from core.graphql.peers import as_peers
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import as_utc
 
@@ -57,7 +58,7 @@ class Page:
 
     @cached_property
     def _fetched(self) -> list[Model]:
-        return list(self.rows.filter(self.behind)[: self.first + 1])
+        return as_peers(self.rows.filter(self.behind)[: self.first + 1])
 
     @property
     def nodes(self) -> list[Model]:

@@ -44,6 +44,12 @@ EXTRA_POINTS: Mapping[str, int] = {
     "responseBody": 20,
     "responseBodyBase64": 20,
     "source": 10,
+    "firstRun": 10,
+    "pushedBy": 10,
+    "pushedRuns": 10,
+    "replayOf": 10,
+    "nextTicks": 200,
+    "ticks": 50,
 }
 # Assumed lengths of lists. Pages are counted by their argument "first" instead.
 LIST_SIZE = 20
@@ -126,18 +132,22 @@ class _Counter:
         if node.selection_set is None:
             return Cost(own)
         inner = self.of_selections(node.selection_set, get_named_type(field.type))
+        is_list = is_list_type(get_nullable_type(field.type))
         if "first" in field.args:
-            return Cost(own + inner.points + self._rows(node, field) * inner.points_per_row)
+            rows = self._rows(node, field)
+            if is_list:
+                return Cost(own + rows * inner.points)
+            return Cost(own + inner.points + rows * inner.points_per_row)
         if name == ROWS_OF_PAGE:
             return Cost(own, inner.points)
-        is_list = is_list_type(get_nullable_type(field.type))
         return Cost(own + inner.points * (LIST_SIZES.get(name, LIST_SIZE) if is_list else 1))
 
     def _rows(self, node: FieldNode, field: GraphQLField) -> int:
         """The value of ``first``, within its range: its resolver refuses other values."""
         given = [argument for argument in node.arguments if argument.name.value == "first"]
         if not given:
-            return DEFAULT_PAGE
+            default = field.args["first"].default_value
+            return default if isinstance(default, int) else DEFAULT_PAGE
         rows = value_from_ast(given[0].value, field.args["first"].type, self._variables)
         return min(max(rows, 1), LARGEST_PAGE) if isinstance(rows, int) else DEFAULT_PAGE
 

@@ -1,37 +1,24 @@
 """GraphQL queries of scripts, hooks, runs and secrets."""
 
-from datetime import datetime
-from enum import Enum
 from typing import Any
 
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.enums import enum_value
-from accounts.graphql.scope import find, find_even_deleted, scoped
+from accounts.graphql.scope import find, scoped
 from core.graphql.connection import Page, connection_field, page_of
-from core.graphql.resolving import as_utc
 from core.plain_text import storable
+from scripts_engine.graphql.related_runs import runs_to_list
+from scripts_engine.graphql.run_filters import attempts_of, filtered, run_filter_arguments
 from scripts_engine.graphql.types import (
     HookConnection,
     RunConnection,
-    RunStatusEnum,
     RunType,
     ScriptConnection,
     ScriptType,
     SecretType,
 )
 from scripts_engine.models import Hook, Run, Script, Secret
-
-# Loaded per run, only if the document selects them, because a page of runs would be large.
-_LONG_COLUMNS_OF_RUNS = (
-    "request_headers",
-    "request_body",
-    "response_headers",
-    "response_body",
-    "host_calls",
-    "unsaved_source",
-)
 
 
 class ScriptsQuery(graphene.ObjectType):
@@ -53,11 +40,8 @@ class ScriptsQuery(graphene.ObjectType):
     runs = connection_field(
         RunConnection,
         "The runs of the organisation's scripts, including deleted scripts.",
-        script=graphene.ID(description="Only runs of this script."),
-        hook=graphene.ID(description="Only runs by this hook."),
-        status=RunStatusEnum(description="Only runs with this status."),
-        since=graphene.DateTime(description="Only runs that started at this time or later."),
-        until=graphene.DateTime(description="Only runs that started before this time."),
+        **run_filter_arguments(),
+        first_run=graphene.ID(description="Only the attempts of which this run is the first."),
     )
     run = graphene.Field(
         RunType,
@@ -95,6 +79,7 @@ class ScriptsQuery(graphene.ObjectType):
         script: str | None = None,
     ) -> Page:
         rows = scoped(info, Hook).select_related("script__current_version")
+        rows = rows.prefetch_related("signing_secrets", "credential_uses")
         if script is not None:
             rows = rows.filter(script=find(info, Script, script))
         return page_of(info, rows, first, after)
@@ -105,24 +90,12 @@ class ScriptsQuery(graphene.ObjectType):
         info: GraphQLResolveInfo,
         first: int | None = None,
         after: str | None = None,
-        script: str | None = None,
-        hook: str | None = None,
-        status: Enum | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        first_run: str | None = None,
+        **filters: Any,
     ) -> Page:
-        rows = scoped(info, Run).select_related("script__current_version", "script_version", "hook")
-        rows = rows.defer(*_LONG_COLUMNS_OF_RUNS)
-        if script is not None:
-            rows = rows.filter(script=find_even_deleted(info, Script, script))
-        if hook is not None:
-            rows = rows.filter(hook=find_even_deleted(info, Hook, hook))
-        if status is not None:
-            rows = rows.ended_as(enum_value(status))
-        rows = rows.started_between(
-            None if since is None else as_utc(since, "since"),
-            None if until is None else as_utc(until, "until"),
-        )
+        rows = filtered(info, runs_to_list(info), **filters)
+        if first_run is not None:
+            rows = rows.filter(pk__in=attempts_of(info, first_run))
         return page_of(info, rows, first, after)
 
     @staticmethod

@@ -10,7 +10,11 @@ from graphql import GraphQLResolveInfo
 
 from core.graphql.connection import connection_of
 from scripts_engine.flows.source import diff_from_previous
-from scripts_engine.models import Hook, Run, RunStatus, Script, ScriptVersion, Secret
+from scripts_engine.graphql.hook_rules import HookRules
+from scripts_engine.graphql.queued_runs import QueuedRunFields
+from scripts_engine.graphql.related_runs import run_with_payload
+from scripts_engine.graphql.run_status import RunStatusEnum
+from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
 
 
 class ScriptVersionType(DjangoObjectType):
@@ -44,7 +48,14 @@ class ScriptType(DjangoObjectType):
         name = "Script"
         model = Script
         skip_registry = True
-        fields = ("name", "timeout_seconds", "created_at", "updated_at")
+        fields = (
+            "name",
+            "timeout_seconds",
+            "max_concurrent_runs",
+            "queue_paused_at",
+            "created_at",
+            "updated_at",
+        )
 
     id = graphene.ID(required=True, description="The script's id.")
     source = graphene.String(required=True, description="The current version's source.")
@@ -79,7 +90,7 @@ class ScriptType(DjangoObjectType):
         return versions.prefetch_related("created_by__memberships")[:100]
 
 
-class HookType(DjangoObjectType):
+class HookType(HookRules, DjangoObjectType):
     """A webhook that runs a script."""
 
     class Meta:
@@ -133,27 +144,6 @@ class SecretType(DjangoObjectType):
     id = graphene.ID(required=True, description="The secret's id.")
 
 
-class RunStatusEnum(graphene.Enum):
-    """How a run ended."""
-
-    class Meta:
-        name = "RunStatus"
-
-    Succeeded = RunStatus.SUCCEEDED.value
-    Failed = RunStatus.FAILED.value
-    TimedOut = RunStatus.TIMED_OUT.value
-    OutOfMemory = RunStatus.OUT_OF_MEMORY.value
-
-    @property
-    def description(self) -> str:
-        return {
-            RunStatus.SUCCEEDED.value: "The script returned a reply.",
-            RunStatus.FAILED.value: "The script raised an error, or its reply was not valid.",
-            RunStatus.TIMED_OUT.value: "The script exceeded its time limit.",
-            RunStatus.OUT_OF_MEMORY.value: "The script exceeded its memory limit.",
-        }[self.value]
-
-
 class LogLine(graphene.ObjectType):
     """A line that a script logged."""
 
@@ -170,10 +160,11 @@ class RunError(graphene.ObjectType):
     traceback = graphene.String(description="The Lua traceback.")
 
 
-class RunType(DjangoObjectType):
-    """One execution of a script.
+class RunType(QueuedRunFields, DjangoObjectType):
+    """One execution of a script, or one that is queued.
 
-    Payload and reply as text are null if the bytes are not UTF-8.
+    Payload and reply as text are null if the bytes are not UTF-8. Until a queued run starts,
+    `startedAt` is when it was accepted and `responseStatus` that of the acceptance.
     """
 
     class Meta:
@@ -187,6 +178,9 @@ class RunType(DjangoObjectType):
             "request_method",
             "request_query",
             "response_status",
+            "sender",
+            "verified",
+            "event_id",
         )
 
     id = graphene.ID(required=True, description="The run's id, as in Moonhook-Run-Id.")
@@ -195,8 +189,12 @@ class RunType(DjangoObjectType):
         ScriptVersionType, description="The version that ran; null for an unsaved source."
     )
     hook = graphene.Field(HookType, description="The hook that was called, if any.")
-    trigger = graphene.String(required=True, description="hook, admin-graphql or admin.")
-    status = graphene.Field(graphene.NonNull(RunStatusEnum), description="How the run ended.")
+    trigger = graphene.String(
+        required=True, description="hook, admin-graphql, admin, queue, schedule or replay."
+    )
+    status = graphene.Field(
+        graphene.NonNull(RunStatusEnum), description="How the run ended, or that it has not."
+    )
     payload_removed_at = graphene.DateTime(
         description="When payload, reply, headers, query and logs were removed to keep within the "
         "organisation's quota; null if they were not. Afterwards, text bodies are null, base64 "
@@ -208,7 +206,10 @@ class RunType(DjangoObjectType):
     response_bytes = graphene.Int(
         required=True, description="The size of the reply, even if it was removed."
     )
-    request_body = graphene.String(description="The payload as text.")
+    request_body = graphene.String(
+        description="The payload as text; null if it was removed, for a later attempt with that of "
+        "the first."
+    )
     request_body_base64 = graphene.String(required=True, description="The payload in base64.")
     response_body = graphene.String(description="The script's reply as text.")
     response_body_base64 = graphene.String(
@@ -234,6 +235,8 @@ class RunType(DjangoObjectType):
 
     @staticmethod
     def resolve_hook(run: Run, info: GraphQLResolveInfo) -> Hook | None:
+        if run.hook is not None:
+            run.hook.script = run.script
         return run.hook
 
     @staticmethod
@@ -246,11 +249,15 @@ class RunType(DjangoObjectType):
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
-        return None if run.payload_removed_at else _as_text(bytes(run.request_body))
+        source = run_with_payload(run, info)
+        if source is None or source.payload_removed_at:
+            return None
+        return _as_text(bytes(source.request_body))
 
     @staticmethod
     def resolve_request_body_base64(run: Run, info: GraphQLResolveInfo) -> str:
-        return base64.b64encode(bytes(run.request_body)).decode()
+        source = run_with_payload(run, info)
+        return "" if source is None else base64.b64encode(bytes(source.request_body)).decode()
 
     @staticmethod
     def resolve_response_body(run: Run, info: GraphQLResolveInfo) -> str | None:

@@ -6,11 +6,7 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find
-from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.http.client_address import client_address
 from core.http.origin import origin_of
-from core.plain_text import is_encodable
-from scripts_engine.event import Event
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import (
     create_script,
@@ -19,6 +15,7 @@ from scripts_engine.flows.scripts import (
     update_script,
 )
 from scripts_engine.flows.try_script import try_script
+from scripts_engine.graphql.payload import event_of
 from scripts_engine.graphql.script_errors import script_errors
 from scripts_engine.graphql.types import RunType, ScriptType
 from scripts_engine.models import Run, Script, ScriptVersion, Trigger
@@ -55,9 +52,11 @@ def resolve_update_script(
     source: str | None = None,
     timeout_seconds: float | None = None,
     enabled: bool | None = None,
+    **limits: int | None,
 ) -> Script:
     given = {"name": name, "timeout_seconds": timeout_seconds, "is_enabled": enabled}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    changes |= limits
     script = find(info, Script, id)
     with script_errors():
         return update_script(
@@ -78,6 +77,9 @@ update_script_field = graphene.Field(
         "source": graphene.String(description="Lua 5.4; at most 64 KiB."),
         "timeout_seconds": graphene.Float(description="Longer runs are stopped. Maximum 25."),
         "enabled": graphene.Boolean(description="Whether hooks run the script."),
+        "max_concurrent_runs": graphene.Int(
+            description="Runs at the same time, over all hooks: 1 to 10000. Null: unlimited."
+        ),
     },
     resolver=resolve_update_script,
 )
@@ -117,18 +119,7 @@ def resolve_run_script(
     root: None, info: GraphQLResolveInfo, script: str, body: str | None = ""
 ) -> Run:
     row = find(info, Script, script)
-    payload = body or ""
-    if not is_encodable(payload):
-        raise GraphQLProblem(
-            GraphQLCode.BAD_USER_INPUT, "The body is not valid text.", field="body"
-        )
-    event = Event(
-        method="POST",
-        query="",
-        headers=(),
-        body=payload.encode(),
-        client_address=client_address(info.context.request),
-    )
+    event = event_of(info, body)
     # A slot of the sandbox limits the run instead.
     with script_errors(), info.context.place_left_to_others():
         return try_script(

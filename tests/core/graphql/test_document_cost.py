@@ -36,6 +36,11 @@ def cost(query: str, **variables: Any) -> int:
         ("{ runs(first: 7) { nodes { logs { text } } } }", 50 + 1 + 7 * (1 + 20)),
         ('{ script(id: "x") { versions { diff } } }', 50 + 51 + 100 * 401),
         ("{ runs(first: 200) { nodes { id script { name } } totalCount } }", 1_152),
+        (
+            "{ schedules(first: 7) { nodes { ticks { at outcome } nextTicks } } }",
+            50 + 1 + 7 * (51 + 20 * 2 + 201),
+        ),
+        ("{ schedules(first: 7) { nodes { ticks(first: 90) { at } } } }", 51 + 7 * (51 + 90)),
         ("{ a: runs { totalCount } b: runs { totalCount } }", 2 * (50 + 501)),
     ],
 )
