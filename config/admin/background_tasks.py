@@ -33,6 +33,7 @@ NAMES = {
     "accounts.tasks.offer_password_reset": "Password reset requested",
     "accounts.tasks.send_password_link": "Password link e-mail",
     "accounts.tasks.warn_of_key": "Key expiry warning",
+    "scripts_engine.tasks.tell_of_failure": "Failing script e-mail",
 }
 
 WAITING, RETRYING, RUNNING, FAILED, DONE = "Waiting", "Retrying", "Running", "Failed", "Done"

@@ -14,7 +14,11 @@ GROUPS = (
         (
             ("Scripts", "code", "scripts_engine_script_changelist"),
             ("Hooks", "webhook", "scripts_engine_hook_changelist"),
+            ("Schedules", "event_repeat", "scripts_engine_schedule_changelist"),
             ("Runs", "play_circle", "scripts_engine_run_changelist"),
+            ("Queue", "pending_actions", "scripts_engine_queueentry_changelist"),
+            ("Dead letters", "report", "scripts_engine_run_changelist?dead_letter=yes"),
+            ("Refused calls", "block", "scripts_engine_refusedcall_changelist"),
             ("Secrets", "password", "scripts_engine_secret_changelist"),
             ("Stored values", "database", "scripts_engine_storedvalue_changelist"),
         ),

@@ -1,4 +1,4 @@
-"""Panels: scripts of an organisation; hooks, runs and versions of a script; runs of a hook."""
+"""Panels: what belongs to an organisation, a script or a hook, on its page."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,10 @@ from core.admin.confirmation import NEXT
 from core.admin.display import DANGER, SUCCESS, label
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
+from scripts_engine.admin.refusals import REASONS
 from scripts_engine.admin.runs.presentation import trigger_of
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.models import Hook, Run, Script, ScriptVersion
+from scripts_engine.models import Hook, RefusedCall, Run, Schedule, Script, ScriptVersion
 
 _LATEST = 10
 
@@ -58,6 +59,25 @@ def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
 
 
 @panel_of(Script)
+def schedules_of_script(request: HttpRequest, script: Script) -> Panel:
+    return Panel(
+        title="Schedules",
+        headers=("Name", "When", "Next tick (UTC)", "State"),
+        rows=[
+            (
+                link_to(schedule),
+                f"{schedule.cron} ({schedule.time_zone})",
+                schedule.next_tick_at or "None",
+                _enabled(schedule.is_enabled),
+            )
+            for schedule in script.schedules.all()
+        ],
+        empty="No schedules. Add one to run the script at set times.",
+        links=(Link("Add schedule", list_of(Schedule, "add", script=script.pk)),),
+    )
+
+
+@panel_of(Script)
 def runs_of_script(request: HttpRequest, script: Script) -> Panel:
     return _runs(
         script.runs.select_related("hook")[:_LATEST],
@@ -72,6 +92,24 @@ def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
         hook.runs.select_related("hook")[:_LATEST],
         empty="No recorded calls. The call token was shown when it was created.",
         all_runs=list_of(Run, hook__id__exact=hook.pk),
+    )
+
+
+@panel_of(Hook)
+def refused_calls_of_hook(request: HttpRequest, hook: Hook) -> Panel:
+    return _refused_calls(
+        hook.refused_calls.select_related("hook")[:_LATEST],
+        empty="No call was refused.",
+        all_calls=list_of(RefusedCall, hook__id__exact=hook.pk),
+    )
+
+
+@panel_of(Script)
+def refused_calls_of_script(request: HttpRequest, script: Script) -> Panel:
+    return _refused_calls(
+        script.refused_calls.select_related("hook")[:_LATEST],
+        empty="No call was refused, not even one with a token that no hook has.",
+        all_calls=list_of(RefusedCall, script__id__exact=script.pk),
     )
 
 
@@ -109,13 +147,31 @@ def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
                 link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT")),
                 status_label(run.status),
                 run.response_status,
-                f"{run.duration_ms:.1f} ms",
+                f"{run.duration_ms:.1f} ms" if run.has_run else "",
                 trigger_of(run),
             )
             for run in runs
         ],
         empty=empty,
         links=(Link("All runs", all_runs),),
+    )
+
+
+def _refused_calls(calls: Iterable[RefusedCall], *, empty: str, all_calls: str) -> Panel:
+    return Panel(
+        title="Refused calls",
+        headers=("Came", "Reason", "Hook", "From"),
+        rows=[
+            (
+                link(page_of(call), date_format(call.at, "DATETIME_FORMAT")),
+                REASONS[call.reason],
+                "" if call.hook is None else call.hook,
+                call.client_address or "",
+            )
+            for call in calls
+        ],
+        empty=empty,
+        links=(Link("All refused calls", all_calls),),
     )
 
 

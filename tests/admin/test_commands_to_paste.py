@@ -14,7 +14,7 @@ from accounts.models import ApiKey, Organisation
 from core.admin.issuing import curl, json_body
 from scripts_engine.models import Hook, Run, Script
 from tests import factories
-from tests.admin.pages import list_of, text_of
+from tests.admin.pages import list_of, page_of, text_of
 
 HAS_CURL = shutil.which("curl") is not None
 needs_curl = pytest.mark.skipif(not HAS_CURL, reason="There is no curl")
@@ -95,6 +95,27 @@ def test_a_hooks_commands_run_its_script(
     run = Run.objects.get()
     assert (run.hook, run.request_method) == (Hook.objects.get(), method)
     assert bytes(run.request_body) == body
+
+
+@pytest.mark.parametrize(
+    ("rules", "offered", "said"),
+    [
+        ({}, {"curl-post", "curl-get", "curl-basic"}, "GET and POST requests to it run"),
+        ({"methods": ["GET"]}, {"curl-get"}, "GET requests to it run"),
+        ({"methods": ["POST"]}, {"curl-post", "curl-basic"}, "POST requests to it run"),
+        ({"sender": "cloudevents"}, {"curl-post", "curl-get", "curl-basic"}, "requests to it run"),
+        ({"sender": "github"}, set(), "only those that GitHub has signed run"),
+    ],
+)
+def test_no_command_is_offered_that_the_hook_refuses(
+    as_bob: Client, acme_hook: Hook, rules: dict[str, Any], offered: set[str], said: str
+) -> None:
+    factories.set_rules(acme_hook, **rules)
+
+    text = text_of(as_bob.get(page_of(acme_hook)))
+
+    assert set(re.findall(r'<code id="(curl-\w+)"', text)) == offered
+    assert said in text
 
 
 @pytest.mark.parametrize("text", ["it's", '"$HOME"', "`id`", "a\\b", "<&>;|", "zwei\nZeilen"])

@@ -62,6 +62,7 @@ def test_the_policy_lets_scripts_come_from_files_of_this_server_alone() -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_address_has_the_policy(as_root: Client, acme_objects: dict[type, Any]) -> None:
     addresses = [a.of({}, None) for model in REGISTERED for a in list_addresses(model)]
     addresses += [

@@ -13,6 +13,17 @@ EXEMPT = {
     "Membership": "Listed on the pages of its organisation and of its user.",
     "PinCode": "Nothing but a digest and a time; its challenge shows what there is to know.",
     "RunStorage": "Shown on the page of its organisation, and on the home page.",
+    "TokenBucket": "Counters of the call limits, which end by themselves.",
+    "IdempotencyKey": "Its duplicates are shown on the page of its run.",
+    "FailureNotice": "What the last e-mail said; the runs of its script show the same.",
+    "RunLease": "Lives as long as its run.",
+    "ScheduleTick": "Drawn on the page of its schedule.",
+    "QueueKey": "Remembers for a day which run was queued with a key.",
+    "PausedQueue": "Shown on the page of the queue.",
+    "SigningSecret": "Listed on the page of its hook; its value is never shown.",
+    "CredentialUse": "Shown beside its signing secret or call token on the page of its hook.",
+    "RefusalCount": "Drawn on the page of its hook.",
+    "Handshake": "The newest are listed on the page of their hook.",
     "RateWindow": "Counters of the rate limits, which end by themselves.",
 }
 

@@ -109,6 +109,7 @@ def test_runs_of_a_day_are_counted_by_outcome(as_bob: Client, acme_hook: Hook) -
         ("Failed", 2),
         ("Timed out", 1),
         ("Out of memory", 0),
+        ("Lost", 0),
     ]
     assert (outcomes.total, outcomes.not_succeeded) == (4, 3)
 
@@ -130,7 +131,7 @@ def test_the_chart_has_a_text_alternative(as_bob: Client, acme_hook: Hook) -> No
 
     text = text_of(as_bob.get(HOME))
 
-    assert "2 in all, 1 succeeded, 1 failed, 0 timed out, 0 out of memory." in text
+    assert "2 in all, 1 succeeded, 1 failed, 0 timed out, 0 out of memory, 0 lost." in text
     assert "<caption>Runs of the last 24 hours" in text
 
 
@@ -283,7 +284,7 @@ def test_nothing_of_another_organisation_is_shown(
     of_bob, of_root = text_of(as_bob.get(HOME)), text_of(as_root.get(HOME))
 
     assert home_of(as_bob).runs.outcomes.total == 1
-    assert home_of(as_root).runs.outcomes.total == 3
+    assert home_of(as_root).runs.outcomes.total == 5
     assert "Globex error" in of_root
     assert home_of(as_bob).runs.failures.rows == []
     assert "Globex expiring" in of_root

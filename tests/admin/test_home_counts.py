@@ -64,13 +64,15 @@ def busy_day(acme: Organisation, bob: User, acme_hook: Hook) -> None:
     revoke_devices([phone.device_token], origin=NOWHERE, by=bob)
 
 
+@pytest.mark.slow
 def test_each_number_on_home_is_the_total_of_its_list(as_bob: Client, busy_day: None) -> None:
     numbers = numbers_with_links(text_of(as_bob.get(HOME)))
 
-    assert len(numbers) == 2 + 4 + 4 + 7 + 1
+    assert len(numbers) == 2 + 5 + 4 + 7 + 1
     assert differences(as_bob, numbers) == []
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_superuser_are_the_totals_of_their_lists(
     as_root: Client, busy_day: None, globex_objects: dict[type, Any]
 ) -> None:

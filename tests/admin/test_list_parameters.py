@@ -158,6 +158,7 @@ def acme_objects(acme: Organisation, bob: User) -> dict[type, Any]:
     return one_of_each(acme)
 
 
+@pytest.mark.slow
 @every_model
 def test_a_superuser_asks_about_no_column_by_typing_it(
     as_root: Client, root: User, acme_objects: dict[type, Any], model: type[Model]
@@ -165,6 +166,7 @@ def test_a_superuser_asks_about_no_column_by_typing_it(
     assert answered_differently(as_root, root, model) == []
 
 
+@pytest.mark.slow
 @by_model
 def test_an_administrator_asks_about_no_column_by_typing_it(
     as_bob: Client,
@@ -223,6 +225,7 @@ def test_an_action_is_not_narrowed_by_a_look_up(
     assert everything() == before
 
 
+@pytest.mark.slow
 @every_model
 def test_a_list_takes_the_parameters_that_it_offers(
     as_root: Client, root: User, acme_objects: dict[type, Any], model: type[Model]
@@ -245,6 +248,7 @@ def asked_for(page: str) -> set[str]:
     return {name for form in forms for name in re.findall(r'\sname="([^"]+)"', form)}
 
 
+@pytest.mark.slow
 @every_model
 def test_a_list_accepts_the_parameters_of_its_forms(
     as_root: Client, acme_objects: dict[type, Any], model: type[Model]
@@ -268,6 +272,7 @@ def linked_lists(client: Client, addresses: list[str]) -> list[str]:
 LISTS = {list_of(model) for model in REGISTERED}
 
 
+@pytest.mark.slow
 def test_every_link_to_a_list_is_answered(as_root: Client, acme_objects: dict[type, Any]) -> None:
     pages = ["/admin/", *LISTS]
     pages += [a.of(acme_objects, None) for model in REGISTERED for a in list_addresses(model)]

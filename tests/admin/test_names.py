@@ -14,7 +14,7 @@ from accounts import tasks
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Invitation, Organisation, User
 from config.admin.sidebar import place_of
 from core.admin.links import action_of, list_of, page_of
-from scripts_engine.models import Hook, Script, ScriptVersion
+from scripts_engine.models import Hook, QueueEntry, Script, ScriptVersion
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.addresses import REGISTERED, object_addresses
@@ -26,7 +26,7 @@ every_model = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: mod
 # Reached from their script's page.
 NOT_IN_THE_SIDEBAR = {ScriptVersion: "Versions"}
 # The list is one thing; its rows are another.
-NAMED_AFTER_THE_WHOLE = {AuthEvent}
+NAMED_AFTER_THE_WHOLE = {AuthEvent, QueueEntry}
 OF_LIBRARIES = re.compile(
     r"auth event|django|axes|\botp|task result|tasks database|administration", re.IGNORECASE
 )

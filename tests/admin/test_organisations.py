@@ -261,6 +261,16 @@ def test_bob_cannot_set_how_long_runs_are_kept(as_bob: Client, acme: Organisatio
     assert (acme.runs_kept_days, acme.runs_kept) == (None, None)
 
 
+def test_bob_switches_mails_about_failing_scripts_on(as_bob: Client, acme: Organisation) -> None:
+    response = as_bob.post(
+        page_of(acme), {"name": "Acme", "failure_mails": "on", **nothing_inlined()}
+    )
+
+    assert response.status_code == 302
+    acme.refresh_from_db()
+    assert acme.failure_mails
+
+
 def test_the_page_explains_the_retention_of_runs(as_bob: Client, acme: Organisation) -> None:
     text = text_of(as_bob.get(page_of(acme)))
 

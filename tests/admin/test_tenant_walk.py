@@ -236,6 +236,7 @@ def test_bob_sends_no_form_to_a_row_of_globex(
     assert mail.outbox == []
 
 
+@pytest.mark.slow
 @by_model
 def test_bob_sends_ids_of_globex_to_his_own_rows_and_nothing_moves(
     as_bob: Client,

@@ -20,7 +20,8 @@ class LatestRun:
     organisation: str
     label: SafeString
     trigger: str
-    duration_ms: float
+    duration_ms: float | None
+    """``None`` if the script has not run."""
     ago: str
     at: datetime
 
@@ -42,7 +43,7 @@ def latest_runs(runs: RunQuerySet, *, with_organisation: bool) -> list[LatestRun
             organisation=run.organisation.name if with_organisation else "",
             label=status_label(run.status),
             trigger=str(run.hook or run.get_trigger_display()),
-            duration_ms=run.duration_ms,
+            duration_ms=run.duration_ms if run.has_run else None,
             ago=ago(run.started_at),
             at=run.started_at,
         )

@@ -12,7 +12,7 @@ from typing import Any
 from core.admin.links import list_of
 from scripts_engine.admin.runs.filters import COUNTED_ON_HOME, NOT_SUCCEEDED
 from scripts_engine.models import Run, RunStatus
-from scripts_engine.models.run import RunQuerySet
+from scripts_engine.models.run import OUTCOMES, RunQuerySet
 from scripts_engine.recent_runs import Durations, Hour, durations_of, runs_by_hour
 
 # Readable on a light and a dark background; the colours of the bars are in home.css.
@@ -54,7 +54,7 @@ def stacked_bars(hours: Sequence[Hour]) -> str:
                     "maxBarThickness": 28,
                     "borderRadius": 2,
                 }
-                for status in RunStatus
+                for status in OUTCOMES
             ],
         }
     )
@@ -104,14 +104,14 @@ class Outcomes:
 
 def outcomes(runs: RunQuerySet, since: datetime, until: datetime) -> Outcomes:
     hours = runs_by_hour(runs, since, until)
-    shown = [_outcome(status, hours) for status in RunStatus]
+    shown = [_outcome(status, hours) for status in OUTCOMES]
     return Outcomes(
-        total=sum(outcome.count for outcome in shown),
+        total=sum(hour.total for hour in hours),
         all_runs=list_of(Run, **COUNTED_ON_HOME),
         bad_runs=list_of(Run, **COUNTED_ON_HOME, status__exact=NOT_SUCCEEDED),
         outcomes=shown,
         durations=durations_of(runs, since, until),
-        hours=[HourRow(hour.since, [hour.counts[s.value] for s in RunStatus]) for hour in hours],
+        hours=[HourRow(hour.since, [hour.counts[s.value] for s in OUTCOMES]) for hour in hours],
         chart=stacked_bars(hours),
     )
 

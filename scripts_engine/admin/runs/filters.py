@@ -19,6 +19,7 @@ _PERIODS = {
 }
 NOT_SUCCEEDED = "not-succeeded"
 SAVED, DRAFT = "saved", "draft"
+YES = "yes"
 # The parameters of the runs that home counts.
 COUNTED_ON_HOME = {"within": "24h", "source": SAVED}
 
@@ -37,7 +38,7 @@ class OutcomeFilter(ChoicesDropdownFilter):
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
         status = self.value()
         if status == NOT_SUCCEEDED:
-            return queryset.not_succeeded()
+            return queryset.failed()
         if status in RunStatus.values:
             return queryset.ended_as(status)
         return super().queryset(request, queryset)
@@ -73,6 +74,20 @@ class StartTimeFilter(PeriodFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = "start time (UTC)"
+
+
+class DeadLetterFilter(RadioFilter):
+    """Filters by queued work that failed for good and that nobody has replayed or dismissed."""
+
+    title = "dead letter"
+    parameter_name = "dead_letter"
+    all_option = ("", "All runs")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(YES, "Dead letters only")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
+        return queryset.dead_letters() if self.value() == YES else queryset
 
 
 class RecentFilter(RadioFilter):

@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -17,11 +17,14 @@ from accounts.admin.reach import is_superuser, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.links import action_of, link, page_of
+from core.admin.links import action_of, link, list_of, page_of
 from core.http.bulkhead import place_left_to_others
 from core.http.client_address import client_address
+from core.http.origin import origin_of
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import (
+    YES,
+    DeadLetterFilter,
     OutcomeFilter,
     RecentFilter,
     SourceFilter,
@@ -32,6 +35,7 @@ from scripts_engine.admin.runs.presentation import (
     errors_of,
     hint_of_error,
     logs_of,
+    sender_of,
     source_around,
     timeline_of,
     trigger_of,
@@ -43,10 +47,28 @@ from scripts_engine.admin.runs.searching import (
     SameErrorFilter,
 )
 from scripts_engine.admin.runs.statuses import COLOURS, status_label
+from scripts_engine.admin.runs.story import story_of
 from scripts_engine.flows.author import Author
+from scripts_engine.flows.queue.room import QueueFullError
+from scripts_engine.flows.queue.steer import (
+    MAX_REPLAYS,
+    NotQueuedError,
+    NotReplayableError,
+    cancel_run,
+    dismiss_dead_letters,
+    replay_runs,
+)
 from scripts_engine.flows.try_script import headers_left_out, run_again
-from scripts_engine.models import Run, RunStatus
+from scripts_engine.models import QueueEntry, Run, RunStatus
+from scripts_engine.models.run import FAILURES
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
+
+
+def why_not_replayed(error: NotReplayableError | QueueFullError) -> str:
+    if isinstance(error, QueueFullError):
+        return why_not_run(error).text
+    return f"Nothing was replayed. {error}"
+
 
 _DEFERRED_FIELDS = (
     "request_headers",
@@ -64,6 +86,9 @@ _DEFERRED_FIELDS = (
     "response_bytes",
     "payload_bytes",
     "payload_removed_at",
+    "sender",
+    "verified",
+    "event_id",
 )
 
 
@@ -76,7 +101,7 @@ class RunChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        failed = [run.pk for run in self.result_list if run.status != RunStatus.SUCCEEDED]
+        failed = [run.pk for run in self.result_list if run.status in FAILURES]
         errors = errors_of(failed) if failed else {}
         for run in self.result_list:
             run.error = errors.get(run.pk)
@@ -107,6 +132,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         ("hook", ScopedAutocompleteFilter),
         ("trigger", TriggerFilter),
         SourceFilter,
+        DeadLetterFilter,
         RecentFilter,
         ("started_at", StartTimeFilter),
         ResponseFilter,
@@ -120,7 +146,51 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     search_fields = ("id",)
     search_help_text = "Run ID from the Moonhook-Run-Id header"
     ordering = ("-id",)
-    actions = None
+    actions = ("replay_selected", "dismiss_selected")
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Only dead letters are replayed and dismissed in numbers."""
+        if request.GET.get(DeadLetterFilter.parameter_name) != YES:
+            return {}
+        found = (self.get_action(name) for name in ("replay_selected", "dismiss_selected"))
+        return {each[1]: each for each in found if each is not None}
+
+    @admin.action(description="Replay selected dead letters")
+    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        runs = self._some(request, queryset)
+        if runs is None:
+            return
+        replayed = 0
+        by_organisation: dict[uuid.UUID, list[Run]] = {}
+        for run in runs:
+            by_organisation.setdefault(run.organisation_id, []).append(run)
+        author = Author(user=person(request))
+        try:
+            with transaction.atomic():
+                for found in by_organisation.values():
+                    replayed += len(replay_runs(found, author=author, origin=origin_of(request)))
+        except (NotReplayableError, QueueFullError) as error:
+            self.message_user(request, why_not_replayed(error), messages.ERROR)
+            return
+        queue = link(list_of(QueueEntry), "the queue")
+        message = format_html("{} runs are in {} again.", replayed, queue)
+        self.message_user(request, message, messages.SUCCESS)
+
+    @admin.action(description="Dismiss selected dead letters")
+    def dismiss_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        runs = self._some(request, queryset)
+        if runs is not None:
+            dismissed = dismiss_dead_letters(runs, origin=origin_of(request))
+            self.message_user(request, f"Dismissed {dismissed} dead letters.", messages.SUCCESS)
+
+    def _some(self, request: HttpRequest, queryset: QuerySet[Run]) -> list[Run] | None:
+        """The selected dead letters; ``None``, with a message, if they are too many at once."""
+        runs = list(queryset.filter(is_dead_letter=True)[: MAX_REPLAYS + 1])
+        if len(runs) <= MAX_REPLAYS:
+            return runs
+        text = f"More than {MAX_REPLAYS:,} runs are selected. Nothing was done; select fewer."
+        self.message_user(request, text, messages.ERROR)
+        return None
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RunChangeList
@@ -172,7 +242,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
 
     @display(description="Duration")
     def duration(self, run: Run) -> str:
-        return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms"
+        return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms" if run.has_run else ""
 
     @display(description="Trigger")
     def shown_trigger(self, run: Run) -> str:
@@ -187,14 +257,18 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     ) -> HttpResponse:
         run: Run = self.get_or_404(request, object_id)
         newer, older = Run.objects.newer_than(run), Run.objects.older_than(run)
+        payload = run.payload_run()
         context = {
             **(extra_context or {}),
             "title": f"Run of {run.script}",
             "run": run,
             "status": status_label(run.status),
-            "timeline": timeline_of(run),
+            "sender": sender_of(run),
+            "timeline": timeline_of(run) if run.has_run else None,
+            "story": story_of(run),
+            "payload": payload,
             "error_hint": hint_of_error(run),
-            "request_body": body_of(run.request_body),
+            "request_body": body_of(b"" if payload is None else payload.request_body),
             "response_body": body_of(run.response_body),
             "logs": logs_of(run),
             "source_lines": source_around(run),
@@ -203,7 +277,12 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             "show_history": False,
         }
         is_callable = run.script.deleted_at is None and run.script.organisation.is_active
-        if is_callable and run.payload_removed_at is None:
+        has_payload = payload is not None and payload.payload_removed_at is None
+        if run.status == RunStatus.QUEUED:
+            context["cancel"] = action_of(run, "cancel")
+        elif is_callable and has_payload and run.attempt is not None and run.has_ended:
+            context["replay"] = action_of(run, "replay")
+        if is_callable and has_payload:
             context["run_again"] = action_of(run, "again")
             context["try_it"] = action_of(run.script, "change", run=run.pk)
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -215,7 +294,41 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             self.admin_site.admin_view(self.again),
             name="scripts_engine_run_again",
         )
-        return [again, *super().get_urls()]
+        steering = [
+            path(
+                f"<path:object_id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"scripts_engine_run_{name}",
+            )
+            for name, view in {"cancel": self.cancel, "replay": self.replay}.items()
+        ]
+        return [again, *steering, *super().get_urls()]
+
+    def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Takes a waiting run out of the queue. POST only."""
+        run: Run = self.get_or_404(request, object_id)
+        if request.method == "POST":
+            try:
+                cancel_run(run, origin=origin_of(request))
+            except NotQueuedError:
+                self.message_user(request, "The run does not wait any more.", messages.ERROR)
+            else:
+                self.message_user(request, "The run is cancelled.", messages.SUCCESS)
+        return redirect(page_of(run))
+
+    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Queues the payload of an ended run again, and shows the new run. POST only."""
+        run: Run = self.get_or_404(request, object_id)
+        if request.method == "POST":
+            author = Author(user=person(request))
+            try:
+                (run_id,) = replay_runs([run], author=author, origin=origin_of(request))
+            except (NotReplayableError, QueueFullError) as error:
+                self.message_user(request, why_not_replayed(error), messages.ERROR)
+            else:
+                self.message_user(request, "The payload is queued again.", messages.SUCCESS)
+                return redirect(page_of(Run(pk=run_id)))
+        return redirect(page_of(run))
 
     def again(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Runs the script with this run's payload and shows the new run. POST only."""

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from scripts_engine.admin.strengths import strength_label
 from scripts_engine.failures import first_line
-from scripts_engine.models import Run
+from scripts_engine.models import IdempotencyKey, Run
+from scripts_engine.senders import PRESETS, Strength
 
 MAX_CALLS = 100
 MAX_TICKS = 200
@@ -217,3 +219,25 @@ def trigger_of(run: Run) -> str:
     """The hook's name, or the kind of trigger; drafts are marked."""
     trigger = str(run.hook or run.get_trigger_display())
     return trigger if run.script_version_id else f"{trigger}, unsaved draft"
+
+
+class SenderOfRun(NamedTuple):
+    name: str
+    strength: str
+    event_id: str | None
+    """Empty if deliveries are recognised by it and the call had none; ``None`` if they are not."""
+    duplicates: int
+
+
+def sender_of(run: Run) -> SenderOfRun | None:
+    """Who sent the call, and how that is proved; ``None`` for a hook without a sender."""
+    if not run.sender or not run.verified:
+        return None
+    preset = PRESETS.get(run.sender)
+    key = IdempotencyKey.objects.filter(run_id=run.pk).first()
+    return SenderOfRun(
+        name=run.sender if preset is None else preset.title,
+        strength=strength_label(Strength(run.verified)),
+        event_id=run.event_id,
+        duplicates=0 if key is None else key.duplicates,
+    )

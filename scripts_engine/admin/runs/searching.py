@@ -99,7 +99,7 @@ class ErrorFilter(SearchFilter):
     bound = f"Errors are searched in the newest {NEWEST_ERRORS:,} failed runs."
 
     def found(self, runs: RunQuerySet, text: str) -> RunQuerySet:
-        return _newest(runs.not_succeeded(), NEWEST_ERRORS).filter(error_message__icontains=text)
+        return _newest(runs.failed(), NEWEST_ERRORS).filter(error_message__icontains=text)
 
 
 class PayloadFilter(SearchFilter):
@@ -163,7 +163,7 @@ class SameErrorFilter(TextFilter):
         # Within reach of the person, like the runs of the list.
         reached = self._model_admin.get_queryset(request)
         columns = ("script_id", "status", "error_message")
-        found = reached.not_succeeded().filter(pk=run_id).values_list(*columns).first()
+        found = reached.failed().filter(pk=run_id).values_list(*columns).first()
         if found is None:
             self.note = "The failure that these runs are compared with does not exist."
             return queryset.none()

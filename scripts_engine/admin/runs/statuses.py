@@ -2,7 +2,7 @@
 
 from django.utils.safestring import SafeString
 
-from core.admin.display import DANGER, SUCCESS, WARNING, label
+from core.admin.display import DANGER, INFO, SUCCESS, WARNING, label
 from scripts_engine.models import RunStatus
 
 COLOURS: dict[str, str] = {
@@ -10,6 +10,10 @@ COLOURS: dict[str, str] = {
     RunStatus.FAILED: DANGER,
     RunStatus.TIMED_OUT: WARNING,
     RunStatus.OUT_OF_MEMORY: WARNING,
+    RunStatus.QUEUED: INFO,
+    RunStatus.RUNNING: INFO,
+    RunStatus.LOST: DANGER,
+    RunStatus.CANCELLED: "",
 }
 
 

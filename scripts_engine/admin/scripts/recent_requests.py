@@ -20,7 +20,7 @@ _PREVIEW_CHARACTERS = 40
 
 def recent_requests(script: Script, *, failed_only: bool = False) -> list[dict[str, str]]:
     """The newest requests that hooks received: ``[{run, title}]``."""
-    runs = script.runs.not_succeeded() if failed_only else script.runs.all()
+    runs = script.runs.failed() if failed_only else script.runs.all()
     newest = (
         runs.select_related("hook")
         # The script's id, or Django reads it for each run.
@@ -32,12 +32,17 @@ def recent_requests(script: Script, *, failed_only: bool = False) -> list[dict[s
         run for run in newest if run.trigger == Trigger.HOOK and run.started_at > removed_before
     ][:MAX_OFFERED_REQUESTS]
     previews = _previews(script, offered)
-    return [{"run": str(run.pk), "title": _title(run, previews.get(run.pk, ""))} for run in offered]
+    return [
+        {"run": str(run.pk), "title": _title(run, previews[run.pk])}
+        for run in offered
+        if run.pk in previews
+    ]
 
 
 def payload_of(run: Run) -> dict[str, Any]:
     """A run's request for Try it; ``body`` is ``None`` if a text area cannot hold it."""
-    body = bytes(run.request_body)
+    payload = run.payload_run()
+    body = b"" if payload is None else bytes(payload.request_body)
     return {
         "run": str(run.pk),
         "title": _title(run, _preview(body[:_PREVIEW_BYTES])),
@@ -65,8 +70,12 @@ def _title(run: Run, preview: str) -> str:
 
 
 def _previews(script: Script, runs: list[Run]) -> dict[Any, str]:
-    """The beginning of each body by run, from the offered runs alone: bodies may be large."""
-    of_bodies = script.runs.filter(pk__in=[run.pk for run in runs]).values_list(
+    """The beginning of each body by run, from the offered runs alone: bodies may be large.
+
+    Without later attempts, whose payload is that of the first one.
+    """
+    firsts = script.runs.filter(pk__in=[run.pk for run in runs], first_run__isnull=True)
+    of_bodies = firsts.values_list(
         "pk", Substr("request_body", 1, _PREVIEW_BYTES, output_field=BinaryField())
     )
     return {pk: _preview(bytes(start or b"")) for pk, start in of_bodies}

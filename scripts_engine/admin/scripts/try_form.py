@@ -70,8 +70,10 @@ class TryForm(forms.Form):
     def _run_with_payload(self, run_id: uuid.UUID) -> Run | None:
         if self._script is None:
             return None
-        kept = self._script.runs.filter(payload_removed_at=None)
-        return kept.filter(pk=run_id).only("request_body").first()
+        columns = ("organisation", "first_run", "payload_removed_at", "request_body")
+        run = self._script.runs.filter(pk=run_id).only(*columns).first()
+        payload = None if run is None else run.payload_run()
+        return None if payload is None or payload.payload_removed_at is not None else payload
 
     @staticmethod
     def _encoded(body: str) -> bytes:

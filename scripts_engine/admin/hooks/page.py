@@ -22,7 +22,10 @@ from core.admin.issuing import curl, json_body
 from core.admin.links import action_of, link, page_of
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.admin.hook_switch import SwitchableHooks
+from scripts_engine.admin.hooks.limits import LimitsPage, limits_context
+from scripts_engine.admin.hooks.sender import sender_context
+from scripts_engine.admin.hooks.switch import SwitchableHooks
+from scripts_engine.flows.call_rules import rules_in_force
 from scripts_engine.flows.hooks import (
     IssuedHook,
     delete_hook,
@@ -30,6 +33,7 @@ from scripts_engine.flows.hooks import (
     rotate_call_token,
     update_hook,
 )
+from scripts_engine.flows.rule_values import preset_of
 from scripts_engine.models import Hook
 
 _ROTATE = Question(
@@ -56,7 +60,7 @@ _EXAMPLE_PAYLOAD = {"hello": "world"}
 
 
 @admin.register(Hook)
-class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
+class HookAdmin(RotatingSecretAdmin, LimitsPage, SwitchableHooks, DeletedByFlowModelAdmin):
     empty_state = EmptyState(
         "A hook is a URL that runs one script when it is called. Create one and give its URL "
         "to the caller.",
@@ -73,7 +77,10 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
     }
 
     class Media:
-        js = (Script("moonhook/copy.js", defer=True),)
+        js = (
+            Script("moonhook/copy.js", defer=True),
+            Script("moonhook/newest_call.js", defer=True),
+        )
 
     issue_button = "Create hook"
     credential = "call token"
@@ -81,6 +88,7 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
     issued_template = "admin/issued_hook.html"
     rotate_question = _ROTATE
     overlap_label = "Keep old token valid for"
+    change_form_outer_before_template = "admin/hook_sender_card.html"
     change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
@@ -152,6 +160,8 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
             "is_callable": hook.is_callable,
             "previous_until": hook.previous_good_until,
             "rotate": action_of(hook, "rotate"),
+            **sender_context(hook),
+            **limits_context(hook),
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
@@ -192,6 +202,8 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
             "calls": calls_of(row, secret),
             "previous_until": row.previous_good_until,
             "done": page_of(row),
+            "sender_address": action_of(row, "sender"),
+            "has_sender": bool(row.sender),
             "script": row.script,
             "script_page": page_of(row.script),
         }
@@ -199,8 +211,14 @@ class HookAdmin(RotatingSecretAdmin, SwitchableHooks, DeletedByFlowModelAdmin):
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A hook's two URLs and a curl command for each way to call it."""
+    """A hook's two URLs and a curl command for each way to call it.
 
+    A command that the hook would refuse is empty: of a method that it does not run for, and all of
+    them if ``signed_by`` names a sender that has to sign.
+    """
+
+    methods: str
+    signed_by: str
     url: str
     post: str
     get: str
@@ -209,13 +227,17 @@ class Calls:
 
 
 def calls_of(hook: Hook, call_token: str = _TOKEN_PLACEHOLDER) -> Calls:
-    url = hook.url_with(call_token)
+    url, methods, preset = hook.url_with(call_token), rules_in_force(hook).methods, preset_of(hook)
+    signed_by = preset.title if preset is not None and preset.takes_secret else ""
+    payload = json_body(_EXAMPLE_PAYLOAD)
+    credentials = ("-u", f"{hook.pk}:{call_token}")
+    unsigned = () if signed_by else methods
     return Calls(
+        methods=" and ".join(methods),
+        signed_by=signed_by,
         url=url,
-        post=curl(url, *json_body(_EXAMPLE_PAYLOAD)),
-        get=curl(f"{url}?hello=world"),
+        post=curl(url, *payload) if "POST" in unsigned else "",
+        get=curl(f"{url}?hello=world") if "GET" in unsigned else "",
         secure_url=hook.secure_url,
-        secure_post=curl(
-            hook.secure_url, ("-u", f"{hook.pk}:{call_token}"), *json_body(_EXAMPLE_PAYLOAD)
-        ),
+        secure_post=curl(hook.secure_url, credentials, *payload) if "POST" in unsigned else "",
     )

@@ -1,0 +1,134 @@
+"""What a run of the queue belongs to: its attempts, what pushed it and what it pushed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.timesince import timeuntil
+
+from core.admin.links import page_of
+from scripts_engine.admin.runs.presentation import error_of
+from scripts_engine.admin.runs.statuses import status_label
+from scripts_engine.models import QueueEntry, Run, RunStatus, Schedule
+from scripts_engine.models.run import RunQuerySet
+
+MAX_SHOWN = 50
+MAX_READ = 20 * MAX_SHOWN
+_SHORT_SECONDS = 120
+# What is read of a related run.
+_COLUMNS = (
+    "id",
+    "status",
+    "started_at",
+    "duration_ms",
+    "attempt",
+    "first_run",
+    "error_message",
+    "error_line",
+    "script__name",
+)
+
+
+class RelatedRun(NamedTuple):
+    """A run in a list or tree; ``what`` is its error, or what it waits for."""
+
+    url: str
+    title: str
+    status: SafeString
+    at: datetime
+    what: str
+    is_this: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Empty parts are not shown."""
+
+    attempts: Sequence[RelatedRun]
+    pushed_by: RelatedRun | None
+    pushed: Sequence[RelatedRun]
+    more_pushed: bool
+    replay_of: RelatedRun | None
+    schedule: Schedule | None
+    waits: str
+    """What a queued run waits for."""
+
+    @property
+    def is_empty(self) -> bool:
+        has_related = self.pushed_by or self.pushed or self.replay_of or self.schedule
+        return not (len(self.attempts) > 1 or has_related or self.waits)
+
+
+def story_of(run: Run) -> Story:
+    others = Run.objects.filter(organisation=run.organisation_id).select_related("script")
+    others = others.only(*_COLUMNS)
+    attempts = []
+    if run.attempt is not None:
+        of_work = others.attempts_of(run.first_attempt_id).order_by("attempt", "id")
+        attempts = [_shown(each, run, f"Attempt {each.attempt}") for each in of_work[:MAX_SHOWN]]
+    pushed = _last_attempts(others.filter(pushed_by=run.pk))
+    return Story(
+        attempts=attempts,
+        pushed_by=_one(others, run, run.pushed_by_id),
+        pushed=[_shown(each, run) for each in pushed[:MAX_SHOWN]],
+        more_pushed=len(pushed) > MAX_SHOWN,
+        replay_of=_one(others, run, run.replay_of_id),
+        schedule=_schedule_of(run),
+        waits=_waits(run),
+    )
+
+
+def _last_attempts(pushed: RunQuerySet) -> list[Run]:
+    """The newest attempt at each piece of work, in the order in which they were pushed."""
+    newest: dict[UUID, Run] = {}
+    for each in pushed.order_by("id")[:MAX_READ]:
+        newest[each.first_attempt_id] = each
+    return list(newest.values())
+
+
+def until(moment: datetime) -> str:
+    """How long from now: ``in 34 s``, ``in 5 minutes``."""
+    seconds = (moment - timezone.now()).total_seconds()
+    return (
+        f"in {max(1, round(seconds))} s" if seconds < _SHORT_SECONDS else f"in {timeuntil(moment)}"
+    )
+
+
+def _schedule_of(run: Run) -> Schedule | None:
+    if run.schedule_id is None:
+        return None
+    schedules = Schedule.objects.filter(organisation=run.organisation_id)
+    return schedules.filter(pk=run.schedule_id, script__deleted_at__isnull=True).first()
+
+
+def _one(others: RunQuerySet, run: Run, run_id: UUID | None) -> RelatedRun | None:
+    found = others.filter(pk=run_id).first() if run_id else None
+    return None if found is None else _shown(found, run)
+
+
+def _shown(each: Run, run: Run, title: str = "") -> RelatedRun:
+    return RelatedRun(
+        url=page_of(each),
+        title=title or str(each.script),
+        status=status_label(each.status),
+        at=each.started_at,
+        what=error_of(each) if each.error_message else _waits(each),
+        is_this=each.pk == run.pk,
+    )
+
+
+def _waits(run: Run) -> str:
+    if run.status != RunStatus.QUEUED:
+        return ""
+    entry = QueueEntry.objects.filter(pk=run.pk).select_related("script").first()
+    if entry is None:
+        return ""
+    if entry.script.queue_paused_at is not None:
+        return "The queue of its script is paused."
+    if entry.due_at > timezone.now():
+        return f"Due {until(entry.due_at)}, on {entry.due_at:%Y-%m-%d %H:%M:%S} UTC."
+    return "Due now: it starts as soon as a slot of the queue is free."

@@ -1,0 +1,267 @@
+"""Who calls a hook, in the admin: choosing the sender, its secrets, the limits of calls."""
+
+import html
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import AuthEvent, AuthEventKind, User
+from scripts_engine.flows.call_notes.collector import call_notes
+from scripts_engine.flows.call_rules import set_sender
+from scripts_engine.flows.signing_secrets import open_secret, set_signing_secret
+from scripts_engine.models import Hook, RefusedCall, Run, SigningSecret
+from scripts_engine.senders import PRESETS, InvalidSecretError, check_secret
+from tests.admin.pages import CONFIRMED, everything, logged_in, page_of, text_of
+from tests.client import Client
+from tests.factories import make_hook, make_script
+from tests.hooks.github import SECRET, call, signed
+
+
+@pytest.fixture
+def as_charlie(charlie: User) -> Client:
+    return logged_in(charlie)
+
+
+def choose(client: Client, hook: Hook, sender: str, **typed: str) -> Any:
+    return client.post(page_of(hook, "sender"), {"sender": sender, **typed}, follow=True)
+
+
+def words_of(response: Any) -> str:
+    return html.unescape(text_of(response))
+
+
+def end_of(secret: SigningSecret) -> str:
+    return reverse("admin:scripts_engine_hook_end_secret", args=[secret.hook_id, secret.pk])
+
+
+@pytest.mark.parametrize("sender", sorted(PRESETS))
+def test_every_sender_is_described(as_bob: Client, acme_hook: Hook, sender: str) -> None:
+    response = as_bob.get(page_of(acme_hook, "sender"), {"sender": sender})
+
+    assert response.status_code == 200
+    assert PRESETS[sender].steps[0] in words_of(response)
+    assert PRESETS[sender].page in words_of(response)
+
+
+def test_bob_says_that_github_calls(as_bob: Client, acme_hook: Hook) -> None:
+    shown = choose(as_bob, acme_hook, "github", value=f" {SECRET}\n")
+
+    acme_hook.refresh_from_db()
+    secret = SigningSecret.objects.get()
+    assert acme_hook.sender == "github"
+    assert open_secret(acme_hook.pk, bytes(secret.ciphertext)) == SECRET
+    assert "Waiting for the first call." in words_of(shown)
+    assert SECRET not in text_of(shown)
+    kinds = set(AuthEvent.objects.values_list("kind", flat=True))
+    assert {AuthEventKind.SENDER_SET, AuthEventKind.SIGNING_SECRET_SET} <= kinds
+
+
+def test_a_secret_of_the_wrong_format_changes_nothing(as_bob: Client, acme_hook: Hook) -> None:
+    before = everything()
+
+    response = choose(as_bob, acme_hook, "standard-webhooks", value="not a key of theirs")
+
+    assert everything() == before
+    with pytest.raises(InvalidSecretError) as refusal:
+        check_secret("standard-webhooks", None, "not a key of theirs")
+    assert str(refusal.value) in words_of(response)
+    assert "not a key of theirs" not in text_of(response)
+
+
+def test_options_of_an_unlisted_sender(as_bob: Client, acme_hook: Hook) -> None:
+    options = {
+        "header": "X-Signature",
+        "prefix": "sha256=",
+        "algorithm": "sha256",
+        "encoding": "hex",
+        "template": "{timestamp}.{body}",
+        "timestampHeader": "X-Time",
+        "idHeader": "",
+        "secretEncoding": "text",
+    }
+
+    choose(as_bob, acme_hook, "hmac", value="a shared secret", **options)
+
+    acme_hook.refresh_from_db()
+    assert acme_hook.sender == "hmac"
+    assert acme_hook.hmac["timestampHeader"] == "X-Time"
+
+
+def test_a_template_without_the_body_is_refused(as_bob: Client, acme_hook: Hook) -> None:
+    before = everything()
+
+    response = choose(
+        as_bob,
+        acme_hook,
+        "hmac",
+        header="X-Signature",
+        algorithm="sha256",
+        encoding="hex",
+        template="{timestamp}",
+        secretEncoding="text",
+    )
+
+    assert everything() == before
+    assert response.status_code == 200
+
+
+def test_nobody_signs_any_more(as_bob: Client, acme_hook: Hook) -> None:
+    choose(as_bob, acme_hook, "github", value=SECRET)
+
+    choose(as_bob, acme_hook, "")
+
+    acme_hook.refresh_from_db()
+    assert acme_hook.sender == ""
+    assert not SigningSecret.objects.live().exists()
+
+
+def test_the_verify_token_is_shown_for_meta(as_bob: Client, acme_hook: Hook) -> None:
+    before = as_bob.get(page_of(acme_hook, "sender"), {"sender": "meta"})
+    choose(as_bob, acme_hook, "meta", value=SECRET)
+    after = as_bob.get(page_of(acme_hook, "sender"))
+
+    assert 'id="verify-token"' not in text_of(before)
+    assert 'id="verify-token"' in text_of(after)
+
+
+def test_an_unknown_sender_is_not_found(as_bob: Client, acme_hook: Hook) -> None:
+    assert as_bob.get(page_of(acme_hook, "sender"), {"sender": "nobody"}).status_code == 404
+    assert choose(as_bob, acme_hook, "nobody").status_code == 404
+
+
+def test_bob_replaces_and_ends_a_secret(as_bob: Client, acme_hook: Hook) -> None:
+    choose(as_bob, acme_hook, "github", value=SECRET)
+    form = {"value": "another secret", "overlap_seconds": "3600"}
+    as_bob.post(page_of(acme_hook, "secret"), form)
+    newest, before = SigningSecret.objects.live()
+
+    asked = as_bob.get(end_of(before))
+    assert SigningSecret.objects.live().count() == 2
+    as_bob.post(end_of(before), CONFIRMED)
+
+    assert "End signing secret" in words_of(asked)
+    assert [*SigningSecret.objects.live()] == [newest]
+
+
+def test_the_first_call_is_reported(as_bob: Client, acme_hook: Hook) -> None:
+    issued = make_hook(acme_hook.script)
+    set_sender(issued.hook, sender="github")
+    set_signing_secret(issued.hook, SECRET)
+    waiting = as_bob.get(page_of(issued.hook, "newest_call")).json()
+
+    call(issued)
+    verified = as_bob.get(page_of(issued.hook, "newest_call")).json()
+    call(issued, headers=signed(b"another body"))
+    call_notes.write()
+    refused = as_bob.get(page_of(issued.hook, "newest_call")).json()
+
+    assert waiting == {"state": "waiting", "text": "Waiting for the first call.", "address": ""}
+    assert verified["state"] == "verified"
+    assert verified["address"] == page_of(Run.objects.get())
+    assert refused["state"] == "refused"
+    assert refused["address"] == page_of(RefusedCall.objects.get())
+
+
+def test_the_handshake_of_asana_is_expected(as_bob: Client, acme_hook: Hook) -> None:
+    choose(as_bob, acme_hook, "asana")
+    asked = as_bob.get(page_of(acme_hook, "expect"))
+    acme_hook.refresh_from_db()
+    assert acme_hook.handshake_expected_until is None
+
+    as_bob.post(page_of(acme_hook, "expect"), CONFIRMED)
+
+    acme_hook.refresh_from_db()
+    assert "Expect the handshake" in words_of(asked)
+    assert acme_hook.handshake_expected_until is not None
+
+
+def limits(**typed: str) -> dict[str, str]:
+    return {"methods": "POST", "idempotency": "body-hash", **typed}
+
+
+def test_bob_sets_limits(as_bob: Client, acme_hook: Hook) -> None:
+    typed = limits(
+        allowed_networks="192.0.2.0/24\n2001:db8::/48", calls_per_minute="120", burst="7"
+    )
+
+    shown = as_bob.post(page_of(acme_hook, "limits"), typed, follow=True)
+
+    acme_hook.refresh_from_db()
+    assert acme_hook.allowed_networks == ["192.0.2.0/24", "2001:db8::/48"]
+    assert (acme_hook.methods, acme_hook.idempotency) == (["POST"], "body-hash")
+    assert (acme_hook.calls_per_minute, acme_hook.burst) == (120, 7)
+    assert "120 a minute, 7 at once" in words_of(shown)
+
+
+def test_bob_lets_callers_not_wait(as_bob: Client, acme_hook: Hook) -> None:
+    before = as_bob.get(page_of(acme_hook, "limits"))
+    typed = limits(reply_mode="accepted", accepted_status="201", max_attempts="3")
+    shown = as_bob.post(page_of(acme_hook, "limits"), typed, follow=True)
+
+    acme_hook.refresh_from_db()
+    assert "Empty: 202." in words_of(before)
+    assert (acme_hook.reply_mode, acme_hook.accepted_status) == ("accepted", 201)
+    assert acme_hook.max_attempts == 3
+    assert "201 as soon as the run is queued" in words_of(shown)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"allowed_networks": "192.0.2.0/99"},
+        {"max_body_bytes": "0"},
+        {"max_body_bytes": "9999999999"},
+        {"calls_per_minute": "-1"},
+        {"tolerance_seconds": "5"},
+        {"idempotency": "event-id"},
+        {"event_id_pointers": "/event/id"},
+        {"signed_url": "not a url"},
+        {"methods": "DELETE"},
+        {"reply_mode": "later"},
+        {"accepted_status": "300"},
+        {"accepted_status": "199"},
+        {"max_attempts": "0"},
+        {"max_attempts": "21"},
+    ],
+    ids=str,
+)
+def test_wrong_limits_change_nothing(
+    as_bob: Client, acme_hook: Hook, typed: dict[str, str]
+) -> None:
+    before = everything()
+
+    response = as_bob.post(page_of(acme_hook, "limits"), limits() | typed)
+
+    assert response.status_code == 200
+    assert everything() == before
+
+
+PAGES = ("sender", "secret", "expect", "newest_call", "limits")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_another_organisations_hook_is_not_found(
+    as_charlie: Client, acme_hook: Hook, page: str
+) -> None:
+    set_sender(acme_hook, sender="asana")
+    before = everything()
+    form = {"sender": "github", "value": SECRET, "overlap_seconds": "0", **CONFIRMED, **limits()}
+
+    assert as_charlie.get(page_of(acme_hook, page)).status_code == 404
+    assert as_charlie.post(page_of(acme_hook, page), form).status_code in (404, 405)
+    assert everything() == before
+
+
+def test_a_secret_cannot_be_ended_through_another_hook(
+    as_bob: Client, as_charlie: Client, acme_hook: Hook
+) -> None:
+    set_sender(acme_hook, sender="github")
+    secret = set_signing_secret(acme_hook, SECRET)
+    other = make_hook(make_script(acme_hook.organisation)).hook
+    through_another = reverse("admin:scripts_engine_hook_end_secret", args=[other.pk, secret.pk])
+    before = everything()
+
+    assert as_charlie.post(end_of(secret), CONFIRMED).status_code == 404
+    assert as_bob.post(through_another, CONFIRMED).status_code == 404
+    assert everything() == before

@@ -1,0 +1,303 @@
+"""The pages of the queue: what waits, dead letters, and the story of a run."""
+
+import sys
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import AuthEvent, AuthEventKind, Organisation
+from core.admin.links import action_of, list_of, page_of
+from scripts_engine.flows.queue import steer
+from scripts_engine.models import Hook, PausedQueue, QueueEntry, Run, RunStatus, Script
+from tests.admin.pages import text_of
+from tests.factories import make_hook, make_organisation, make_script
+from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
+from tests.working_queue import work_all, work_queue
+
+pytestmark = pytest.mark.django_db
+QUEUE = list_of(QueueEntry)
+DEAD_LETTERS = list_of(Run, dead_letter="yes")
+
+
+@pytest.fixture
+def foreign() -> Hook:
+    return make_hook(make_script(make_organisation("Globex"), "error('no')")).hook
+
+
+def steer_by(client: Client, **fields: Any) -> Any:
+    return client.post("/admin/scripts_engine/queueentry/steer/", fields)
+
+
+def act(client: Client, action: str, runs: list[Run], address: str = DEAD_LETTERS) -> Any:
+    data = {"action": action, "_selected_action": [str(run.pk) for run in runs]}
+    return client.post(address, data, follow=True)
+
+
+def dead_letter_of(hook: Hook) -> Run:
+    queue(hook, max_attempts=1)
+    (dead,) = work_all()
+    return dead
+
+
+def test_the_queue_says_how_much_waits(as_bob: Client, acme: Organisation) -> None:
+    hook = hook_that(acme, "return 1")
+    for _ in range(3):
+        queue(hook)
+    queue(hook, delay_seconds=3600)
+
+    text = text_of(as_bob.get(QUEUE))
+
+    assert "Acme" in text
+    (share,) = as_bob.get(QUEUE).context["shares"]
+    assert (share.waiting, share.running, share.is_paused) == (4, 0, False)
+    assert "in 59\N{NO-BREAK SPACE}minutes" in text or "in 1\N{NO-BREAK SPACE}hour" in text
+
+
+def test_the_queue_shows_no_other_organisation(
+    as_bob: Client, as_root: Client, foreign: Hook
+) -> None:
+    queue(foreign)
+
+    assert as_bob.get(QUEUE).context["shares"] == []
+    assert "Globex" not in text_of(as_bob.get(QUEUE))
+    (share,) = as_root.get(QUEUE).context["shares"]
+    assert share.organisation == foreign.organisation
+
+
+def test_an_administrator_pauses_and_resumes_the_queue(as_bob: Client, acme: Organisation) -> None:
+    queue(hook_that(acme, "return 1"))
+    steer_by(as_bob, organisation=acme.pk, pause="1")
+    assert work_queue() == []
+    assert "Paused" in text_of(as_bob.get(QUEUE))
+
+    steer_by(as_bob, organisation=acme.pk, resume="1")
+
+    assert len(work_queue()) == 1
+    kinds = set(AuthEvent.objects.values_list("kind", flat=True))
+    assert {AuthEventKind.QUEUE_PAUSED, AuthEventKind.QUEUE_RESUMED} <= kinds
+
+
+def test_a_paused_script_is_listed_and_resumed(as_bob: Client, acme: Organisation) -> None:
+    script = make_script(acme, name="paused one")
+    steer_by(as_bob, script=script.pk, pause="1")
+    assert "paused one" in text_of(as_bob.get(QUEUE))
+
+    steer_by(as_bob, script=script.pk, resume="1")
+
+    assert Script.objects.get(pk=script.pk).queue_paused_at is None
+
+
+@pytest.mark.parametrize("kind", ["organisation", "script"])
+def test_nobody_pauses_the_queue_of_another_organisation(
+    as_bob: Client, foreign: Hook, kind: str
+) -> None:
+    target = foreign.organisation if kind == "organisation" else foreign.script
+
+    steer_by(as_bob, **{kind: target.pk, "pause": "1"})
+
+    assert not PausedQueue.objects.exists()
+    assert not Script.objects.filter(queue_paused_at__isnull=False).exists()
+
+
+@pytest.mark.parametrize("given", ["", "no id", str(UUID(int=0))])
+def test_an_unknown_id_pauses_nothing(as_bob: Client, given: str) -> None:
+    assert steer_by(as_bob, organisation=given, pause="1").status_code == 302
+    assert not PausedQueue.objects.exists()
+
+
+def test_reading_the_address_pauses_nothing(as_bob: Client, acme: Organisation) -> None:
+    as_bob.get("/admin/scripts_engine/queueentry/steer/", {"organisation": acme.pk, "pause": 1})
+
+    assert not PausedQueue.objects.exists()
+
+
+def test_selected_runs_are_cancelled(as_bob: Client, acme: Organisation) -> None:
+    hook = hook_that(acme, "return 1")
+    runs = [queue(hook), queue(hook)]
+
+    act(as_bob, "cancel_selected", runs[:1], QUEUE)
+
+    assert [run.status for run in Run.objects.order_by("pk")] == ["cancelled", "queued"]
+
+
+def test_payloads_of_selected_runs_are_not_read(
+    as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread: list[set[str]] = []
+
+    def cancel_and_note(run: Run, **options: Any) -> Run:
+        unread.append(run.get_deferred_fields())
+        return steer.cancel_run(run, **options)
+
+    monkeypatch.setattr(sys.modules["scripts_engine.admin.queue"], "cancel_run", cancel_and_note)
+    run = queue(hook_that(acme, "return 1"))
+
+    act(as_bob, "cancel_selected", [run], QUEUE)
+
+    assert Run.objects.get().status == RunStatus.CANCELLED
+    assert {"request_body", "request_headers"} <= unread[0]
+
+
+def test_dead_letters_are_replayed_together(as_bob: Client, acme: Organisation) -> None:
+    hook = hook_that(acme, "error('no')")
+    dead = [dead_letter_of(hook) for _ in range(3)]
+
+    text = text_of(act(as_bob, "replay_selected", dead[:2]))
+
+    assert "2 runs are in" in text
+    waiting = Run.objects.filter(status=RunStatus.QUEUED)
+    assert {run.replay_of_id for run in waiting} == {run.pk for run in dead[:2]}
+    assert {run.trigger for run in waiting} == {"replay"}
+    assert list(Run.objects.dead_letters()) == [dead[2]]
+
+
+def test_too_many_dead_letters_are_not_replayed(
+    as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["scripts_engine.admin.runs.page"], "MAX_REPLAYS", 1)
+    hook = hook_that(acme, "error('no')")
+    dead = [dead_letter_of(hook) for _ in range(2)]
+
+    assert "Nothing was done" in text_of(act(as_bob, "replay_selected", dead))
+
+    assert Run.objects.dead_letters().count() == 2
+    assert not QueueEntry.objects.exists()
+
+
+def test_one_without_its_payload_keeps_all_from_being_replayed(
+    as_bob: Client, acme: Organisation
+) -> None:
+    hook = hook_that(acme, "error('no')")
+    dead = [dead_letter_of(hook) for _ in range(2)]
+    Run.objects.filter(pk=dead[0].pk).update(payload_removed_at=timezone.now())
+
+    assert "has no payload any more" in text_of(act(as_bob, "replay_selected", dead))
+
+    assert not QueueEntry.objects.exists()
+    assert Run.objects.dead_letters().count() == 2
+
+
+def test_dead_letters_are_dismissed(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+
+    assert "Dismissed 1 dead letters" in text_of(act(as_bob, "dismiss_selected", [dead]))
+
+    assert not Run.objects.dead_letters().exists()
+    assert AuthEvent.objects.filter(kind=AuthEventKind.RUNS_DISMISSED).count() == 1
+
+
+@pytest.mark.parametrize("action", ["replay_selected", "dismiss_selected"])
+def test_dead_letters_of_others_stay_as_they_are(
+    as_bob: Client, acme: Organisation, foreign: Hook, action: str
+) -> None:
+    own, dead = dead_letter_of(hook_that(acme, "error('no')")), dead_letter_of(foreign)
+
+    act(as_bob, action, [dead])
+
+    assert set(Run.objects.dead_letters()) == {own, dead}
+    assert not QueueEntry.objects.exists()
+
+
+def test_the_list_of_all_runs_offers_no_such_action(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+
+    act(as_bob, "replay_selected", [dead], list_of(Run))
+
+    assert not QueueEntry.objects.exists()
+
+
+def test_a_run_tells_of_its_attempts(as_bob: Client, acme: Organisation) -> None:
+    queue(hook_that(acme, "error('attempt ' .. params.get('attempt'))"), max_attempts=3)
+    work_queue()
+    (first, second) = Run.objects.order_by("pk")
+
+    text = text_of(as_bob.get(page_of(second)))
+
+    assert "Attempt 1" in text
+    assert "Attempt 2" in text
+    assert "attempt 1" in text
+    assert page_of(first) in text
+    assert "Due in" in text
+    # The payload of the first attempt.
+    assert "payload" in text
+    assert "The script has not run." in text
+
+
+def test_a_run_tells_what_pushed_it_and_what_it_pushed(as_bob: Client, acme: Organisation) -> None:
+    make_script(acme, "return 1", "ship")
+    queue(hook_that(acme, "queue.push('ship', '') queue.push('ship', '')"))
+    (pushing, *_) = work_queue()
+    pushed = Run.objects.filter(pushed_by=pushing.pk)
+    assert len(pushed) == 2
+
+    of_pushing = text_of(as_bob.get(page_of(pushing)))
+    of_pushed = text_of(as_bob.get(page_of(pushed[0])))
+
+    assert all(page_of(run) in of_pushing for run in pushed)
+    assert page_of(pushing) in of_pushed
+    assert "Pushed by" in of_pushed
+
+
+def test_of_pushed_work_the_newest_attempt_is_shown(as_bob: Client, acme: Organisation) -> None:
+    make_script(acme, "error('no')", "ship")
+    queue(hook_that(acme, "queue.push('ship', '', {attempts = 2})"))
+    pushing, first, second = work_all()
+
+    text = text_of(as_bob.get(page_of(pushing)))
+
+    assert page_of(second) in text
+    assert page_of(first) not in text
+
+
+def test_a_waiting_run_is_cancelled_on_its_page(as_bob: Client, acme: Organisation) -> None:
+    run = queue(hook_that(acme, "return 1"))
+    assert action_of(run, "cancel") in text_of(as_bob.get(page_of(run)))
+
+    as_bob.post(action_of(run, "cancel"))
+
+    run.refresh_from_db()
+    assert run.status == RunStatus.CANCELLED
+    assert "does not wait" in text_of(as_bob.post(action_of(run, "cancel"), follow=True))
+
+
+def test_an_ended_run_is_replayed_from_its_page(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+
+    as_bob.post(action_of(dead, "replay"))
+
+    (entry,) = QueueEntry.objects.all()
+    assert entry.run.replay_of_id == dead.pk
+    assert bytes(entry.run.request_body) == b"payload"
+
+
+@pytest.mark.parametrize("name", ["cancel", "replay"])
+def test_runs_of_others_are_neither_cancelled_nor_replayed(
+    as_bob: Client, foreign: Hook, name: str
+) -> None:
+    run = queue(foreign)
+
+    assert as_bob.post(action_of(run, name)).status_code == 404
+    assert as_bob.post(action_of(Run(pk=uuid4()), name)).status_code == 404
+
+    run.refresh_from_db()
+    assert (run.status, QueueEntry.objects.count()) == (RunStatus.QUEUED, 1)
+
+
+@pytest.mark.parametrize("name", ["cancel", "replay"])
+def test_reading_an_address_does_nothing(as_bob: Client, acme: Organisation, name: str) -> None:
+    run = queue(hook_that(acme, "return 1"))
+
+    assert as_bob.get(action_of(run, name)).status_code == 302
+
+    run.refresh_from_db()
+    assert run.status == RunStatus.QUEUED
+
+
+def test_dismissing_counts_only_dead_letters(acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+
+    assert steer.dismiss_dead_letters([dead, dead]) == 1
+    assert steer.dismiss_dead_letters([dead]) == 0
