@@ -1,4 +1,4 @@
-# One image for web nodes, workers and upkeep: what it does is said by its arguments.
+# One image for web nodes, workers, runners of the queue and upkeep: what it does is said by its arguments.
 FROM python:3.13-slim-bookworm AS build
 
 WORKDIR /app

@@ -17,11 +17,14 @@ class MoonhookConfig(AppConfig):
         from config import checks  # noqa: F401, PLC0415
         from config.admin import background_tasks  # noqa: F401, PLC0415
         from core.logs.context import follow_requests, follow_tasks  # noqa: PLC0415
+        from core.metrics.endpoint import add_figures  # noqa: PLC0415
         from core.metrics.tasks import count_tasks  # noqa: PLC0415
+        from scripts_engine.queue_metrics import queue_metrics  # noqa: PLC0415
 
         follow_requests()
         follow_tasks()
         count_tasks()
+        add_figures(queue_metrics)
         _close_connections_once()
 
 

@@ -5,9 +5,10 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
 
+from scripts_engine.flows.run_call import LONGEST_CALL_SECONDS
 from scripts_engine.lockdown_policy import REQUIRED_LAYER
-from scripts_engine.sandbox.limits import MAX_WALL_SECONDS
 from scripts_engine.sandbox.parent.layers import active_layers
+from scripts_engine.senders.vectors import shipped_vectors, try_vector
 
 
 @register()
@@ -24,13 +25,14 @@ def threads_outnumber_sandboxes(app_configs: Any, **kwargs: Any) -> list[CheckMe
 
 
 @register()
-def scripts_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.GRACEFUL_TIMEOUT_SECONDS > MAX_WALL_SECONDS:
+def calls_end_before_the_server_stops(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.GRACEFUL_TIMEOUT_SECONDS > LONGEST_CALL_SECONDS:
         return []
     return [
         Error(
-            "A stopping server would not wait for the longest script.",
-            hint=f"Raise GRACEFUL_TIMEOUT above {MAX_WALL_SECONDS:g} seconds.",
+            "A stopping server would not wait for the longest call.",
+            hint=f"Raise GRACEFUL_TIMEOUT above {LONGEST_CALL_SECONDS:g} seconds: the waits of "
+            "a call, and the longest script.",
             id="moonhook.E002",
         )
     ]
@@ -46,6 +48,22 @@ def task_leases_outlast_tasks(app_configs: Any, **kwargs: Any) -> list[CheckMess
             hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
             id="moonhook.E003",
         )
+    ]
+
+
+@register(Tags.security)
+def senders_are_verified_as_documented(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Try each row of the table of senders against its test vectors."""
+    trials = (try_vector(vector, is_diagnosed=False) for vector in shipped_vectors())
+    return [
+        Error(
+            f"The sender {trial.vector.rules.preset} is not verified as it should be: the vector "
+            f"{trial.vector.id} ends otherwise.",
+            hint="manage.py check_senders says how; install this version of Moonhook again.",
+            id="moonhook.E006",
+        )
+        for trial in trials
+        if trial.problem
     ]
 
 
@@ -128,7 +146,12 @@ def staff_have_a_second_factor(app_configs: Any, **kwargs: Any) -> list[CheckMes
 def database_pool_serves_every_thread(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Threads that wait for a slot or another place do not hold a connection."""
     pool = _database().get("OPTIONS", {}).get("pool")
-    waiting = (settings.SANDBOX_QUEUE, settings.GRAPHQL_WAITING, settings.ADMIN_WAITING)
+    waiting = (
+        settings.SANDBOX_QUEUE,
+        settings.CALLS_WAITING,
+        settings.GRAPHQL_WAITING,
+        settings.ADMIN_WAITING,
+    )
     wanted = settings.WEB_THREADS - sum(waiting)
     if not pool or pool["max_size"] >= wanted:
         return []
@@ -136,8 +159,25 @@ def database_pool_serves_every_thread(app_configs: Any, **kwargs: Any) -> list[C
         Warning(
             f"{wanted} web threads share {pool['max_size']} database connections.",
             hint="Raise DATABASE_POOL_SIZE to WEB_THREADS minus the threads that wait "
-            "(SANDBOX_QUEUE, GRAPHQL_WAITING, ADMIN_WAITING), or lower WEB_THREADS.",
+            "(SANDBOX_QUEUE, CALLS_WAITING, GRAPHQL_WAITING, ADMIN_WAITING), or lower "
+            "WEB_THREADS.",
             id="moonhook.W005",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def database_pool_serves_every_queue_slot(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A runner takes a connection for each slot, and one for itself."""
+    pool = _database().get("OPTIONS", {}).get("pool")
+    if not pool or pool["max_size"] > settings.QUEUE_SLOTS:
+        return []
+    return [
+        Warning(
+            f"{settings.QUEUE_SLOTS} slots of the queue and their runner share "
+            f"{pool['max_size']} database connections.",
+            hint="Raise DATABASE_POOL_SIZE above QUEUE_SLOTS, or lower QUEUE_SLOTS.",
+            id="moonhook.W010",
         )
     ]
 

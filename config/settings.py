@@ -1,6 +1,7 @@
 """All settings, read from the environment; docs/configuration.md explains each variable."""
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -314,6 +315,17 @@ SANDBOX_PROCESSES = integer(
 # Runs that wait for a slot, each with a thread; further ones are refused immediately. Half of the
 # places are for one organisation at most: enough for a burst of short calls.
 SANDBOX_QUEUE = integer("SANDBOX_QUEUE", 4 * SANDBOX_SLOTS, minimum=1)
+# Calls that wait for the reply to an equal delivery, or for their hook to have fewer runs at once,
+# each with a thread. At most half are of one organisation; further ones are refused immediately.
+CALLS_WAITING = integer("CALLS_WAITING", 8, minimum=1)
+
+# --- Queue -------------------------------------------------------------------------------------
+
+# Queued runs at once on this node, apart from the slots of calls that wait for a reply.
+QUEUE_SLOTS = integer("QUEUE_SLOTS", 4, minimum=1)
+QUEUE_MAX_ATTEMPTS = integer("QUEUE_MAX_ATTEMPTS", 5, minimum=1)
+# Waiting runs of an organisation; calls beyond them are refused.
+QUEUE_MAX_WAITING = integer("QUEUE_MAX_WAITING", 10_000, minimum=1)
 
 # --- Retention ---------------------------------------------------------------------------------
 
@@ -337,20 +349,23 @@ WEB_WORKERS = integer("WEB_CONCURRENCY", min(max(2, usable_cores()), 4), minimum
 WEB_THREADS_HELD = {
     "SANDBOX_SLOTS": SANDBOX_SLOTS,
     "SANDBOX_QUEUE": SANDBOX_QUEUE,
+    "CALLS_WAITING": CALLS_WAITING,
     "GRAPHQL_AT_ONCE": GRAPHQL_AT_ONCE,
     "GRAPHQL_WAITING": GRAPHQL_WAITING,
     "ADMIN_AT_ONCE": ADMIN_AT_ONCE,
     "ADMIN_WAITING": ADMIN_WAITING,
 }
 WEB_THREADS = integer("WEB_THREADS", sum(WEB_THREADS_HELD.values()) + 6, minimum=1)
+# Requests that rarely block; a worker serves them in green threads of its main thread.
+GREEN_THREAD_REQUESTS = re.compile(rb"(?:GET|POST) /hook/|GET /session[ ?]")
 WEB_MAX_REQUESTS = integer("WEB_MAX_REQUESTS", 50_000)  # Of a worker, ± 10 %; 0: no limit.
 CLIENT_TIMEOUT_SECONDS = integer("CLIENT_TIMEOUT", 30, minimum=1)
 # Memory of a worker for incomplete or waiting requests and for replies that clients read slowly.
 CLIENT_BUFFER_BYTES = integer("CLIENT_BUFFER_MIB", 64, minimum=8) * 1024 * 1024
 READINESS_TIMEOUT_SECONDS = 2  # Of /readyz, for each check.
-# A stopping node serves requests for this long, until balancers notice; then it waits for scripts.
+# A stopping node serves requests for this long, until balancers notice; then it waits for calls.
 DRAIN_SECONDS = integer("DRAIN_SECONDS", 5 if IS_PRODUCTION else 0)
-GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 30)
+GRACEFUL_TIMEOUT_SECONDS = integer("GRACEFUL_TIMEOUT", 40)
 
 # --- Logging -----------------------------------------------------------------------------------
 

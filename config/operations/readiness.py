@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import structlog
 from django.conf import settings
+from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
@@ -14,6 +15,7 @@ from core.database.check import DatabaseCheck, NotReady
 from core.http.problem_handlers import safe_methods_only
 from core.server import service_table
 from core.server.lifecycle import is_draining
+from scripts_engine.flows.queue.figures import is_stalled
 from scripts_engine.sandbox.parent.pool import SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_health
 
@@ -26,6 +28,15 @@ def check_sandbox() -> None:
         sandbox_health()
     except SandboxUnavailable as error:
         raise NotReady(_reason_of(error)) from error
+
+
+def check_queue() -> None:
+    """Raise ``NotReady`` if queued runs wait although nothing holds them up and none runs."""
+    try:
+        if is_stalled():
+            raise NotReady("stalled")
+    finally:
+        connection.close()
 
 
 def _reason_of(error: SandboxUnavailable) -> str:
@@ -70,8 +81,11 @@ class Readiness:
             logger.error("Not ready", check=name, reason=reason, cause=cause and str(cause))
 
 
+# Requests are answered without these, and nodes without them stay in the balancer.
+NOT_NEEDED = frozenset({"queue"})
+
 readiness = Readiness(
-    {"database": DatabaseCheck(), "sandbox": check_sandbox},
+    {"database": DatabaseCheck(), "sandbox": check_sandbox, "queue": check_queue},
     seconds=settings.READINESS_TIMEOUT_SECONDS,
 )
 
@@ -88,17 +102,24 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons.
 
-    Another service of the node that does not run is reported with 200, as the web server works
-    without it. A process that is about to stop reports "draining" without running the checks.
+    Another service of the node that does not run, and a queue that stands still, are reported with
+    200, as the web server works without them. A process that is about to stop reports "draining"
+    without running the checks.
     """
     if is_draining():
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
     reasons = readiness.reasons()
-    failed = {name: reason for name, reason in reasons.items() if reason is not None}
-    degraded = service_table.reasons()
+    if reasons["database"] is not None:
+        # Nothing is known of what only the database knows.
+        del reasons["queue"]
+    troubles = {name: reason for name, reason in reasons.items() if reason is not None}
+    failed = {name: reason for name, reason in troubles.items() if name not in NOT_NEEDED}
+    degraded = service_table.reasons() | {
+        name: reason for name, reason in troubles.items() if name in NOT_NEEDED
+    }
     document: dict[str, object] = {
         "status": "unavailable" if failed else "degraded" if degraded else "ok",
-        "checks": {name: "failed" if name in failed else "ok" for name in reasons},
+        "checks": {name: "failed" if name in troubles else "ok" for name in reasons},
     }
     if conditions := service_table.conditions():
         document["services"] = conditions

@@ -13,12 +13,22 @@ from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.models import AuthEvent, Invitation, PinChallenge, PinFailures, RateWindow, User
+from accounts.rate_limits.token_bucket import forget_full_buckets
 from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
 from core.http.unavailable import DATABASE_ERRORS
+from scripts_engine.flows.failure_mails import mail_about_failures
+from scripts_engine.flows.forget_call_notes import (
+    forget_refusal_counts,
+    forget_refused_calls,
+    forget_retired_secrets,
+    forget_unused_tokens,
+)
 from scripts_engine.flows.forget_old_runs import forget_old_runs
 from scripts_engine.flows.run_quota import settle_run_bytes
-from scripts_engine.models import StoredValue
+from scripts_engine.flows.schedules.schedules import forget_schedules_of_deleted_scripts
+from scripts_engine.flows.schedules.ticks import restart_schedules_far_ahead
+from scripts_engine.models import IdempotencyKey, QueueKey, RunLease, StoredValue
 from sessions_api.models import Session
 
 logger = logging.getLogger(__name__)
@@ -42,6 +52,19 @@ def forget_expired_invitations() -> int:
 
 def forget_closed_windows() -> int:
     return delete_in_batches(RateWindow.objects.ended())
+
+
+def forget_expired_deliveries() -> int:
+    expired = IdempotencyKey.objects.expired()
+    return delete_in_batches(expired, order=("expires_at",))
+
+
+def forget_ended_leases() -> int:
+    return delete_in_batches(RunLease.objects.ended())
+
+
+def forget_expired_queue_keys() -> int:
+    return delete_in_batches(QueueKey.objects.expired(), order=("expires_at",))
 
 
 def forget_expired_values() -> int:
@@ -75,17 +98,32 @@ def forget_finished_tasks() -> int:
     return delete_in_batches(DBTaskResult.objects.filter(succeeded | failed))
 
 
-DUTIES: tuple[Callable[[], int], ...] = (
+Duties = tuple[Callable[[], int], ...]
+
+MINUTELY: Duties = (mail_about_failures,)
+DUTIES: Duties = (
+    *MINUTELY,
     warn_of_expiry,
     end_expired_sessions,
     forget_old_challenges,
     forget_expired_invitations,
     forget_closed_windows,
+    forget_full_buckets,
+    forget_expired_deliveries,
+    forget_ended_leases,
+    forget_expired_queue_keys,
     forget_expired_values,
     forget_old_failures,
     forget_admin_sessions,
     forget_old_events,
     forget_finished_tasks,
+    forget_refused_calls,
+    # After forget_refused_calls: the secrets are what is hidden on the pages of these calls.
+    forget_retired_secrets,
+    forget_unused_tokens,
+    forget_refusal_counts,
+    forget_schedules_of_deleted_scripts,
+    restart_schedules_far_ahead,
     forget_old_runs,
     # After forget_old_runs, so that deleted runs are not counted.
     settle_run_bytes,
@@ -100,10 +138,10 @@ class Upkeep:
     failed: list[str] = field(default_factory=list)
 
 
-def do_upkeep() -> Upkeep:
-    """Run every duty, even if one fails."""
+def do_upkeep(duties: Duties | None = None) -> Upkeep:
+    """Run every duty, or those given, even if one fails."""
     upkeep = Upkeep()
-    for duty in DUTIES:
+    for duty in DUTIES if duties is None else duties:
         name = duty.__name__
         try:
             count = duty()

@@ -35,6 +35,7 @@ def client_address_of(environ: Mapping[str, Any]) -> str:
     return _canonical(socket_address)
 
 
+@lru_cache(maxsize=4096)
 def network_of(client_address: str) -> str:
     """The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address.
 

@@ -21,6 +21,7 @@ class ProblemCode(StrEnum):
     VALIDATION_ERROR = "validation-error"
     INVALID_REQUEST = "invalid-request"
     INVALID_CREDENTIALS = "invalid-credentials"
+    INVALID_SIGNATURE = "invalid-signature"
     NOT_AUTHENTICATED = "not-authenticated"
     SESSION_INVALID = "session-invalid"
     CROSS_ORIGIN = "cross-origin"
@@ -34,6 +35,8 @@ class ProblemCode(StrEnum):
     SCRIPT_OUT_OF_MEMORY = "script-out-of-memory"
     REPLY_TOO_LARGE = "reply-too-large"
     BUSY = "busy"
+    DUPLICATE_IN_PROGRESS = "duplicate-in-progress"
+    QUEUE_FULL = "queue-full"
     UNAVAILABLE = "unavailable"
     RUN_NOT_RECORDED = "run-not-recorded"
     SCRIPT_TIMED_OUT = "script-timed-out"
@@ -67,6 +70,11 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
         HTTPStatus.UNAUTHORIZED,
         "Invalid credentials",
         "The credentials are not valid.",
+    ),
+    ProblemCode.INVALID_SIGNATURE: (
+        HTTPStatus.UNAUTHORIZED,
+        "Invalid signature",
+        "The hook's sender did not sign this call.",
     ),
     ProblemCode.NOT_AUTHENTICATED: (
         HTTPStatus.UNAUTHORIZED,
@@ -133,6 +141,16 @@ _MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
         "Busy",
         "Too many scripts are running. This one did not start; try again.",
     ),
+    ProblemCode.DUPLICATE_IN_PROGRESS: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Duplicate in progress",
+        "The same delivery is being processed. Try again for its reply.",
+    ),
+    ProblemCode.QUEUE_FULL: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Queue full",
+        "Too many runs wait in the queue. This one was not queued; try again.",
+    ),
     ProblemCode.UNAVAILABLE: (
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Unavailable",
@@ -165,13 +183,17 @@ class FieldError:
 
 
 class Problem(Exception):
-    """An exception that ends the request with a problem document."""
+    """An exception that ends the request with a problem document.
+
+    ``detail`` and ``status`` replace those of the code.
+    """
 
     def __init__(
         self,
         code: ProblemCode,
         detail: str = "",
         *,
+        status: HTTPStatus | None = None,
         errors: Sequence[FieldError] = (),
         headers: Mapping[str, str] | None = None,
         extensions: Mapping[str, str] | None = None,
@@ -179,6 +201,7 @@ class Problem(Exception):
         super().__init__(code)
         self.code = code
         self.detail = detail
+        self.status = status
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
         self.extensions = dict(extensions or {})
@@ -193,7 +216,8 @@ class ProblemDocument(NamedTuple):
 
 
 def problem_document(problem: Problem, request_id: str) -> ProblemDocument:
-    status, title, default_detail = meaning(problem.code)
+    default_status, title, default_detail = meaning(problem.code)
+    status = problem.status or default_status
     document: dict[str, object] = {
         "type": f"urn:moonhook:problem:{problem.code}",
         "title": title,

@@ -17,6 +17,7 @@ from core.metrics import process_files
 process_files.prepare()
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25)
+LAG_SECONDS = (0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 3600)
 QUEUE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 
 # Named as django-prometheus names them, so that existing dashboards fit.
@@ -38,7 +39,7 @@ REQUEST_EXCEPTIONS = Counter(
 )
 
 _STATUSES = ("succeeded", "failed", "timed-out", "out-of-memory")
-_TRIGGERS = ("hook", "admin-graphql", "admin")
+_TRIGGERS = ("hook", "admin-graphql", "admin", "queue", "schedule", "replay")
 RUNS = Counter(
     "moonhook_runs_total",
     "Runs by outcome and trigger.",
@@ -108,12 +109,48 @@ HTTP_LOOK_UPS_IN_USE = Gauge(
 HOOK_REFUSALS = Counter(
     "moonhook_hook_refusals_total", "Hook calls refused before a run.", ["code"]
 )
+SENDER_REFUSALS = Counter(
+    "moonhook_sender_refusals_total",
+    "Hook calls refused before a run, by the reason that administrators see.",
+    ["reason"],
+)
+HANDSHAKES = Counter(
+    "moonhook_handshakes_total", "Handshakes of senders that were answered.", ["sender"]
+)
+
+_DUPLICATES = ("repeated", "waited", "in-progress", "freed")
+DUPLICATES = Counter(
+    "moonhook_duplicates_total", "Deliveries that were not the first of their key.", ["outcome"]
+)
+
+_ATTEMPTS = ("succeeded", "retried", "dead-letter", "lost", "discarded")
+ATTEMPTS = Counter(
+    "moonhook_attempts_total", "Attempts at queued runs, by what followed.", ["outcome"]
+)
+DEAD_LETTERS = Counter("moonhook_dead_letters_total", "Queued runs that failed for good.")
+QUEUE_WAIT = Histogram(
+    "moonhook_queue_wait_seconds",
+    "Time from when a queued run was due until it started.",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600),
+)
+_TICK_OUTCOMES = ("ran", "late", "skipped-overlap", "skipped-missed")
+SCHEDULE_TICKS = Counter(
+    "moonhook_schedule_ticks_total", "Ticks of schedules by outcome.", ["outcome"]
+)
+SCHEDULE_LAG = Histogram(
+    "moonhook_schedule_lag_seconds",
+    "Time from a tick to its run being queued.",
+    buckets=LAG_SECONDS,
+)
+QUEUE_SLOTS_IN_USE = Gauge(
+    "moonhook_queue_slots_in_use", "Queued runs in progress.", multiprocess_mode="livesum"
+)
 
 RATE_LIMITED = Counter(
     "moonhook_rate_limited_total", "Attempts refused by a rate limit.", ["action"]
 )
 # The concurrency limits of core.http.bulkhead.
-BULKHEADS = ("graphql", "admin", "admin-logins", "passwords")
+BULKHEADS = ("graphql", "admin", "admin-logins", "passwords", "calls")
 BULKHEAD_REFUSALS = Counter(
     "moonhook_bulkhead_refusals_total",
     "Requests refused because too many of their kind or organisation were being served.",
@@ -177,6 +214,9 @@ _KNOWN: dict[MetricWrapperBase, Sequence[Sequence[str]]] = {
     SANDBOX_KILLS: [(reason,) for reason in _KILLS],
     SANDBOX_REFUSALS: [("all-slots",), ("tenant-share",)],
     BULKHEAD_REFUSALS: [(name,) for name in BULKHEADS],
+    SCHEDULE_TICKS: [(outcome,) for outcome in _TICK_OUTCOMES],
+    DUPLICATES: [(outcome,) for outcome in _DUPLICATES],
+    ATTEMPTS: [(outcome,) for outcome in _ATTEMPTS],
     CLIENTS_GIVEN_UP: [("slow-request",), ("slow-reader",), ("no-room",)],
     SESSIONS_OPENED: [("ApiKey",), ("Token",)],
     PIN_CHECKS: [("accepted",), ("refused",)],

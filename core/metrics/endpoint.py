@@ -3,7 +3,7 @@
 import hmac
 import platform
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from ipaddress import ip_address
 
@@ -19,6 +19,7 @@ from core.built_once import built_once
 from core.http.client_address import client_address
 from core.http.problem_handlers import safe_methods_only
 from core.http.problems import Problem, ProblemCode, problem_response
+from core.metrics.figures import Figure, FigureCollector
 from core.metrics.processes import ProcessCollector
 from core.metrics.services import ServiceCollector
 from core.metrics.tasks import TaskCollector
@@ -59,6 +60,14 @@ def _has_token(request: HttpRequest) -> bool:
     )
 
 
+_figures: list[Callable[[], Iterable[Figure]]] = []
+
+
+def add_figures(ask: Callable[[], Iterable[Figure]]) -> None:
+    """Adds metrics of another app. Called while the apps are loaded."""
+    _figures.append(ask)
+
+
 @built_once
 def _registry() -> CollectorRegistry:
     registry = CollectorRegistry()
@@ -66,6 +75,7 @@ def _registry() -> CollectorRegistry:
         ProcessCollector(settings.METRICS_DIR),
         ServiceCollector(),
         TaskCollector(),
+        *map(FigureCollector, _figures),
         _BuildCollector(),
     ):
         registry.register(collector)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 
 from scripts_engine.sandbox.parent.layers import Layer
+from scripts_engine.senders.vectors import shipped_vectors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = [ROOT / "config" / "checks.py"]
@@ -80,13 +82,14 @@ def test_a_sound_production_is_left_alone() -> None:
         ("DATABASES", {"default": {"ENGINE": "django.db.backends.sqlite3"}}, "moonhook.W003"),
         ("IS_SECOND_FACTOR_REQUIRED", False, "moonhook.W004"),
         ("WEB_THREADS", settings.WEB_THREADS + 10, "moonhook.W005"),
+        ("QUEUE_SLOTS", 1_000, "moonhook.W010"),
         ("ALLOWED_HOSTS", ["*"], "moonhook.E004"),
         ("DRAIN_SECONDS", 0, "moonhook.W008"),
         ("SMS_URL", "off", "moonhook.I001"),
         ("WEB_THREADS", sum(settings.WEB_THREADS_HELD.values()), "moonhook.W009"),
         ("WEB_THREADS_HELD", {"SANDBOX_SLOTS": settings.WEB_THREADS}, "moonhook.W009"),
         ("SANDBOX_SLOTS", settings.WEB_THREADS, "moonhook.E001"),
-        ("GRACEFUL_TIMEOUT_SECONDS", 25, "moonhook.E002"),
+        ("GRACEFUL_TIMEOUT_SECONDS", 32, "moonhook.E002"),
     ],
 )
 def test_every_mistake_is_reported(
@@ -107,6 +110,15 @@ def test_a_missing_layer_of_the_sandbox_is_reported(
 
     assert set(said()) == {expected}
     assert f"{layer} layer is not active: this kernel has none." in said()[expected].msg
+
+
+def test_a_sender_that_is_verified_otherwise_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    github = next(each for each in shipped_vectors() if each.id == "github-published")
+    changed = replace(github, expected={"ok": False, "reason": "SignatureMismatch"})
+    monkeypatch.setattr("config.checks.shipped_vectors", lambda: (changed,))
+
+    assert set(said()) == {"moonhook.E006"}
+    assert "The sender github" in said()["moonhook.E006"].msg
 
 
 def test_a_data_directory_readable_by_others_is_reported(tmp_path: Path) -> None:

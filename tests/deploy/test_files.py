@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
 
 from core.server.supervisor import STOP_GRACE_SECONDS
 from scripts_engine.attacks.on_the_worker import worker_attacks
 from scripts_engine.attacks.suite import attacks
+from scripts_engine.flows.run_call import LONGEST_CALL_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 # The defaults in production: DRAIN_SECONDS and GRACEFUL_TIMEOUT.
-STOP_SECONDS = 5 + 30 + STOP_GRACE_SECONDS
+STOP_SECONDS = 5 + settings.GRACEFUL_TIMEOUT_SECONDS + STOP_GRACE_SECONDS
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 OURS = {
@@ -27,7 +29,7 @@ OURS = {
 
 
 def test_the_services_are_found() -> None:
-    assert set(OURS) == {"migrate", "web-1", "web-2", "worker"}
+    assert set(OURS) == {"migrate", "web-1", "web-2", "worker", "queue"}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -50,6 +52,18 @@ def test_a_unit_has_the_time_to_stop(unit: Path) -> None:
     seconds = re.findall(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.MULTILINE)
 
     assert int(seconds[0]) >= STOP_SECONDS
+
+
+def test_the_documentation_says_how_long_a_node_takes_to_stop() -> None:
+    page = (ROOT / "docs" / "operate.md").read_text()
+
+    assert f"A service manager must allow {STOP_SECONDS} s before" in page
+
+
+def test_nginx_waits_for_the_longest_call() -> None:
+    [seconds] = re.findall(r"proxy_read_timeout (\d+)s;", (DEPLOY / "nginx.conf").read_text())
+
+    assert int(seconds) > settings.GRACEFUL_TIMEOUT_SECONDS > LONGEST_CALL_SECONDS
 
 
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"migrate"}))

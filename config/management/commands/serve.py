@@ -47,6 +47,7 @@ SERVICES = {
         "background worker",
         _python("manage.py", "db_worker", "--interval", "0.5", "--no-startup-delay"),
     ),
+    "queue": Service("queue runner", _python("manage.py", "run_queue")),
     "upkeep": Service("upkeep", _python("manage.py", "upkeep")),
 }
 
@@ -81,7 +82,7 @@ class Command(BaseCommand):
         port = self._reserve_port() if "web" in names else None
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         self._check_system()
-        missing_layers = require_lockdown() if "web" in names else ()
+        missing_layers = require_lockdown() if {"web", "queue"} & set(names) else ()
         self._prepare_database(is_migrated_here=not options["no_migrate"])
         if "web" in names:
             self._prepare_static_files()

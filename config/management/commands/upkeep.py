@@ -2,19 +2,24 @@ import json
 import sys
 import time
 from argparse import ArgumentParser
+from itertools import count
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
-from config.operations.upkeep import do_upkeep
+from config.operations.upkeep import DUTIES, MINUTELY, do_upkeep
 from core.metrics.processes import announce
 
-INTERVAL_SECONDS = 600
+MINUTE_SECONDS = 60
+MINUTES_A_ROUND = 10
 
 
 class Command(BaseCommand):
-    help = "Sends due notices and deletes expired rows, every ten minutes."
+    help = (
+        "Sends due notices and deletes expired rows, every ten minutes; looks for failing scripts "
+        "every minute."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="run once and exit")
@@ -26,10 +31,10 @@ class Command(BaseCommand):
         if options["once"]:
             self._once(as_json=options["json"])
         announce("upkeep")
-        while True:
-            do_upkeep()
+        for minute in count():
+            do_upkeep(MINUTELY if minute % MINUTES_A_ROUND else DUTIES)
             close_old_connections()
-            time.sleep(INTERVAL_SECONDS)
+            time.sleep(MINUTE_SECONDS)
 
     def _once(self, *, as_json: bool) -> None:
         """Run once; exit with status 1 if a duty failed."""

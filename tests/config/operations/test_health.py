@@ -1,8 +1,14 @@
+from datetime import timedelta
+
 import pytest
 from django.db import DatabaseError
 from django.test import Client
+from django.utils import timezone
 
+from scripts_engine.models import QueueEntry
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
+from tests.factories import make_hook, make_organisation, make_script
+from tests.scripts_engine.flows.queue.test_attempts import queue
 
 
 def test_healthz_answers_without_any_other_service(client: Client) -> None:
@@ -15,7 +21,10 @@ def test_a_ready_process_has_a_database_and_a_sandbox(client: Client, db: None) 
     response = client.get("/readyz")
 
     assert response.status_code == 200
-    assert response.json() == {"status": "ok", "checks": {"database": "ok", "sandbox": "ok"}}
+    assert response.json() == {
+        "status": "ok",
+        "checks": {"database": "ok", "sandbox": "ok", "queue": "ok"},
+    }
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json"])
@@ -54,8 +63,25 @@ def test_without_a_sandbox_it_is_not_ready(
     response = client.get("/readyz")
 
     assert response.status_code == 503
-    assert response.json()["checks"] == {"database": "ok", "sandbox": "failed"}
+    assert response.json()["checks"] == {"database": "ok", "sandbox": "failed", "queue": "ok"}
     assert response.json()["reasons"] == {"sandbox": "cannot-start"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_queue_that_stands_still_degrades_readiness_without_failing_it(client: Client) -> None:
+    hook = make_hook(make_script(make_organisation())).hook
+    queue(hook)
+    before = client.get("/readyz").json()
+    QueueEntry.objects.update(due_at=timezone.now() - timedelta(seconds=70))
+    response = client.get("/readyz")
+
+    assert before["status"] == "ok"
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "degraded",
+        "checks": {"database": "ok", "sandbox": "ok", "queue": "failed"},
+        "reasons": {"queue": "stalled"},
+    }
 
 
 def test_an_unknown_address_is_a_problem_document(client: Client) -> None:

@@ -12,10 +12,22 @@ from accounts.flows.api_keys import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from core.http.origin import NOWHERE
 from scripts_engine.encryption import context_of, decrypt
+from scripts_engine.flows.call_notes.content import content_of
+from scripts_engine.flows.call_rules import set_sender
 from scripts_engine.flows.hooks import rotate_call_token
+from scripts_engine.flows.queue.claim import Turns, claim_due_runs
+from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
+from scripts_engine.flows.queue.finish import finish
+from scripts_engine.flows.queue.perform import perform
 from scripts_engine.flows.secrets import set_secret
-from scripts_engine.models import Secret
+from scripts_engine.flows.signing_secrets import (
+    open_secret,
+    open_verify_token,
+    set_signing_secret,
+)
+from scripts_engine.models import Hook, RefusedCall, Run, Secret, SigningSecret, Trigger
 from tests import factories
+from tests.working_queue import work_all, work_queue
 
 OLD, NEW = b"o" * 32, b"n" * 32
 
@@ -92,9 +104,10 @@ def test_the_command_lists_secrets_lost_with_a_pepper(
     settings.PEPPERS = {2: NEW}
     call_command("peppers")
 
-    assert "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets  (not configured" in (
-        capsys.readouterr().out
-    )
+    assert (
+        "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets, 0 signing secrets, 0 refused calls, "
+        "0 queued calls  (not configured"
+    ) in capsys.readouterr().out
     with pytest.raises(CommandError, match="pepper 1 is missing"):
         call_command("peppers", "--move-secrets")
 
@@ -117,3 +130,117 @@ def test_a_pepper_not_yet_in_use_verifies_secrets_of_other_nodes(
     settings.PEPPERS = {1: OLD, 2: NEW}
 
     assert factories.open_session(factories.api_key_login(issued))
+
+
+# --- Secrets of hooks -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hook_under_the_old_one(acme: Organisation, settings: Any) -> Hook:
+    """A signing secret, a verify token and a refused call under pepper 1, with 2 in front."""
+    hook = factories.make_hook(factories.make_script(acme)).hook
+    settings.PEPPERS = {1: OLD}
+    set_signing_secret(set_sender(hook, sender="meta"), "hush")
+    factories.make_refused_call(hook, b"refused")
+    settings.PEPPERS = {2: NEW, 1: OLD}
+    return hook
+
+
+def test_an_old_pepper_is_needed_by_what_hooks_encrypt(
+    hook_under_the_old_one: Hook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("peppers", "--json")
+
+    use = use_of(1, capsys)
+    assert (use["signing_secrets"], use["refused_calls"], use["is_needed"]) == (2, 1, True)
+
+
+def test_what_hooks_encrypt_is_moved_to_the_new_pepper(
+    hook_under_the_old_one: Hook, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("peppers", "--move-secrets", "--json")
+    use = use_of(1, capsys)
+    assert (use["signing_secrets"], use["refused_calls"]) == (0, 0)
+
+    settings.PEPPERS = {2: NEW}
+    hook, secret = Hook.objects.get(), SigningSecret.objects.get()
+    assert open_secret(hook.pk, bytes(secret.ciphertext)) == "hush"
+    assert open_verify_token(hook.pk, bytes(hook.verify_token_ciphertext or b"")) is not None
+    content = content_of(RefusedCall.objects.get())
+    assert content is not None
+    assert content.body == b"refused"
+
+
+def test_a_signing_secret_of_a_lost_pepper_stops_the_move(
+    hook_under_the_old_one: Hook, settings: Any
+) -> None:
+    settings.PEPPERS = {2: NEW}
+    before = bytes(SigningSecret.objects.get().ciphertext)
+    with pytest.raises(CommandError, match="pepper 1 is missing"):
+        call_command("peppers", "--move-secrets")
+
+    assert bytes(SigningSecret.objects.get().ciphertext) == before
+
+
+# --- Queued calls ---------------------------------------------------------------------------------
+
+SHOWS_AUTHORIZATION = """
+if params.get("attempt") ~= "3" then error("again") end
+return params.header("authorization")
+"""
+
+
+@pytest.fixture
+def queued_under_the_old_one(acme: Organisation, settings: Any) -> Run:
+    """A queued call with a header that its record hides, under pepper 1, with 2 in front."""
+    script = factories.make_script(acme, SHOWS_AUTHORIZATION)
+    settings.PEPPERS = {1: OLD}
+    work = QueuedWork(
+        organisation_id=acme.pk,
+        script_id=script.pk,
+        version_id=script.current_version_id,
+        event=factories.event_with(headers=(("Authorization", "Basic hush"),)),
+        trigger=Trigger.QUEUE,
+    )
+    run = Run.objects.get(pk=enqueue(work).run_id)
+    settings.PEPPERS = {2: NEW, 1: OLD}
+    return run
+
+
+def test_an_old_pepper_is_needed_by_queued_calls(
+    queued_under_the_old_one: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("peppers", "--json")
+
+    use = use_of(1, capsys)
+    assert (use["queued_calls"], use["is_needed"]) == (1, True)
+
+
+def test_queued_calls_are_moved_to_the_new_pepper(
+    queued_under_the_old_one: Run, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The second attempt waits: the payload stands in the first.
+    settings.PEPPERS = {1: OLD}
+    work_queue()
+    settings.PEPPERS = {2: NEW, 1: OLD}
+    call_command("peppers", "--move-secrets", "--json")
+    assert use_of(1, capsys)["is_needed"] is False
+
+    settings.PEPPERS = {2: NEW}
+    *_, last = work_all()
+    assert (last.error_message, bytes(last.response_body)) == ("", b"Basic hush")
+
+
+def test_an_attempt_that_runs_while_its_call_is_moved_brings_no_old_pepper_back(
+    queued_under_the_old_one: Run, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claimed = claim_due_runs(1, Turns()).claimed
+    call_command("peppers", "--move-secrets", "--json")
+    finish([perform(each) for each in claimed])
+    capsys.readouterr()
+    call_command("peppers", "--json")
+    assert use_of(1, capsys)["is_needed"] is False
+
+    settings.PEPPERS = {2: NEW}
+    *_, last = work_all()
+    assert (last.error_message, bytes(last.response_body)) == ("", b"Basic hush")

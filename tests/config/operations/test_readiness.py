@@ -78,7 +78,10 @@ def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
         after = readyz(server)
 
     assert (before[0], before[1]["reasons"]["database"]) == (503, "migrations-missing")
-    assert after == (200, {"status": "ok", "checks": {"database": "ok", "sandbox": "ok"}})
+    assert after == (
+        200,
+        {"status": "ok", "checks": {"database": "ok", "sandbox": "ok", "queue": "ok"}},
+    )
 
 
 def test_a_process_that_is_about_to_stop_is_not_ready(
