@@ -15,7 +15,7 @@ from tests.sessions import call, graphql, machine_token
 
 pytestmark = pytest.mark.slow
 
-# Without its host, a script finds no http, store and secrets; here it has them.
+# Without its host, a script finds no http, queue, store and secrets; here it has them.
 ATTACKS = [
     *(attack for attack in attacks() if not attack.name.startswith("host_")),
     *attacks(HOST_SCRIPTS),

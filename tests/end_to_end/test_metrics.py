@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scripts_engine.models import RunStatus, Trigger
+from scripts_engine.flows.run_rows import STATUS_OF
+from scripts_engine.models import Trigger
 from scripts_engine.sandbox.parent.observer import BusyReason, KillReason
 from tests.eventually import eventually
 from tests.life_cycle.processes import web_server
@@ -92,6 +93,9 @@ def test_the_numbers_of_both_workers_add_up(moonhook: MoonhookServer) -> None:
     assert value(scrapes[0], "moonhook_sandbox_slots") == 16
     assert value(scrapes[0], "moonhook_sandbox_slots_in_use") == 0
     assert value(scrapes[0], "moonhook_database_up") == 1
+    assert value(scrapes[0], "moonhook_processes", process="queue") == 1
+    assert scrapes[0]["moonhook_queue_depth", (("state", "waiting"),)] == 0
+    assert scrapes[0]["moonhook_queue_oldest_seconds", ()] == 0
     assert value(scrapes[0], "moonhook_process_resident_memory_bytes", process="web") > 10_000_000
 
 
@@ -119,6 +123,7 @@ def test_a_dead_service_is_counted_and_keeps_its_counters(
     assert value(before, "moonhook_service_up", **for_web) == 1
     assert value(after, "moonhook_service_up", **for_web) == 1
     assert value(after, "moonhook_service_up", service="upkeep") == 1
+    assert value(after, "moonhook_service_up", service="queue runner") == 1
     assert value(before, "moonhook_runs_total", **runs) > 0
     assert value(after, "moonhook_runs_total", **runs) == value(
         before, "moonhook_runs_total", **runs
@@ -174,9 +179,9 @@ def test_no_metric_identifies_an_organisation(moonhook: MoonhookServer) -> None:
     labels = {name for _, labels in scrape(moonhook) for name, _ in labels}
 
     assert labels <= {
-        "action", "bulkhead", "channel", "code", "credential", "django", "le", "method", "process",
-        "python", "reason", "result", "service", "status", "task", "trigger", "type", "version",
-        "view",
+        "action", "bulkhead", "channel", "code", "credential", "django", "le", "method", "outcome",
+        "process", "python", "reason", "result", "sender", "service", "state", "status", "task",
+        "trigger", "type", "version", "view",
     }  # fmt: skip
 
 
@@ -217,7 +222,7 @@ def test_known_labels_are_those_of_the_code(moonhook: MoonhookServer) -> None:
     def labels_of(name: str, label: str) -> set[str]:
         return {dict(labels)[label] for each, labels in samples if each == name}
 
-    assert labels_of("moonhook_runs_total", "status") == set(RunStatus.values)
+    assert labels_of("moonhook_runs_total", "status") == set(STATUS_OF.values())
     assert labels_of("moonhook_runs_total", "trigger") == set(Trigger.values)
     assert labels_of("moonhook_sandbox_kills_total", "reason") == set(KillReason)
     assert labels_of("moonhook_sandbox_refusals_total", "reason") == set(BusyReason)

@@ -63,7 +63,7 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("service", ["core.server", "db_worker", "upkeep"])
+@pytest.mark.parametrize("service", ["core.server", "db_worker", "run_queue", "upkeep"])
 def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
@@ -76,7 +76,7 @@ def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str)
         now = services_of(server)
         status = server.stop()
 
-    assert len(set(services) & set(now)) == 2
+    assert len(set(services) & set(now)) == 3
     assert status == 0
     assert server.output.count("Service ended") == 1
     assert "ended=killed-by-sigkill" in server.output

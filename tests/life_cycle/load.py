@@ -21,6 +21,8 @@ class Load:
     url: str
     host: str | None = None
     """The Host header, where that is not what the address says."""
+    pause_seconds: float = 0.0
+    """After each call of a caller."""
     runs: list[str] = field(default_factory=list)
     """Those that answers have named."""
     without_run: list[int] = field(default_factory=list)
@@ -66,6 +68,7 @@ class Load:
                 self.runs.append(run)
             if not keeps_connection:
                 connection.close()
+            self.is_over.wait(self.pause_seconds)
         connection.close()
 
 

@@ -52,6 +52,7 @@ VICTIMS: dict[str, Find] = {
     "sandbox": sandbox_children,
     "web server": web_servers,
     "background worker": lambda server: services_of(server, "db_worker"),
+    "queue runner": lambda server: services_of(server, "run_queue"),
     "upkeep": lambda server: services_of(server, "upkeep"),
 }
 
@@ -150,7 +151,7 @@ def is_well(server: MoonhookServer) -> bool:
     except (OSError, http.client.HTTPException):
         return False
     is_ok = (status, json.loads(content)["status"]) == (200, "ok")
-    return is_ok and len(children_of(server.process.pid)) == 3
+    return is_ok and len(children_of(server.process.pid)) == 4
 
 
 def states_of_tasks(server: MoonhookServer) -> list[str]:
@@ -192,7 +193,7 @@ def test_a_node_survives_the_death_of_each_of_its_processes(
         recorded, tasks = run_ids(server), states_of_tasks(server)
 
     assert [each.victim for each in recoveries if each.seconds > BACK_WITHIN_SECONDS] == []
-    assert len(recoveries) == 6
+    assert len(recoveries) == 7
     # Every answer names a run, which is in the database; nothing was refused but for a reason.
     assert set(load.without_run) <= {503}
     assert load.statuses <= {200, 500, 503}

@@ -97,7 +97,9 @@ def test_a_service_that_is_not_there_is_a_failed_start(tmp_path: Path) -> None:
     server.start()
 
     assert server.process.wait(timeout=60) == 1
-    eventually(lambda: "Unknown service: wbe. Services: web, worker, upkeep." in server.output)
+    eventually(
+        lambda: "Unknown service: wbe. Services: web, worker, queue, upkeep." in server.output
+    )
 
 
 def test_static_files_that_were_not_collected_are_a_failed_start(tmp_path: Path) -> None:

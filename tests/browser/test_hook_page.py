@@ -1,0 +1,96 @@
+"""Saying who calls a hook, in a real browser, with calls to the running server."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from scripts_engine.flows.call_notes.collector import call_notes
+from scripts_engine.flows.hooks import IssuedHook
+from scripts_engine.models import RefusedCall, Run
+from tests import factories
+from tests.admin.pages import page_of
+from tests.browser.axe import AXE, findings
+from tests.browser.conftest import AdminBrowser
+from tests.eventually import eventually
+from tests.hooks.github import signed
+
+pytestmark = pytest.mark.browser
+
+BODY = json.dumps({"zen": "Keep it logically awesome."}).encode()
+SECRET = "It's a secret to everybody"
+
+
+@pytest.fixture
+def issued(bob: User) -> IssuedHook:
+    script = factories.make_script(bob.organisations.get(), "return 1", "releases")
+    return factories.make_hook(script, "pushes")
+
+
+@pytest.fixture
+def page(admin_browser: AdminBrowser, bob: User, issued: IssuedHook) -> Page:
+    admin_browser.log_in(bob)
+    return admin_browser.open(page_of(issued.hook))
+
+
+def call_as_github(issued: IssuedHook, secret: str) -> int:
+    """The status of the answer."""
+    request = urllib.request.Request(
+        issued.hook.url_with(issued.call_token), BODY, signed(BODY, secret=secret)
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            status: int = answer.status
+            return status
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
+
+
+def is_refusal_noted() -> bool:
+    """Calls are noted after their reply was sent."""
+    call_notes.write()
+    return RefusedCall.objects.exists()
+
+
+def choose_github(page: Page) -> None:
+    page.get_by_role("link", name="Choose the sender").click()
+    page.get_by_label("Who calls this hook?").select_option(label="GitHub")
+    expect(page.get_by_role("heading", name="At GitHub")).to_be_visible()
+    page.get_by_label("Signing secret").fill(SECRET)
+    page.get_by_role("button", name="Save").click()
+
+
+def test_the_page_waits_for_the_first_call_and_says_what_came(
+    admin_browser: AdminBrowser, page: Page, issued: IssuedHook
+) -> None:
+    choose_github(page)
+    newest = page.locator("#newest-call")
+    expect(newest).to_have_text("Waiting for the first call.")
+
+    assert call_as_github(issued, SECRET) == 200
+    expect(newest).to_contain_text(re.compile("^Verified at .* UTC, from 127.0.0.1"), timeout=15000)
+    assert call_as_github(issued, f"{SECRET}\n") == 401
+    eventually(is_refusal_noted)
+    expect(newest).to_contain_text("white space at its end", timeout=15000)
+    newest.get_by_role("link", name="Show it").click()
+
+    expect(page.get_by_role("heading", name="What is wrong, and what to do")).to_be_visible()
+    assert Run.objects.count() == 1
+    assert admin_browser.script_errors == []
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
+def test_a_hook_with_everything_set_is_accessible(page: Page, issued: IssuedHook) -> None:
+    choose_github(page)
+    call_as_github(issued, SECRET)
+    call_as_github(issued, "another")
+    eventually(is_refusal_noted)
+    page.reload()
+
+    assert findings(page) == []
+    page.locator("#newest-call").get_by_role("link", name="Show it").click()
+    assert findings(page) == []
