@@ -11,6 +11,7 @@ from django.core.servers.basehttp import get_internal_wsgi_application
 
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import Organisation, Role, User
+from scripts_engine.flows.call_notes.collector import call_notes
 from scripts_engine.sandbox_pool import sandbox_pool
 from tests import factories
 from tests.client import Client
@@ -35,6 +36,13 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector what stays to the end anyway: modules, and the tests."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_notes_of_other_tests() -> None:
+    """Calls are noted after their reply, some in a process that then runs another test."""
+    call_notes._take(with_uses=True)
+    call_notes._taken.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,9 +3,11 @@
 import base64
 import json
 import uuid
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
@@ -26,11 +28,14 @@ from core.http.origin import NOWHERE, Origin
 from core.tasks.worker import Worker
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.call_notes.content import RefusedContent, encrypted
 from scripts_engine.flows.hooks import IssuedHook, issue_hook
-from scripts_engine.flows.run_script import RunSpec
+from scripts_engine.flows.rules_of_call import ALL_METHODS, CallRules
+from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.flows.scripts import create_script
+from scripts_engine.flows.signing_secrets import set_signing_secret
 from scripts_engine.flows.try_script import try_script
-from scripts_engine.models import Hook, Run, Script, Trigger
+from scripts_engine.models import Hook, Idempotency, RefusedCall, ReplyMode, Run, Script, Trigger
 
 ECHO = 'return params.get("body")'
 
@@ -126,6 +131,34 @@ def spec_of(hook: Hook) -> RunSpec:
     return RunSpec.of_script(hook.script, trigger=Trigger.HOOK, hook_id=hook.pk)
 
 
+def rules_with(**changes: Any) -> CallRules:
+    """The rules of a hook on which only these are set."""
+    rules = CallRules(
+        sender=None,
+        verify_token_ciphertext=None,
+        signed_url="",
+        secrets=(),
+        allowed_networks=(),
+        methods=ALL_METHODS,
+        max_body_bytes=settings.HOOK_MAX_BODY_BYTES,
+        idempotency=Idempotency.NONE,
+        idempotency_window_seconds=86_400,
+        calls_per_minute=None,
+        burst=0,
+        max_concurrent_runs=None,
+        max_concurrent_runs_of_script=None,
+        reply_mode=ReplyMode.SCRIPT,
+        accepted_status=202,
+        max_attempts=settings.QUEUE_MAX_ATTEMPTS,
+    )
+    return replace(rules, **changes)
+
+
+def event_with(**changes: Any) -> Event:
+    event = Event(method="POST", query="", headers=(), body=b"", client_address="")
+    return replace(event, **changes)
+
+
 def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script: Any) -> Run:
     """The run of a new script with that source."""
     made = make_script(organisation, source)
@@ -174,6 +207,38 @@ def reply_of(run: Run) -> str:
 
 def make_hook(script: Script, name: str = "shop") -> IssuedHook:
     return issue_hook(script, name=name)
+
+
+def set_rules(hook: Hook, **columns: Any) -> None:
+    """Sets columns of ``CallRules`` as they are stored."""
+    Hook.objects.filter(pk=hook.pk).update(**columns)
+
+
+def set_secret_of(hook: Hook, value: str, overlap_seconds: int = 0) -> None:
+    """Sets the signing secret; the one before stays good for the overlap."""
+    set_signing_secret(hook, value, overlap_seconds=overlap_seconds)
+
+
+def make_refused_call(
+    hook: Hook,
+    body: bytes = b"{}",
+    headers: tuple[tuple[str, str], ...] = (),
+    reason: str = "SignatureMismatch",
+) -> RefusedCall:
+    """A refused POST of the hook whose content is kept."""
+    call = RefusedCall(
+        organisation=hook.organisation,
+        script=hook.script,
+        hook=hook,
+        reason=reason,
+        client_address="192.0.2.1",
+        method="POST",
+        header_names=[name for name, _ in headers],
+    )
+    content = RefusedContent(headers=headers, query="", url="", body=body)
+    call.content_ciphertext = encrypted(content, call.pk)
+    call.save()
+    return call
 
 
 def api_key_login(issued: IssuedApiKey, **changes: Any) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """One row of each model, all of one organisation, and all recognisable by its name."""
 
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from accounts.flows.organisations import add_member
 from accounts.models import (
@@ -14,15 +17,35 @@ from accounts.models import (
     PinFailures,
     User,
 )
+from scripts_engine.flows.call_rules import set_sender
+from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
+from scripts_engine.flows.schedules.schedules import create_schedule
+from scripts_engine.flows.schedules.ticks import run_due_schedules
 from scripts_engine.flows.secrets import set_secret
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret, StoredValue
+from scripts_engine.flows.signing_secrets import set_signing_secret
+from scripts_engine.models import (
+    CredentialUse,
+    Handshake,
+    Hook,
+    QueueEntry,
+    RefusalCount,
+    RefusedCall,
+    Run,
+    Schedule,
+    Script,
+    ScriptVersion,
+    Secret,
+    SigningSecret,
+    StoredValue,
+    Trigger,
+)
 from sessions_api.models import Session
 from tests import factories
 from tests.admin import pages
 
 
 def one_of_each(organisation: Organisation) -> dict[type, Any]:
-    """By model; there must be no session of the organisation's keys yet."""
+    """By model with pages of its own. The organisation's keys must have no session yet."""
     name = organisation.name
     user = factories.make_user(
         organisation,
@@ -39,6 +62,9 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
         factories.api_key_login(key, email=f"{name.lower()}-program@example.org")
     )
     guest = User.objects.create_user(f"{name.lower()}-guest@example.org")
+    run = pages.run_of(hook, body=f"{name} payload".encode())
+    hook = set_sender(hook, sender="github")
+    _make_notes(hook, set_signing_secret(hook, f"{name} signing secret"))
     return {
         Organisation: organisation,
         Invitation: add_member(organisation, email=guest.email),
@@ -52,7 +78,10 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
         Script: script,
         ScriptVersion: script.current_version,
         Hook: hook,
-        Run: pages.run_of(hook, body=f"{name} payload".encode()),
+        Run: run,
+        Schedule: make_schedule(script),
+        QueueEntry: queue_a_run(hook, f"{name} payload".encode()),
+        RefusedCall: RefusedCall.objects.get(hook=hook),
         Secret: set_secret(organisation, name=f"{name.upper()}_KEY", value=f"{name} value"),
         StoredValue: StoredValue.objects.create(
             organisation=organisation, key=f"{name.lower()} key".encode(), value=f'"{name} value"'
@@ -60,3 +89,53 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
         PinChallenge: PinChallenge.objects.open_for(user.email),
         PinFailures: PinFailures.objects.get(bucket=user.email),
     }
+
+
+def queue_a_run(hook: Hook, body: bytes) -> QueueEntry:
+    """A run that waits."""
+    work = QueuedWork(
+        organisation_id=hook.organisation.pk,
+        script_id=hook.script_id,
+        version_id=hook.script.current_version_id,
+        event=factories.event_with(body=body),
+        trigger=Trigger.HOOK,
+        hook_id=hook.pk,
+        delay_seconds=3600,
+    )
+    return QueueEntry.objects.get(pk=enqueue(work).run_id)
+
+
+def make_schedule(script: Script) -> Schedule:
+    """With a tick that ran, and one that did not."""
+    name = script.organisation.name
+    schedule = create_schedule(
+        script, cron="0 6 * * *", name=f"{name} schedule", payload=f"{name} order".encode()
+    )
+    Schedule.objects.filter(pk=schedule.pk).update(next_tick_at=timezone.now() - timedelta(days=2))
+    run_due_schedules()
+    Schedule.objects.filter(pk=schedule.pk).update(next_tick_at=timezone.now())
+    run_due_schedules()
+    QueueEntry.objects.filter(schedule=schedule).delete()
+    Run.objects.filter(schedule=schedule).update(status="succeeded")
+    return schedule
+
+
+def _make_notes(hook: Hook, signing_secret: SigningSecret) -> None:
+    """What is noted of the hook's calls."""
+    now = timezone.now()
+    CredentialUse.objects.create(
+        hook=hook,
+        credential=str(signing_secret.pk),
+        last_used_at=now,
+        last_used_from="192.0.2.99",
+        count=1,
+    )
+    factories.make_refused_call(hook, f"{hook.organisation.name} refused".encode())
+    RefusalCount.objects.create(
+        script=hook.script,
+        subject=hook.pk,
+        reason="SignatureMismatch",
+        day=now.date(),
+        count=1,
+    )
+    Handshake.objects.create(hook=hook, sender="github", response_status=200)

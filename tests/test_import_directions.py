@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "accounts": {"accounts", "core"},
     "sessions_api": {"sessions_api", "accounts", "core"},
     "scripts_engine.sandbox": {"scripts_engine.sandbox"},
+    "scripts_engine.senders": {"scripts_engine.senders"},
     "scripts_engine": {"scripts_engine", "accounts", "core"},
     "hooks": {"hooks", "scripts_engine", "accounts", "core"},
     "config": {"config", "hooks", "sessions_api", "scripts_engine", "accounts", "core"},
@@ -120,6 +121,11 @@ def test_only_the_runtime_imports_lupa() -> None:
 
 def test_the_sandbox_knows_no_django() -> None:
     assert {m for m in importers_of("django") if is_within(m, SANDBOX)} == set()
+
+
+def test_the_verification_of_senders_knows_no_django() -> None:
+    senders = "scripts_engine.senders"
+    assert {m for m in importers_of("django") if is_within(m, senders)} == set()
 
 
 def test_only_core_metrics_imports_prometheus() -> None:

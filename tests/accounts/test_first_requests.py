@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from tests.moonhook_server import ROOT
 from tests.private_servers import private_redis
 
@@ -46,6 +48,7 @@ def in_a_fresh_process(program: str, **environment: str) -> Any:
     return json.loads(finished.stdout)
 
 
+@pytest.mark.slow
 def test_redis_counts_the_first_requests_however_many_come_at_once() -> None:
     with private_redis() as redis:
         outcomes = in_a_fresh_process(_EIGHTY_AT_ONCE, REDIS_URL=redis.url)

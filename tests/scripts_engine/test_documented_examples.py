@@ -70,6 +70,7 @@ def test_an_example_does_what_it_says(
 ) -> None:
     set_secret(acme, name="SHOP_KEY", value="sk_test")
     script = make_script(acme, source.replace("https://shop.example", shop_url), name="order")
+    make_script(acme, name="ship")
     with override_settings(HTTP_ALLOWED_NETWORKS=[ip_network("127.0.0.1/32")]):
         run = try_script(script, event=EVENT, author=NOBODY, trigger=Trigger.ADMIN)
 

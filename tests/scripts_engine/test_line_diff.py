@@ -145,6 +145,7 @@ def test_no_two_texts_take_more_than_a_bounded_amount_of_work(texts: Texts) -> N
     assert work.calls < MAX_CALLS
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_diff_is_bounded() -> None:
     old, new = shuffled()
     tracemalloc.start()

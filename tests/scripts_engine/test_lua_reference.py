@@ -52,7 +52,9 @@ def test_no_name_has_two_entries() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_a_call_of_a_hook_has_every_property(client: Client, acme: Organisation) -> None:
+def test_a_plain_call_has_every_property_but_those_of_senders_and_schedules(
+    client: Client, acme: Organisation
+) -> None:
     names = ", ".join(f'"{name}"' for name in (*PROPERTIES, "nonsense"))
     script = factories.make_script(
         acme,
@@ -63,7 +65,7 @@ def test_a_call_of_a_hook_has_every_property(client: Client, acme: Organisation)
 
     response = client.post(f"/hook/{acme.pk}/{script.pk}/{issued.call_token}?page=2", {"id": "7"})
 
-    assert response.json() == ["nonsense"]
+    assert response.json() == ["sender", "verified", "event_id", "scheduled_at", "nonsense"]
 
 
 # --- The examples --------------------------------------------------------------------------------
@@ -72,6 +74,7 @@ def test_a_call_of_a_hook_has_every_property(client: Client, acme: Organisation)
 @pytest.mark.parametrize("entry", MOONHOOK, ids=lambda entry: entry.name)
 def test_an_example_uses_its_name_and_runs(acme: Organisation, entry: Entry) -> None:
     script = factories.make_script(acme)
+    factories.make_script(acme, name="ship")
     event = Event("POST", "page=2", (), b'{"id": 7}', "")
 
     run = try_script(

@@ -7,6 +7,7 @@ import pytest
 from accounts.models import Organisation
 from scripts_engine import recent_runs
 from scripts_engine.models import Hook, Run
+from scripts_engine.models.run import OUTCOMES
 from tests import factories
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -46,12 +47,12 @@ def test_runs_are_counted_by_hour_and_outcome(acme: Organisation) -> None:
     hours = recent_runs.runs_by_hour(Run.objects.all(), MORNING, NOON)
 
     assert [(hour.since, tuple(hour.counts.values())) for hour in hours] == [
-        (at(8, 30), (1, 0, 0, 0)),
-        (at(9, 0), (1, 2, 0, 0)),
-        (at(10, 0), (0, 0, 1, 0)),
-        (at(11, 0), (0, 0, 0, 1)),
+        (at(8, 30), (1, 0, 0, 0, 0)),
+        (at(9, 0), (1, 2, 0, 0, 0)),
+        (at(10, 0), (0, 0, 1, 0, 0)),
+        (at(11, 0), (0, 0, 0, 1, 0)),
     ]
-    assert [*hours[0].counts] == ["succeeded", "failed", "timed-out", "out-of-memory"]
+    assert [*hours[0].counts] == [status.value for status in OUTCOMES]
 
 
 def test_only_the_runs_given_are_counted(acme: Organisation, globex: Organisation) -> None:
@@ -91,6 +92,22 @@ def test_without_runs_there_are_no_percentiles(db: None) -> None:
     assert recent_runs.durations_of(Run.objects.all(), MORNING, NOON) is None
 
 
+def test_what_has_not_ended_does_not_count(acme: Organisation) -> None:
+    hook = hook_of(acme)
+    factories.make_past_run(hook, at(9, 1))
+    for status in ("queued", "running", "cancelled"):
+        factories.make_past_run(hook, at(9, 2), status)
+    factories.make_past_run(hook, at(9, 3), "lost", duration_ms=900)
+
+    (hour,) = recent_runs.runs_by_hour(Run.objects.all(), at(9, 0), at(10, 0))
+    durations = recent_runs.durations_of(Run.objects.all(), at(9, 0), at(10, 0))
+
+    assert tuple(hour.counts.values()) == (1, 0, 0, 0, 1)
+    assert hour.total == 5
+    assert durations is not None
+    assert durations.sample_size == 2
+
+
 def test_tried_drafts_do_not_count(acme: Organisation) -> None:
     hook = hook_of(acme)
     factories.make_past_run(hook, at(9, 1))
@@ -102,5 +119,5 @@ def test_tried_drafts_do_not_count(acme: Organisation) -> None:
     (hour,) = recent_runs.runs_by_hour(Run.objects.all(), at(9, 0), at(10, 0))
     durations = recent_runs.durations_of(Run.objects.all(), at(9, 0), at(10, 0))
 
-    assert tuple(hour.counts.values()) == (1, 1, 0, 0)
+    assert tuple(hour.counts.values()) == (1, 1, 0, 0, 0)
     assert durations == recent_runs.Durations(p50_ms=1, p95_ms=1, sample_size=2)

@@ -57,6 +57,7 @@ def a_server_that_never_answers() -> Iterator[str]:
         yield f"smtp://127.0.0.1:{listener.getsockname()[1]}"
 
 
+@pytest.mark.slow
 def test_another_worker_takes_over_the_task_of_a_killed_one(
     alice: User, sms_gateway: SmsGateway
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.test import TestCase
 from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
@@ -43,7 +44,9 @@ def record(row: dict[str, Any], *bodies: bytes, **more: Any) -> list[uuid.UUID]:
     for body in bodies:
         made = row | {"id": uuid.UUID(int=row["id"].int + len(ids) + 1), "request_body": body}
         made |= more
-        record_run(measured(made))
+        # Within a transaction, runs are counted after its commit.
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            record_run(measured(made))
         ids.append(made["id"])
     return ids
 
