@@ -39,6 +39,7 @@ from hooks.events import event_of  # noqa: E402
 from hooks.replies import reply_of  # noqa: E402
 from hooks.request import Request  # noqa: E402
 from hooks.views import resolve  # noqa: E402
+from scripts_engine.event import Event  # noqa: E402
 from scripts_engine.flows.record_run import record_run  # noqa: E402
 from scripts_engine.flows.run_script import run_script  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
@@ -82,13 +83,17 @@ def environ(path: str) -> dict[str, Any]:
     }
 
 
+def read_event(request: Request) -> Event:
+    return event_of(request, request.read_body(len(BODY)))
+
+
 def stages() -> dict[str, Callable[[], object]]:
     acme = factories.make_organisation("Acme")
     issued = factories.make_hook(factories.make_script(acme, SOURCE))
     address = (str(acme.pk), str(issued.hook.script_id), issued.call_token)
     path = "/hook/" + "/".join(address)
     request = Request.of(environ(path))
-    event = event_of(request)
+    event = event_of(request, BODY)
     spec = factories.spec_of(issued.hook)
     finished = run_script(spec, event)
     job = Job(source=SOURCE.encode(), chunk_name="order", params={"body": BODY})
@@ -104,7 +109,7 @@ def stages() -> dict[str, Callable[[], object]]:
     return {
         "the whole call": whole,
         "finding the view": lambda: resolve(path),
-        "request to event": lambda: event_of(Request.of(environ(path))),
+        "request to event": lambda: read_event(Request.of(environ(path))),
         "authenticating: the SELECT": lambda: hook_of_url(*address),
         "the sandbox, this side": lambda: sandbox_pool().run(str(acme.pk), job),
         "the run's INSERT, committed": lambda: record_run({**row, "id": uuid7()}),

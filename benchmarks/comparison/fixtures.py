@@ -37,6 +37,20 @@ def make_hook(organisation: Organisation) -> tuple[str, str]:
     return hook.url_with(call_token), hook.url_with(wrong_token)
 
 
+def make_signed_hook(organisation: Organisation) -> str:
+    """The address of a hook that GitHub calls; ``""`` in versions that know no senders."""
+    try:
+        from benchmarks.comparison.order import SIGNING_SECRET  # noqa: PLC0415
+        from scripts_engine.flows.call_rules import set_sender  # noqa: PLC0415
+        from scripts_engine.flows.signing_secrets import set_signing_secret  # noqa: PLC0415
+    except ImportError:
+        return ""
+    hook, call_token = _hook_of(organisation, "Order total, signed", SOURCE)
+    set_sender(hook, sender="github")
+    set_signing_secret(hook, SIGNING_SECRET)
+    return hook.url_with(call_token)
+
+
 def make_looping_hook() -> str:
     """The address of a hook, of an organisation of its own, whose script does not end."""
     hook, call_token = _hook_of(create_organisation("Loops"), "Endless", "while true do end\n")
@@ -91,6 +105,7 @@ def make(*, tenants: int, users: int) -> dict[str, Any]:
         "threads": settings.WEB_THREADS,
         "hooks": [url for url, _ in hooks],
         "wrong_hook": hooks[0][1],
+        "signed_hook": make_signed_hook(home),
         "looping_hook": make_looping_hook(),
         "api_key_logins": [api_key_login(home), api_key_login(home)],
         "device_login": device_login(alice),

@@ -25,6 +25,7 @@ class Fixtures:
     threads: int
     hooks: list[str]
     wrong_hook: str
+    signed_hook: str
     looping_hook: str
     api_key_logins: list[dict[str, str]]
     device_login: dict[str, str]

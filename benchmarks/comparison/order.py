@@ -1,9 +1,13 @@
 """The task of every hook: adding up an order of 300 bytes."""
 
+import hashlib
+import hmac
+
 from benchmarks.comparison.requests import Request
 
 TOKEN = "4f0c1e57-2b6d-4c83-9a41-d07b6e915c2f"
 WRONG_TOKEN = "00000000-0000-4000-8000-000000000000"
+SIGNING_SECRET = "0123456789abcdef"
 
 ORDER = {
     "id": "2026-0417",
@@ -29,6 +33,12 @@ return {id = order.id, total = total}
 
 def order_to(url: str) -> Request:
     return Request.posting(url, ORDER)
+
+
+def signed_order_to(url: str) -> Request:
+    """The same call, signed as GitHub does."""
+    digest = hmac.new(SIGNING_SECRET.encode(), order_to(url).body, hashlib.sha256).hexdigest()
+    return Request.posting(url, ORDER, **{"X-Hub-Signature-256": f"sha256={digest}"})
 
 
 def is_right(reply: object) -> bool:

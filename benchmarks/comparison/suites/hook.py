@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from benchmarks.comparison.floors.serving import FLOOR, floor
 from benchmarks.comparison.moonhook import moonhook
-from benchmarks.comparison.order import TOKEN, WRONG_TOKEN, is_right, order_to
+from benchmarks.comparison.order import TOKEN, WRONG_TOKEN, is_right, order_to, signed_order_to
 from benchmarks.comparison.peers import PEERS
 from benchmarks.comparison.progress import say
 from benchmarks.comparison.servers import Server
@@ -31,6 +31,11 @@ def hook_calls(setting: Setting) -> Iterator[list[Target]]:
             _target(each.server, fixtures.hooks[0], fixtures.wrong_hook)
             for each, fixtures in zip(ours, made, strict=True)
         ]
+        targets += [
+            _signed_target(each.server, fixtures.signed_hook)
+            for each, fixtures in zip(ours, made, strict=True)
+            if fixtures.signed_hook
+        ]
         for peer in PEERS:
             if lacking := peer.lacks():
                 say(f"{peer.name} is left out: not installed: {lacking}")
@@ -42,6 +47,18 @@ def hook_calls(setting: Setting) -> Iterator[list[Target]]:
 
 def _target_of_floor(server: Server) -> Target:
     return _target(server, *(f"{server.url}/hook/{token}" for token in (TOKEN, WRONG_TOKEN)))
+
+
+def _signed_target(server: Server, url: str) -> Target:
+    """A call that GitHub signs, compared with the plain one."""
+    return Target(
+        f"{server.name}, signed",
+        server,
+        [signed_order_to(url)],
+        is_right,
+        base=server.name,
+        refused=order_to(url),
+    )
 
 
 def _target(server: Server, url: str, wrong_url: str) -> Target:
