@@ -9,17 +9,21 @@ Two rules for code that may run in a green thread: it blocks nowhere else for lo
 milliseconds, and it holds no lock of ``threading`` while it waits.
 """
 
+import contextlib
 import contextvars
 import heapq
 import logging
 import math
+import os
 import select
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from itertools import count
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -32,6 +36,9 @@ READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
 # Most timers belong to waits that have ended. Beyond this number they are removed.
 _MAX_TIMERS = 1000
+_MAX_SLEEP_SECONDS = 60.0
+# What an eventfd(2) takes at once.
+_ONE = (1).to_bytes(8, sys.byteorder)
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +130,31 @@ class WakeUp:
             self._green.scheduler.make_ready(self._green, 1)
 
 
+class Bell:
+    """Ends a wait of one green thread, or its next one; rings any number of times.
+
+    Only for one thread and its green threads.
+    """
+
+    def __init__(self) -> None:
+        self._has_rung = False
+        self._waiter: GreenThread | None = None
+
+    def ring(self) -> None:
+        self._has_rung = True
+        if self._waiter is not None:
+            self._waiter.scheduler.make_ready(self._waiter, 1)
+
+    def wait(self, seconds: float) -> bool:
+        """Returns whether it rang since the last wait or within the time."""
+        if not self._has_rung:
+            self._waiter = _running()
+            self._waiter.scheduler.park(time.monotonic() + seconds)
+            self._waiter = None
+        has_rung, self._has_rung = self._has_rung, False
+        return has_rung
+
+
 class Scheduler:
     """Runs the green threads of one thread, which makes it and calls it; at most ``most`` at once.
 
@@ -154,6 +186,11 @@ class Scheduler:
 
     def fileno(self) -> int:
         return self._events.fileno()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a green thread has not ended yet."""
+        return self._running > 0 or bool(self._starting)
 
     @property
     def has_queue(self) -> bool:
@@ -212,6 +249,14 @@ class Scheduler:
                 return
             green, outcome = self._ready.popleft()
             green.switch(outcome)
+
+    def close(self) -> None:
+        """Closes the connections of green threads that have ended."""
+        self._events.close()
+        for unused in self._unused_connections:
+            for database in vars(unused).values():
+                database.close()
+        self._unused_connections = []
 
     # --- For green threads ---------------------------------------------------------------------
 
@@ -299,6 +344,69 @@ class Scheduler:
                 self.make_ready(green, 0)
 
 
+class GreenLoop:
+    """Runs green threads in a thread that does nothing else, at most ``most`` at once."""
+
+    def __init__(self, *, most: int, executor: Executor) -> None:
+        self._most = most
+        self._executor = executor
+        self._asked: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        # A file object: unlike a number, it never stands for a file that was opened later.
+        bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = os.fdopen(bell, "r+b", buffering=0)
+        self._scheduler: Scheduler
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Makes the call in a green thread; returns when it has ended and all that it started.
+
+        Raises what the call raises. Green threads have database connections of their own, which
+        are closed at the end.
+        """
+        separate_connections()
+        self._scheduler = Scheduler(
+            most=self._most, executor=self._executor, wake_up=self.call_soon
+        )
+        failures: list[BaseException] = []
+
+        def first() -> None:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001 (raised below)
+                failures.append(error)
+
+        events = select.poll()
+        events.register(self._scheduler, select.POLLIN)
+        events.register(self._bell, select.POLLIN)
+        try:
+            self._scheduler.start(first)
+            while self._scheduler.is_busy:
+                events.poll(math.ceil(self._scheduler.seconds_until_due(_MAX_SLEEP_SECONDS) * 1000))
+                self._make_calls()
+                self._scheduler.read_events()
+                self._scheduler.run_ready()
+        finally:
+            self._scheduler.close()
+            self._bell.close()
+        if failures:
+            raise failures[0]
+
+    def start(self, call: Callable[[], None]) -> None:
+        """Makes the call in a new green thread; only from one of this loop."""
+        self._scheduler.start(call)
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Makes the call in the loop's thread. From any thread or signal handler."""
+        self._asked.put(call)
+        # The loop may have ended.
+        with contextlib.suppress(ValueError):
+            self._bell.write(_ONE)
+
+    def _make_calls(self) -> None:
+        self._bell.read(len(_ONE))
+        while not self._asked.empty():
+            self._asked.get()()
+
+
 def _with_connections(call: Callable[[], Result]) -> Result:
     try:
         return call()
@@ -317,7 +425,8 @@ def wait_for(file: int, events: int, deadline: float) -> int:
 def separate_connections() -> None:
     """Gives each green thread database connections of its own, like other threads."""
     handler: Any = connections
-    handler._connections = _Connections(handler._connections)
+    if type(handler._connections) is not _Connections:
+        handler._connections = _Connections(handler._connections)
 
 
 class _Connections:

@@ -1,22 +1,25 @@
 """A runner: works the queue of this node until it is told to stop.
 
-One thread does the bookkeeping: it commits the results of the runs that have ended meanwhile, and
-claims as many as there are free slots. Each slot is a thread that waits for a sandbox process.
+All of it happens in green threads of one thread. One does the bookkeeping: it commits the results of
+the runs that have ended meanwhile, and claims as many as there are free slots. Each run has one that
+waits for its sandbox process. Another does what is due from time to time, outside of that thread.
 """
 
 import logging
-import queue
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
+from core.green_threads import Bell, GreenLoop, give_way, in_thread, sleep
 from core.http.bulkhead import return_pooled_connection
 from core.http.unavailable import DATABASE_ERRORS
 from core.metrics.catalogue import QUEUE_SLOTS_IN_USE
@@ -56,8 +59,8 @@ class _NotEnded(NamedTuple):
     may_have_run: bool
 
 
-# What arrives for the bookkeeper; ``None`` only wakes it.
-_Message = Ended | _NotEnded | None
+# What a run leaves to the bookkeeper.
+_Message = Ended | _NotEnded
 
 
 class Runner:
@@ -65,9 +68,12 @@ class Runner:
 
     def __init__(self, slots: int, *, duties: tuple[Duty, ...] = ()) -> None:
         self._slots = slots
-        self._duties = [(duty, seconds) for duty, seconds in duties]
-        self._due = [0.0] * len(self._duties)
-        self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        self._duties = duties
+        self._threads = ThreadPoolExecutor(slots + 2, thread_name_prefix="queue")
+        self._loop = GreenLoop(most=slots + 2, executor=self._threads)
+        # For the green thread of the bookkeeping, and for that of the duties.
+        self._bell, self._end_of_duties = Bell(), Bell()
+        self._messages: deque[_Message] = deque()
         self._running: dict[uuid.UUID, Claimed] = {}
         # What has ended and is not committed yet.
         self._ended: list[Ended] = []
@@ -85,24 +91,32 @@ class Runner:
         May be called from a signal handler.
         """
         self._stopping.set()
-        self._inbox.put(None)
+        self._loop.call_soon(self._bell.ring)
+        self._loop.call_soon(self._end_of_duties.ring)
 
     def run(self) -> None:
-        """Works until ``stop``, through outages of the database."""
+        """Works until ``stop``, through outages of the database. Only once."""
         listener = None
         if connection.vendor == "postgresql":
-            listener = Listener(lambda: self._inbox.put(None))
+            listener = Listener(lambda: self._loop.call_soon(self._bell.ring))
             listener.start()
-        with ThreadPoolExecutor(self._slots, thread_name_prefix="queue slot") as threads:
-            while not self._is_done():
-                try:
-                    self._turn(threads)
-                except DATABASE_ERRORS as error:
-                    logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
-                    close_old_connections()
-                    time.sleep(OUTAGE_SECONDS)
-        if listener is not None:
-            listener.stop()
+        try:
+            with self._threads:
+                self._loop.run(self._keep_books)
+        finally:
+            if listener is not None:
+                listener.stop()
+
+    def _keep_books(self) -> None:
+        if self._duties:
+            self._loop.start(self._do_duties)
+        while not self._is_done():
+            try:
+                self._turn()
+            except DATABASE_ERRORS as error:
+                logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
+                close_old_connections()
+                sleep(OUTAGE_SECONDS)
 
     def _is_done(self) -> bool:
         is_busy = self._running or self._ended or self._not_started or self._unknown
@@ -113,16 +127,18 @@ class Runner:
         for claimed in list(self._running.values()):
             end_as_lost(claimed.run_id, claimed.lease_id)
 
-    def _turn(self, threads: ThreadPoolExecutor) -> None:
+    def _turn(self) -> None:
         """Commits what has ended, claims what is due, and waits for something to happen."""
+        # Others may end in the same moment.
+        give_way()
         self._take_messages()
         self._settle_the_rest()
-        self._do_duties()
+        self._look_after_others()
         free = 0 if self._stopping.is_set() else self._slots - len(self._running)
         found = self._commit_and_claim(free)
         for claimed in found.claimed:
             self._running[claimed.run_id] = claimed
-            threads.submit(self._work, claimed)
+            self._loop.start(partial(self._work, claimed))
         if free:
             self._look_at = time.monotonic() + _seconds_until(found.next_due_at)
         QUEUE_SLOTS_IN_USE.set(len(self._running))
@@ -155,25 +171,16 @@ class Runner:
         end = self._look_at if has_slot else time.monotonic() + LOOK_SECONDS
         is_polling = has_slot and connection.vendor == "sqlite"
         while (left := end - time.monotonic()) > 0:
-            try:
-                message = self._inbox.get(timeout=min(left, CHANGE_SECONDS) if is_polling else left)
-            except queue.Empty:
-                if is_polling and self._changes.has_changed():
-                    return
-            else:
-                self._take(message)
+            if self._bell.wait(min(left, CHANGE_SECONDS) if is_polling else left):
+                return
+            if is_polling and self._changes.has_changed():
                 return
 
     def _take_messages(self) -> None:
-        while True:
-            try:
-                self._take(self._inbox.get_nowait())
-            except queue.Empty:
-                return
+        while self._messages:
+            self._take(self._messages.popleft())
 
     def _take(self, message: _Message) -> None:
-        if message is None:
-            return
         claimed = message.claimed
         self._running.pop(claimed.run_id, None)
         if isinstance(message, Ended):
@@ -192,30 +199,37 @@ class Runner:
             end_as_lost(claimed.run_id, claimed.lease_id)
         self._unknown = []
 
-    def _do_duties(self) -> None:
-        now = time.monotonic()
-        if now >= self._lost_check_at:
-            self._lost_check_at = now + LOST_CHECK_SECONDS
-            # Results first: an outage of the database may have outlasted their leases.
-            self._commit_and_claim(0)
-            end_lost_runs()
-            cancel_orphans()
-            move_to_present()
-        if self._stopping.is_set():
+    def _look_after_others(self) -> None:
+        """Every few seconds: runs of which no runner takes care."""
+        if time.monotonic() < self._lost_check_at:
             return
-        for place, (duty, seconds) in enumerate(self._duties):
-            if now >= self._due[place]:
-                self._due[place] = now + seconds
-                try:
-                    duty()
-                except DATABASE_ERRORS:
-                    raise
-                except Exception:
-                    logger.exception("A duty of the queue failed: %s", duty)
+        self._lost_check_at = time.monotonic() + LOST_CHECK_SECONDS
+        # Results first: an outage of the database may have outlasted their leases.
+        self._commit_and_claim(0)
+        end_lost_runs()
+        cancel_orphans()
+        move_to_present()
+
+    def _do_duties(self) -> None:
+        due = [0.0] * len(self._duties)
+        while not self._stopping.is_set():
+            for place, (duty, seconds) in enumerate(self._duties):
+                if time.monotonic() >= due[place]:
+                    due[place] = time.monotonic() + seconds
+                    self._do(duty)
+            self._end_of_duties.wait(min(due) - time.monotonic())
+
+    def _do(self, duty: Callable[[], object]) -> None:
+        try:
+            in_thread(duty)
+        except DATABASE_ERRORS as error:
+            logger.error("A duty waits for the database: %s", _one_line(error))  # noqa: TRY400
+        except Exception:
+            logger.exception("A duty of the queue failed: %s", duty)
 
     def _work(self, claimed: Claimed) -> None:
-        """In a thread of a slot."""
-        message: Ended | _NotEnded = _NotEnded(claimed, may_have_run=False)
+        """In a green thread of its own."""
+        message: _Message = _NotEnded(claimed, may_have_run=False)
         try:
             message = perform(claimed)
         except (SandboxBusy, SandboxUnavailable) as error:
@@ -228,7 +242,8 @@ class Runner:
         finally:
             close_old_connections()
             return_pooled_connection()
-            self._inbox.put(message)
+            self._messages.append(message)
+            self._bell.ring()
 
 
 def _seconds_until(due_at: datetime | None) -> float:

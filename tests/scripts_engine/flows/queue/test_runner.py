@@ -1,12 +1,15 @@
-"""Runners with real threads work the queue, alone and beside each other."""
+"""Runners work the queue, alone and beside each other."""
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.db.backends.signals import connection_created
 from django.db.models import F
 
 from accounts.models import Organisation
@@ -32,8 +35,22 @@ def work_until(is_done: Callable[[], object], slots: int = 4, **options: Any) ->
         if is_done():
             runner.stop()
 
-    runner = Runner(slots, duties=((stop_when_done, 0.0),), **options)
+    runner = Runner(slots, duties=((stop_when_done, 0.02),), **options)
     runner.run()
+
+
+@contextmanager
+def of_new_connections(wrapper: Callable[..., Any]) -> Iterator[None]:
+    """All statements of connections that are opened meanwhile, as a runner's are, pass it."""
+
+    def install(connection: Any, **others: Any) -> None:
+        connection.execute_wrappers.append(wrapper)
+
+    connection_created.connect(install)
+    try:
+        yield
+    finally:
+        connection_created.disconnect(install)
 
 
 def is_empty() -> bool:
@@ -106,7 +123,7 @@ def test_a_result_survives_an_outage_of_the_database(
             raise failures.pop()
         return execute(sql, *arguments)
 
-    with connection.execute_wrapper(fail):
+    with of_new_connections(fail):
         work_until(is_empty)
 
     assert failures == []
@@ -128,15 +145,46 @@ def test_a_result_outlives_its_lease_during_an_outage(
         return execute(sql, *arguments)
 
     def let_leases_end() -> None:
-        if threading.current_thread() is threading.main_thread():
-            QueueEntry.objects.leased().update(lease_ends_at=F("due_at"))
+        QueueEntry.objects.leased().update(lease_ends_at=F("due_at"))
 
     monkeypatch.setattr(runners, "close_old_connections", let_leases_end)
-    with connection.execute_wrapper(fail):
+    with of_new_connections(fail):
         work_until(is_empty)
 
     run = Run.objects.get()
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 1)
+
+
+def test_a_long_duty_does_not_hold_up_results(acme: Organisation) -> None:
+    queue(hook_that(acme, COUNTS))
+
+    def wait_for_the_result() -> None:
+        deadline = time.monotonic() + 60
+        while not is_empty():
+            assert time.monotonic() < deadline, "the result waits for this duty"
+            time.sleep(0.02)
+        ended.append(Run.objects.get().status)
+        runner.stop()
+
+    ended: list[str] = []
+    runner = Runner(1, duties=((wait_for_the_result, 1.0),))
+    runner.run()
+
+    assert ended == [RunStatus.SUCCEEDED]
+
+
+def test_a_failing_duty_is_tried_again(acme: Organisation) -> None:
+    failures: list[Exception] = [OperationalError("gone"), ValueError("a defect")]
+
+    def fail_twice() -> None:
+        if failures:
+            raise failures.pop()
+        runner.stop()
+
+    runner = Runner(1, duties=((fail_twice, 0.01),))
+    runner.run()
+
+    assert failures == []
 
 
 def test_a_runner_that_gives_up_ends_its_runs_as_lost(acme: Organisation) -> None:
@@ -148,7 +196,7 @@ def test_a_runner_that_gives_up_ends_its_runs_as_lost(acme: Organisation) -> Non
             runner.stop()
             runner.abandon()
 
-    runner = Runner(1, duties=((give_up_when_running, 0.0),))
+    runner = Runner(1, duties=((give_up_when_running, 0.02),))
     runner.run()
 
     attempts = list(Run.objects.order_by("attempt").values_list("status", "attempt"))

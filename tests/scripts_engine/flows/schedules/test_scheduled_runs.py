@@ -27,7 +27,7 @@ def test_a_runner_runs_what_is_due_and_the_script_sees_the_tick(acme: Organisati
         if Run.objects.exists() and not QueueEntry.objects.exists():
             runner.stop()
 
-    runner = Runner(2, duties=((run_due_schedules, 1.0), (stop_when_done, 0.0)))
+    runner = Runner(2, duties=((run_due_schedules, 1.0), (stop_when_done, 0.02)))
     runner.run()
     run = Run.objects.get()
     assert run.status == RunStatus.SUCCEEDED, run.error_message
