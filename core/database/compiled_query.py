@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db import NotSupportedError, connections, models, router
+from django.db import NotSupportedError, connections, models, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet, Value
 from django.db.models.query import ModelIterable, get_related_populators
@@ -182,17 +182,46 @@ class CompiledInsert:
         are not applied.
         """
         alias = router.db_for_write(self._model)
+        sql, given = self._of(alias).statement(rows)
+        # Groups differ in size, so the plan of one would rarely be used again.
+        _execute(connections[alias], sql, given, has_rows=False, is_frequent=len(rows) == 1)
+
+    def execute_with(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        other: CompiledInsert,
+        rows_of_other: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Insert the rows of both or none: in one statement where the database allows it."""
+        alias = router.db_for_write(self._model)
+        connection = connections[alias]
+        if connection.vendor != "postgresql":
+            with transaction.atomic(alias):
+                self.execute(rows)
+                other.execute(rows_of_other)
+            return
+        sql, given = self._of(alias).statement(rows)
+        sql_of_other, given_of_other = other._of(alias).statement(rows_of_other)
+        # Foreign keys between them are checked at the end of the transaction.
+        _execute(
+            connection,
+            f"WITH first AS ({sql}) {sql_of_other}",
+            given + given_of_other,
+            has_rows=False,
+            is_frequent=len(rows) == len(rows_of_other) == 1,
+        )
+
+    def _of(self, alias: str) -> _Insert:
         compiled = self._compiled.get(alias)
         if compiled is None:
             compiled = self._compiled[alias] = _Insert(self._model, alias)
-        compiled.execute(rows)
+        return compiled
 
 
 class _Insert:
     """The statement compiled for one database."""
 
     def __init__(self, model: type[Model], alias: str) -> None:
-        self._alias = alias
         fields = model._meta.local_concrete_fields
         quote = connections[alias].ops.quote_name
         columns = ", ".join(quote(str(field.column)) for field in fields)
@@ -203,63 +232,75 @@ class _Insert:
             (field.attname, preparation(field, connections[alias])) for field in fields
         ]
 
-    def execute(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        connection = connections[self._alias]
+    def statement(self, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
+        """The statement that inserts the rows, with its values."""
         given = [
             row[name] if prepare is None else prepare(row[name])
             for row in rows
             for name, prepare in self._columns
         ]
-        sql = self._start + ", ".join([self._row] * len(rows))
-        # Groups differ in size, so the plan of one would rarely be used again.
-        _execute(connection, sql, given, has_rows=False, is_frequent=len(rows) == 1)
+        return self._start + ", ".join([self._row] * len(rows)), given
 
 
 class CompiledUpdate:
-    """The UPDATE of given columns of one row, found by its primary key, compiled per database."""
+    """The UPDATE of given columns of a few rows, found by primary key, compiled per database."""
 
     def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
         self._model = model
         self._names = tuple(columns)
-        self._compiled: dict[str, tuple[str, list[tuple[str, Preparation | None]]]] = {}
+        self._compiled: dict[str, _Update] = {}
 
-    def execute(self, key: Any, row: Mapping[str, Any]) -> None:
-        """Sets the columns, by ``attname``, to the values of ``row``."""
+    def execute(self, keys: Sequence[Any], row: Mapping[str, Any]) -> None:
+        """Sets the columns of these rows, by ``attname``, to the values of ``row``."""
         alias = router.db_for_write(self._model)
-        if alias not in self._compiled:
-            self._compiled[alias] = self._compile(alias)
-        sql, columns = self._compiled[alias]
-        given = [
-            value if prepare is None else prepare(value)
-            for (_, prepare), value in zip(
-                columns, (*(row[name] for name in self._names), key), strict=True
-            )
-        ]
-        _execute(connections[alias], sql, given, has_rows=False)
+        compiled = self._compiled.get(alias)
+        if compiled is None:
+            compiled = self._compiled[alias] = _Update(self._model, self._names, alias)
+        compiled.execute(keys, row)
 
-    def _compile(self, alias: str) -> tuple[str, list[tuple[str, Preparation | None]]]:
+
+class _Update:
+    """The statement compiled for one database."""
+
+    def __init__(self, model: type[Model], names: Sequence[str], alias: str) -> None:
+        self._alias = alias
         quote = connections[alias].ops.quote_name
-        by_name = {field.attname: field for field in self._model._meta.local_concrete_fields}
-        fields = [by_name[name] for name in self._names]
-        key = self._model._meta.pk
+        by_name = {field.attname: field for field in model._meta.local_concrete_fields}
+        key = model._meta.pk
         if key is None:
             raise ValueError("the model has no primary key")
-        columns = ", ".join(f"{quote(str(field.column))} = %s" for field in fields)
+        columns = ", ".join(f"{quote(str(by_name[name].column))} = %s" for name in names)
         # All names come from the model.
-        sql = (
-            f"UPDATE {quote(self._model._meta.db_table)} SET {columns} "  # noqa: S608
-            f"WHERE {quote(str(key.column))} = %s"
+        self._sql = (
+            f"UPDATE {quote(model._meta.db_table)} SET {columns} "  # noqa: S608
+            f"WHERE {quote(str(key.column))} IN "
         )
-        prepared = [(field.attname, preparation(field, connections[alias])) for field in fields]
-        return sql, [*prepared, (key.attname, preparation(key, connections[alias]))]
+        self._columns = [(name, preparation(by_name[name], connections[alias])) for name in names]
+        self._prepare_key = preparation(key, connections[alias]) or _same
+
+    def execute(self, keys: Sequence[Any], row: Mapping[str, Any]) -> None:
+        given = [
+            row[name] if prepare is None else prepare(row[name]) for name, prepare in self._columns
+        ]
+        given += map(self._prepare_key, keys)
+        sql = f"{self._sql}({', '.join(['%s'] * len(keys))})"
+        _execute(connections[self._alias], sql, given, has_rows=False)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def column_value(model: type[Model], name: str, value: Any) -> Any:
     """The value as the database takes it in that column, for statements that no query set makes."""
-    connection = connections[router.db_for_write(model)]
-    field: Any = model._meta.get_field(name)
-    prepare = preparation(field, connection)
+    prepare = _preparation_of(model, name, router.db_for_write(model))
     return value if prepare is None else prepare(value)
+
+
+@lru_cache(maxsize=256)
+def _preparation_of(model: type[Model], name: str, alias: str) -> Preparation | None:
+    field: Any = model._meta.get_field(name)
+    return preparation(field, connections[alias])
 
 
 def preparation(

@@ -260,12 +260,10 @@ def _commit_group(group: Sequence[_PendingRun]) -> None:
 
 
 def _insert_all(rows: Sequence[Row], entries: Sequence[Row]) -> None:
-    if not entries:
+    if entries:
+        _insert.execute_with(rows, _insert_entries, entries)
+    else:
         _insert.execute(rows)
-        return
-    with transaction.atomic():
-        _insert.execute(rows)
-        _insert_entries.execute(entries)
 
 
 def _record_again(row: Row, entry: Row | None) -> None:

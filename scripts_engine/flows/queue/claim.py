@@ -17,7 +17,7 @@ from django.db.models import Count, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from accounts.models import Organisation
-from core.database.compiled_query import CompiledQuery, Parameter
+from core.database.compiled_query import CompiledQuery, CompiledUpdate, Parameter
 from core.database.ids import as_uuid
 from scripts_engine.flows.concurrent_runs import RunLimits, is_hook_at_limit, take_lease
 from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus
@@ -50,6 +50,10 @@ _ORGANISATIONS = """
             WHERE paused.organisation_id = waiting.organisation_id
         )
 """
+
+
+_lease = CompiledUpdate(QueueEntry, ("lease_id", "lease_ends_at"))
+_start = CompiledUpdate(Run, ("status", "started_at", "script_version_id"))
 
 
 class Claimed(NamedTuple):
@@ -226,11 +230,10 @@ def _take(
         by_version[entry.script.current_version_id].append(entry.pk)
     for seconds, run_ids in by_limit.items():
         ends_at = now + timedelta(seconds=seconds) + LEASE_MARGIN
-        leased = QueueEntry.objects.filter(pk__in=run_ids)
-        leased.update(lease_id=lease_id, lease_ends_at=ends_at)
+        _lease.execute(run_ids, {"lease_id": lease_id, "lease_ends_at": ends_at})
     for version_id, run_ids in by_version.items():
-        runs = Run.objects.filter(pk__in=run_ids)
-        runs.update(status=RunStatus.RUNNING, started_at=now, script_version=version_id)
+        columns = {"started_at": now, "script_version_id": version_id}
+        _start.execute(run_ids, {"status": RunStatus.RUNNING.value, **columns})
     for entry, run_lease_id in entries:
         entry.run.status, entry.run.started_at = RunStatus.RUNNING, now
         yield Claimed(entry.pk, lease_id, entry, run_lease_id)

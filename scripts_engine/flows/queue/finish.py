@@ -90,7 +90,7 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
         is_dead_letter = True if after is None else None
         ATTEMPTS.labels("dead-letter" if after is None else "retried").inc()
     update = _update_of(("is_dead_letter", *columns))
-    update.execute(run.pk, {**columns, "is_dead_letter": is_dead_letter})
+    update.execute([run.pk], {**columns, "is_dead_letter": is_dead_letter})
     more = columns["payload_bytes"] - (run.payload_bytes or 0)
     transaction.on_commit(partial(count_recorded, run.organisation_id, more))
     return following
