@@ -70,7 +70,9 @@ class Database:
             return False
 
     def is_running_something(self) -> bool:
-        return self.ask("SELECT count(*) FROM scripts_engine_run WHERE status = 'running'") != [(0,)]
+        return self.ask("SELECT count(*) FROM scripts_engine_run WHERE status = 'running'") != [
+            (0,)
+        ]
 
     def runs(self) -> list[QueuedRun]:
         columns = "id, first_run_id, attempt, status, is_dead_letter"

@@ -1,15 +1,18 @@
 """A runner: works the queue of this node until it is told to stop.
 
-All of it happens in green threads of one thread. One does the bookkeeping: it commits the results of
-the runs that have ended meanwhile, and claims as many as there are free slots. Each run has one that
-waits for its sandbox process. Another does what is due from time to time, outside of that thread.
+All of it happens in green threads of one thread. One does the bookkeeping: it commits the results
+of the runs that have ended meanwhile, and claims as many as there are free slots. Each run has one
+that waits for its sandbox process. Another does what is due from time to time, in other threads.
+
+While runs are shorter than the bookkeeping, it claims as many again, so that no slot waits for it.
 """
 
 import logging
+import math
 import threading
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -47,6 +50,10 @@ LOST_CHECK_SECONDS = 5.0
 # Between two looks of which the first found too little for the free slots: calls that follow each
 # other are claimed together, and hold up those who write to the database less often.
 PAUSE_SECONDS = 0.01
+# Runs are claimed ahead of free slots while they take less time than this, by a moving average.
+SHORT_RUN_SECONDS = 0.02
+# What is claimed ahead and has no slot by then goes back, for other runners.
+AHEAD_SECONDS = 0.1
 # Before a run is tried again that could not start.
 NOT_STARTED_SECONDS = 1.0
 OUTAGE_SECONDS = 1.0
@@ -60,6 +67,14 @@ class _NotEnded(NamedTuple):
 
     claimed: Claimed
     may_have_run: bool
+
+
+class _Ahead(NamedTuple):
+    """A run that was claimed before there was a slot for it."""
+
+    claimed: Claimed
+    ends_at: float
+    """When it goes back, of ``time.monotonic``."""
 
 
 # What a run leaves to the bookkeeper.
@@ -78,11 +93,17 @@ class Runner:
         self._bell, self._end_of_duties = Bell(), Bell()
         self._messages: deque[_Message] = deque()
         self._running: dict[uuid.UUID, Claimed] = {}
+        # The oldest first.
+        self._ahead: list[_Ahead] = []
+        self._unused: list[Claimed] = []
+        # The moving average; until a run has ended, none is claimed ahead.
+        self._run_seconds = math.inf
         # What has ended and is not committed yet.
         self._ended: list[Ended] = []
         self._not_started: list[Claimed] = []
         self._unknown: list[Claimed] = []
-        self._turns = Turns()
+        # The order of the claims, and that of the starts.
+        self._turns, self._starts = Turns(), Turns()
         self._changes = ChangeCounter()
         self._stopping = threading.Event()
         self._lost_check_at = 0.0
@@ -113,17 +134,22 @@ class Runner:
     def _keep_books(self) -> None:
         if self._duties:
             self._loop.start(self._do_duties)
-        while not self._is_done():
-            try:
-                self._turn()
-            except DATABASE_ERRORS as error:
-                logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
-                close_old_connections()
-                sleep(OUTAGE_SECONDS)
+        try:
+            while not self._is_done():
+                try:
+                    self._turn()
+                except DATABASE_ERRORS as error:
+                    logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
+                    close_old_connections()
+                    sleep(OUTAGE_SECONDS)
+        finally:
+            # After a defect, nothing else would end the duties.
+            self.stop()
 
     def _is_done(self) -> bool:
-        is_busy = self._running or self._ended or self._not_started or self._unknown
-        return self._stopping.is_set() and not is_busy
+        claimed = (self._running, self._ahead, self._unused)
+        ended = (self._messages, self._ended, self._not_started, self._unknown)
+        return self._stopping.is_set() and not any(claimed) and not any(ended)
 
     def abandon(self) -> None:
         """Ends the runs in progress as lost, because this process is about to end."""
@@ -138,17 +164,52 @@ class Runner:
         self._take_messages()
         self._settle_the_rest()
         self._look_after_others()
-        free = 0 if self._stopping.is_set() else self._slots - len(self._running)
+        free = self._free()
         found = self._commit_and_claim(free)
-        for claimed in found.claimed:
-            self._running[claimed.run_id] = claimed
-            self._loop.start(partial(self._work, claimed))
+        ends_at = time.monotonic() + AHEAD_SECONDS
+        self._ahead += [_Ahead(each, ends_at) for each in found.claimed]
+        self._fill_slots()
         if len(found.claimed) < free:
             self._pause_ends_at = time.monotonic() + PAUSE_SECONDS
         if free:
             self._look_at = time.monotonic() + _seconds_until(found.next_due_at)
         QUEUE_SLOTS_IN_USE.set(len(self._running))
         self._wait()
+
+    def _free(self) -> int:
+        """How many runs may be claimed."""
+        if self._stopping.is_set():
+            return 0
+        most = 2 * self._slots if self._run_seconds < SHORT_RUN_SECONDS else self._slots
+        return max(0, most - len(self._running) - len(self._ahead))
+
+    def _fill_slots(self) -> None:
+        """Starts what is claimed, as fairly as it was claimed: see ``claim``."""
+        while len(self._running) < self._slots:
+            slots = Counter(each.entry.organisation_id for each in self._running.values())
+            now = time.monotonic()
+            turns = [
+                (slots[organisation_id], self._starts.last_served(organisation_id), place)
+                for place, (claimed, ends_at) in enumerate(self._ahead)
+                # Whatever goes back may be another runner's soon.
+                if ends_at > now and (organisation_id := claimed.entry.organisation_id)
+            ]
+            if not turns:
+                return
+            claimed, _ = self._ahead.pop(min(turns)[-1])
+            self._starts.serve(claimed.entry.organisation_id)
+            self._starts.forget_all_but(list(slots))
+            self._running[claimed.run_id] = claimed
+            self._loop.start(partial(self._work, claimed))
+
+    def _take_back_unused(self) -> None:
+        """Runs that were claimed ahead go back: their slots are taken for longer than it seemed."""
+        now = math.inf if self._stopping.is_set() else time.monotonic()
+        unused = [each for each in self._ahead if each.ends_at <= now]
+        if unused:
+            self._run_seconds = math.inf
+            self._ahead = [each for each in self._ahead if each.ends_at > now]
+            self._unused += [each.claimed for each in unused]
 
     def _commit_and_claim(self, free: int) -> Round:
         """One transaction for both. Raises a database error if nothing was committed."""
@@ -173,8 +234,10 @@ class Runner:
 
     def _wait(self) -> None:
         """Until a message arrives, the database changes, or it is time to look."""
-        has_slot = len(self._running) < self._slots and not self._stopping.is_set()
+        has_slot = self._free() > 0
         end = self._look_at if has_slot else time.monotonic() + LOOK_SECONDS
+        if self._ahead:
+            end = min(end, self._ahead[0].ends_at)
         is_polling = has_slot and connection.vendor == "sqlite"
         while (left := end - time.monotonic()) > 0:
             if self._bell.wait(min(left, CHANGE_SECONDS) if is_polling else left):
@@ -188,7 +251,6 @@ class Runner:
 
     def _take(self, message: _Message) -> None:
         claimed = message.claimed
-        self._running.pop(claimed.run_id, None)
         if isinstance(message, Ended):
             self._ended.append(message)
         elif message.may_have_run:
@@ -197,10 +259,14 @@ class Runner:
             self._not_started.append(claimed)
 
     def _settle_the_rest(self) -> None:
-        """Runs without a result: those that did not start, and those of which nobody knows."""
+        """Runs without a result: those that did not start, and those of which nothing is known."""
         if self._not_started:
             give_back(self._not_started, delay_seconds=NOT_STARTED_SECONDS)
             self._not_started = []
+        self._take_back_unused()
+        if self._unused:
+            give_back(self._unused)
+            self._unused = []
         for claimed in self._unknown:
             end_as_lost(claimed.run_id, claimed.lease_id)
         self._unknown = []
@@ -236,8 +302,10 @@ class Runner:
     def _work(self, claimed: Claimed) -> None:
         """In a green thread of its own."""
         message: _Message = _NotEnded(claimed, may_have_run=False)
+        began = time.monotonic()
         try:
             message = perform(claimed)
+            self._note_length(time.monotonic() - began)
         except (SandboxBusy, SandboxUnavailable) as error:
             logger.warning("Run %s did not start: %s", claimed.run_id, error)
         except DATABASE_ERRORS as error:
@@ -248,8 +316,14 @@ class Runner:
         finally:
             close_old_connections()
             return_pooled_connection()
+            del self._running[claimed.run_id]
             self._messages.append(message)
+            self._fill_slots()
             self._bell.ring()
+
+    def _note_length(self, seconds: float) -> None:
+        known = seconds if self._run_seconds == math.inf else self._run_seconds
+        self._run_seconds = 0.8 * known + 0.2 * seconds
 
 
 def _seconds_until(due_at: datetime | None) -> float:

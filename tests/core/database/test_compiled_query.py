@@ -11,8 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuthEvent, Organisation
-from core.database.compiled_query import CompiledInsert, CompiledQuery, JsonText, Parameter
-from scripts_engine.models import Run
+from core.database.compiled_query import (
+    CompiledInsert,
+    CompiledQuery,
+    CompiledUpdate,
+    JsonText,
+    Parameter,
+)
+from scripts_engine.models import QueueEntry, Run, RunStatus
 from tests import factories
 from tests.concurrency import at_once
 
@@ -101,6 +107,69 @@ def test_one_refused_row_keeps_out_the_others(acme: Organisation) -> None:
         CompiledInsert(Organisation).execute(rows)
 
     assert [each.name for each in Organisation.objects.all()] == ["Acme"]
+
+
+def queued_rows(acme: Organisation) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The row of a run, and that of its entry in the queue."""
+    of_acme = factories.make_hook(factories.make_script(acme)).hook
+    run = factories.past_run(of_acme, timezone.now(), RunStatus.QUEUED.value)
+    run.pk = uuid.uuid4()
+    entry = QueueEntry(
+        run=run,
+        organisation=acme,
+        script=of_acme.script,
+        payload_of=run.pk,
+        due_at=run.started_at,
+        max_attempts=1,
+    )
+    of_run = {field.attname: getattr(run, field.attname) for field in Run._meta.local_fields}
+    fields = QueueEntry._meta.local_fields
+    return of_run, {field.attname: getattr(entry, field.attname) for field in fields}
+
+
+def test_rows_of_two_tables_are_written_together(acme: Organisation) -> None:
+    rows = [queued_rows(acme) for _ in range(2)]
+
+    with CaptureQueriesContext(connection) as statements:
+        CompiledInsert(Run).execute_with(
+            [run for run, _ in rows], CompiledInsert(QueueEntry), [entry for _, entry in rows]
+        )
+
+    assert {run["id"] for run, _ in rows} == set(QueueEntry.objects.values_list("run", flat=True))
+    assert Run.objects.count() == 2
+    if connection.vendor == "postgresql":
+        assert len(statements) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_row_of_the_second_table_keeps_out_those_of_the_first(
+    acme: Organisation,
+) -> None:
+    run, entry = queued_rows(acme)
+
+    with pytest.raises(IntegrityError):
+        CompiledInsert(Run).execute_with(
+            [run], CompiledInsert(QueueEntry), [entry | {"script_id": None}]
+        )
+
+    assert not Run.objects.exists()
+    assert not QueueEntry.objects.exists()
+
+
+def test_given_columns_of_some_rows_are_updated(acme: Organisation) -> None:
+    organisations = [acme, *(factories.make_organisation(name) for name in ("Globex", "Initech"))]
+    ended_at = timezone.now()
+
+    CompiledUpdate(Organisation, ("sessions_valid_after", "is_active")).execute(
+        [each.pk for each in organisations[:2]],
+        {"sessions_valid_after": ended_at, "is_active": False},
+    )
+
+    assert set(Organisation.objects.values_list("name", "sessions_valid_after", "is_active")) == {
+        ("Acme", ended_at, False),
+        ("Globex", ended_at, False),
+        ("Initech", None, True),
+    }
 
 
 @pytest.mark.parametrize("model", [Run, AuthEvent, Organisation])

@@ -13,6 +13,7 @@ from django.db.backends.signals import connection_created
 from django.db.models import F
 
 from accounts.models import Organisation
+from core import green_threads
 from scripts_engine.flows.concurrent_runs import RunLimits, take_lease
 from scripts_engine.flows.queue import runner as runners
 from scripts_engine.flows.queue.claim import Turns, claim_due_runs
@@ -20,7 +21,7 @@ from scripts_engine.flows.queue.runner import Runner
 from scripts_engine.models import QueueEntry, Run, RunStatus, Script, StoredValue
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
 from tests.concurrency import at_once
-from tests.factories import make_hook, make_script
+from tests.factories import make_hook, make_organisation, make_script
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -185,6 +186,97 @@ def test_a_failing_duty_is_tried_again(acme: Organisation) -> None:
     runner.run()
 
     assert failures == []
+
+
+LONG = "local ends = os.time() + 3 while os.time() < ends do end return 'late'"
+
+
+def claims_ahead(runner: Runner) -> None:
+    """As if many short runs had ended."""
+    runner._run_seconds = 0.001
+
+
+def test_what_was_claimed_ahead_goes_back_while_the_slots_are_taken(acme: Organisation) -> None:
+    hook = hook_that(acme, LONG)
+    for _ in range(4):
+        queue(hook)
+    seen: list[tuple[int, int]] = []
+
+    def watch() -> None:
+        counts = Counter(Run.objects.values_list("status", flat=True))
+        seen.append((counts[RunStatus.RUNNING], counts[RunStatus.QUEUED]))
+        if seen[-1] == (2, 2):
+            runner.stop()
+
+    runner = Runner(2, duties=((watch, 0.02),))
+    claims_ahead(runner)
+    runner.run()
+
+    assert (4, 0) in seen
+    statuses = Counter(Run.objects.values_list("status", "attempt"))
+    assert statuses == {(RunStatus.SUCCEEDED, 1): 2, (RunStatus.QUEUED, 1): 2}
+    assert QueueEntry.objects.filter(lease_id=None, attempt=1).count() == 2
+
+
+def test_a_runner_that_stops_gives_back_what_it_claimed_ahead(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "AHEAD_SECONDS", 60.0)
+    hook = hook_that(acme, LONG)
+    for _ in range(2):
+        queue(hook)
+
+    def stop_when_claimed() -> None:
+        if Run.objects.filter(status=RunStatus.RUNNING).count() == 2:
+            runner.stop()
+
+    runner = Runner(1, duties=((stop_when_claimed, 0.02),))
+    claims_ahead(runner)
+    runner.run()
+
+    statuses = Counter(Run.objects.values_list("status", flat=True))
+    assert statuses == {RunStatus.SUCCEEDED: 1, RunStatus.QUEUED: 1}
+
+
+def test_of_what_was_claimed_ahead_an_organisation_without_slots_starts_first(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = hook_that(acme, COUNTS)
+    other = make_hook(make_script(make_organisation("Globex"), COUNTS)).hook
+    for _ in range(6):
+        queue(busy)
+    perform, started = runners.perform, list[Any]()
+
+    def watched(claimed: Any) -> Any:
+        started.append(claimed.entry.script_id)
+        if len(started) == 1:
+            queue(other)
+        elif len(started) == 2:
+            while not QueueEntry.objects.leased().filter(script=other.script_id).exists():
+                green_threads.sleep(0.005)
+        return perform(claimed)
+
+    monkeypatch.setattr(runners, "perform", watched)
+    runner = Runner(2, duties=((lambda: is_empty() and runner.stop(), 0.02),))
+    claims_ahead(runner)
+    runner.run()
+
+    # Two had slots, and another one started before the new run was claimed.
+    assert started.index(other.script_id) == 3
+    assert len(started) == 7
+
+
+def test_a_defect_of_the_bookkeeping_ends_the_runner(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(runners, "claim_due_runs", fail)
+    runner = Runner(1, duties=((lambda: None, 60.0),))
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        runner.run()
 
 
 def test_a_runner_that_gives_up_ends_its_runs_as_lost(acme: Organisation) -> None:
