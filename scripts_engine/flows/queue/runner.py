@@ -51,7 +51,7 @@ LOST_CHECK_SECONDS = 5.0
 # other are claimed together, and hold up those who write to the database less often.
 PAUSE_SECONDS = 0.01
 # Runs are claimed ahead of free slots while they take less time than this, by a moving average.
-SHORT_RUN_SECONDS = 0.02
+SHORT_RUN_SECONDS = 0.01
 # What is claimed ahead and has no slot by then goes back, for other runners.
 AHEAD_SECONDS = 0.1
 # Before a run is tried again that could not start.
