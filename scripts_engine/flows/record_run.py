@@ -109,15 +109,23 @@ def record_queued(row: Row, entry: Row) -> None:
     _record(row, entry)
 
 
-def record_together(row: Row, record_the_rest: Callable[[], None]) -> None:
+def record_together(row: Row, record_the_rest: Callable[[], None], *, size: int) -> None:
     """Commits the run and what the function stores in the same transaction, or nothing.
 
-    Raises ``RunNotRecordedError``.
+    ``size`` is that of the rest, in bytes. Raises ``RunNotRecordedError``.
     """
-    try:
+
+    def record() -> None:
         with transaction.atomic():
             _record_alone(row, None)
             record_the_rest()
+
+    try:
+        is_large = row["payload_bytes"] + size >= LARGE_BYTES
+        if is_large and not connection.in_atomic_block:
+            in_thread(record)
+        else:
+            record()
     except DATABASE_ERRORS as error:
         raise _not_recorded(row, error) from error
     count_recorded(row["organisation_id"], row["payload_bytes"])

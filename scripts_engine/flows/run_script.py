@@ -69,7 +69,11 @@ def run_script(
     if host.pushes and outcome.kind is OutcomeKind.SUCCEEDED:
         secrets = host.revealed_secrets
         pushed = pushed_rows(host.pushes, by=spec, run_id=run_id, secrets=secrets)
-        record_together(measured(row), partial(record_all, pushed))
+        record_together(
+            measured(row),
+            partial(record_all, pushed),
+            size=sum(each.run["payload_bytes"] for each in pushed),
+        )
     else:
         record_run(measured(row))
     return FinishedRun(run_id, outcome)

@@ -1,14 +1,19 @@
 """What a script pushes is queued with its run, or not at all."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.green_threads import GreenLoop
+from scripts_engine.flows import run_script
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.queue import enqueue
-from scripts_engine.flows.queue.enqueue import claim_key
+from scripts_engine.flows.queue.enqueue import claim_key, record_all
 from scripts_engine.flows.queue.steer import NotReplayableError, cancel_orphans, replay_runs
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.host.queue import QueueCapability
@@ -165,3 +170,24 @@ def test_a_push_that_meets_the_deletion_of_its_script_is_cancelled(
 
     assert [run.status for run in pushed()] == [RunStatus.CANCELLED]
     assert not QueueEntry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("size", "is_aside"), [(10, False), (200_000, True)])
+def test_a_large_push_does_not_hold_up_green_threads(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch, size: int, is_aside: bool
+) -> None:
+    threads: list[int] = []
+
+    def watched(rows: Any) -> None:
+        threads.append(threading.get_ident())
+        record_all(rows)
+
+    monkeypatch.setattr(run_script, "record_all", watched)
+    monkeypatch.setattr(connections, "_connections", connections._connections)
+    source = f"for i = 1, 2 do queue.push('target', ('x'):rep({size})) end"
+    with ThreadPoolExecutor(2) as executor:
+        GreenLoop(most=2, executor=executor).run(lambda: run_lua(acme, source))
+
+    assert [each != threading.get_ident() for each in threads] == [is_aside]
+    assert [len(bytes(run.request_body)) for run in pushed()] == [size, size]
