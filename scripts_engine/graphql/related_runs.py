@@ -53,8 +53,8 @@ def run_with_payload(run: Run, info: GraphQLResolveInfo) -> Run | None:
 def pushed_runs(run: Run, info: GraphQLResolveInfo) -> Sequence[Run]:
     """First attempts of what the run pushed, in that order. A run pushes few."""
     if not hasattr(run, _PUSHED):
-        rows = runs_to_list(info).filter(first_run__isnull=True).order_by("id")
         peers = peers_of(run)
+        rows = runs_to_list(info).pushed_by_any([peer.pk for peer in peers]).order_by("id")
         prefetch_related_objects(peers, Prefetch("pushed_runs", rows, to_attr=_PUSHED))
         as_peers(pushed for peer in peers for pushed in getattr(peer, _PUSHED))
     pushed: Sequence[Run] = getattr(run, _PUSHED)

@@ -1,4 +1,5 @@
 import uuid
+from collections.abc import Collection
 from datetime import datetime
 from http import HTTPStatus
 
@@ -128,8 +129,17 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.exclude(attempt__isnull=False, status__in=FAILURES, is_dead_letter__isnull=True)
 
     def attempts_of(self, first_run_id: uuid.UUID) -> "RunQuerySet":
-        """The first run and all later attempts at the same work."""
-        return self.filter(Q(pk=first_run_id) | Q(_LATER_ATTEMPT, first_run=first_run_id))
+        """The first run and all later attempts at the same work, whose ids it looks up at once.
+
+        As an alternative in one query, SQLite would search all runs of the organisation for them.
+        """
+        later = Run.objects.filter(_LATER_ATTEMPT, first_run=first_run_id)
+        return self.filter(pk__in=[first_run_id, *later.order_by().values_list("pk", flat=True)])
+
+    def pushed_by_any(self, run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
+        """The first attempts at what these runs pushed, found by the index of pushed runs."""
+        pushed = Run.objects.filter(_PUSHED, pushed_by__in=run_ids, first_run__isnull=True)
+        return self.filter(pk__in=pushed.order_by().values("pk"))
 
     def ended_as(self, status: str) -> "RunQuerySet":
         """SQLite uses a partial index only if the query contains the index's condition."""

@@ -5,7 +5,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind, Organisation
@@ -14,6 +16,7 @@ from scripts_engine.flows.queue import steer
 from scripts_engine.models import Hook, PausedQueue, QueueEntry, Run, RunStatus, Script
 from tests.admin.pages import text_of
 from tests.factories import make_hook, make_organisation, make_script
+from tests.query_plans import plan_of, scans_an_organisation
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
 from tests.working_queue import work_all, work_queue
 
@@ -239,6 +242,21 @@ def test_a_run_tells_what_pushed_it_and_what_it_pushed(as_bob: Client, acme: Org
     assert all(page_of(run) in of_pushing for run in pushed)
     assert page_of(pushing) in of_pushed
     assert "Pushed by" in of_pushed
+
+
+def test_what_belongs_to_a_run_is_found_by_its_indexes(as_bob: Client, acme: Organisation) -> None:
+    make_script(acme, "error('no')", "ship")
+    queue(hook_that(acme, "queue.push('ship', '', {attempts = 2})"))
+    _, _, second = work_all()
+
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(page_of(second))
+
+    selects = [each["sql"] for each in captured if 'FROM "scripts_engine_run"' in each["sql"]]
+    plans = "".join(map(plan_of, selects))
+    assert "run_later_attempt" in plans
+    assert "run_pushed" in plans
+    assert [each for each in selects if scans_an_organisation(each)] == []
 
 
 def test_of_pushed_work_the_newest_attempt_is_shown(as_bob: Client, acme: Organisation) -> None:

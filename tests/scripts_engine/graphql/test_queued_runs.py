@@ -12,6 +12,7 @@ from accounts.models import Organisation
 from scripts_engine.flows.run_payloads import remove_payloads
 from scripts_engine.models import Hook, QueueEntry, Run
 from tests.factories import GraphQLAnswer, admin_graphql, make_hook, make_past_run, make_script
+from tests.query_plans import plan_of, scans_an_organisation
 
 FIELDS = """id attempt deadLetter dueAt scheduledAt status requestBody requestBodyBase64
     requestBytes requestQuery firstRun { id } pushedBy { id } pushedRuns { id } replayOf { id }"""
@@ -218,14 +219,16 @@ def test_a_filter_has_its_index(hook: Hook, acme_token: str, arguments: str, ind
     assert index in "".join(plan_of(statement) for statement in selects)
 
 
-def plan_of(statement: str) -> str:
-    """The plan of a captured statement; PostgreSQL must not prefer to scan the small table."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL enable_seqscan = off")
-        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
-        cursor.execute(explain + statement)
-        return str(cursor.fetchall())
+def test_what_runs_have_pushed_is_found_by_its_index(hook: Hook, acme_token: str) -> None:
+    make_family(hook)
+    with CaptureQueriesContext(connection) as captured:
+        answer = admin_graphql("{ runs { nodes { pushedRuns { id } } } }", acme_token)
+
+    (pushed,) = [each["sql"] for each in captured if '"pushed_by_id" IN' in each["sql"]]
+    assert answer.errors == []
+    assert not scans_an_organisation(pushed)
+    # PostgreSQL chooses by the number of rows, which are few.
+    assert "run_pushed" in plan_of(pushed) or connection.vendor == "postgresql"
 
 
 # --- The cost of a page ---------------------------------------------------------------------------
