@@ -145,10 +145,12 @@ def read_evidence(preset: Preset, call: Call) -> Evidence:
     event_id = headers.required_single(names.id) if names.id else None
     if event_id is not None and len(event_id) > MAX_EVENT_ID_CHARS:
         raise malformed(f"{names.id} is longer than {MAX_EVENT_ID_CHARS} characters")
-    urls = (call.url, decoded_by_hubspot(call.url)) if preset.has_decoded_url else (call.url,)
-    materials = dict.fromkeys(
+    urls = [call.url]
+    if preset.has_decoded_url and (decoded := decoded_by_hubspot(call.url)) != call.url:
+        urls.append(decoded)
+    materials = [
         signed_material(preset.template, call, timestamp_text, event_id or "", url) for url in urls
-    )
+    ]
     return Evidence(signatures, tuple(materials), preset.algorithm, timestamp, event_id)
 
 
