@@ -1,4 +1,7 @@
-"""All URLs but those under /hook/, which have a WSGI application of their own."""
+"""All URLs but those under /hook/, which have a WSGI application of their own.
+
+So has ``GET /session``, in most cases: see ``sessions_api.wsgi``.
+"""
 
 from django.contrib import admin
 from django.urls import path

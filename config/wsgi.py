@@ -13,13 +13,18 @@ _django = get_wsgi_application()
 # Models can be imported only after the application is set up.
 from config.operations.threads import build_shared_objects  # noqa: E402
 from hooks.wsgi import PREFIX, HooksApplication  # noqa: E402
+from sessions_api.wsgi import LookUps  # noqa: E402
 
 _hooks = HooksApplication()
+_look_ups = LookUps()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    is_hook = environ["PATH_INFO"].startswith(PREFIX)
-    return (_hooks if is_hook else _django)(environ, start_response)
+    if environ["PATH_INFO"].startswith(PREFIX):
+        return _hooks(environ, start_response)
+    if _look_ups.take(environ):
+        return _look_ups(environ, start_response)
+    return _django(environ, start_response)
 
 
 build_shared_objects()

@@ -43,14 +43,15 @@ class Cipher:
     def decrypt(self, ciphertext: bytes, context: str) -> bytes:
         """Reverses ``encrypt`` with the same context. Raises ``DecryptionError``."""
         version = key_version(ciphertext)
-        if version not in settings.PEPPERS:
+        pepper = settings.PEPPERS.get(version)
+        if pepper is None:
             raise DecryptionError(f"pepper {version} is missing")
         nonce, sealed = (
             ciphertext[VERSION_BYTES : VERSION_BYTES + _NONCE_BYTES],
             ciphertext[VERSION_BYTES + _NONCE_BYTES :],
         )
         try:
-            aead = _aead(settings.PEPPERS[version], self.purpose)
+            aead = _aead(pepper, self.purpose)
             return aead.decrypt(nonce, sealed, context.encode())
         except (InvalidTag, ValueError):
             raise DecryptionError("the ciphertext was changed or moved") from None

@@ -6,10 +6,13 @@ Both answer ``None`` for every kind of wrong credential, so that callers cannot 
 import base64
 import binascii
 import uuid
+from functools import lru_cache
 
 from accounts import credentials
 from scripts_engine.flows.find_callable_hook import find_callable_hook
 from scripts_engine.flows.run_spec import RunSpec
+
+_UUID_CHARACTERS = 36
 
 
 def hook_of_url(organisation_id: str, script_id: str, call_token: str) -> RunSpec | None:
@@ -53,6 +56,12 @@ def _basic_credentials(authorization: str) -> str:
 
 def canonical_uuid(text: str) -> uuid.UUID | None:
     """Parses a UUID in its canonical form of 36 characters; no other spelling is accepted."""
+    return _parsed(text) if len(text) == _UUID_CHARACTERS else None
+
+
+# Calls bring the same ids again and again.
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> uuid.UUID | None:
     try:
         parsed = uuid.UUID(text)
     except ValueError:

@@ -37,7 +37,7 @@ def event_of(
     secrets = () if sender is None else sender.secrets
     headers = tuple(
         (name, value)
-        for name, value in request.headers()
+        for name, value in request.headers
         if name.lower() not in hidden and not holds_secret(value) and value not in secrets
     )
     if sender is None:

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from django.utils import timezone
@@ -133,7 +132,7 @@ def _note_wrong_token(request: Request, at: datetime, wrong_token: WrongToken) -
 
 def _noted_headers(request: Request, kept: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """The names of the headers, with the values of those that are kept and are no credentials."""
-    headers = islice(request.headers(), MAX_HEADER_NAMES)
+    headers = request.headers[:MAX_HEADER_NAMES]
     return tuple(
         (name, value if _is_noted(name.lower(), value, kept) else "") for name, value in headers
     )

@@ -1,6 +1,6 @@
 """A call of a hook, as the web server passes it on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
@@ -9,6 +9,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.core.handlers.wsgi import get_path_info
 from django.http.request import HttpHeaders
+from django.utils.functional import cached_property
 
 from core.http.body import BodyIncomplete, BodyTooLarge, read_body_of
 from core.http.client_address import client_address_of
@@ -17,7 +18,7 @@ from core.http.request_id import new_request_id
 from scripts_engine.flows.run_spec import RunSpec
 
 
-@dataclass(slots=True)
+@dataclass
 class Request:
     """A request of which nothing is parsed before it is asked for."""
 
@@ -59,7 +60,7 @@ class Request:
             target = "/" + target.partition("://")[2].partition("/")[2]
         return f"{settings.PUBLIC_URL}{target}"
 
-    @property
+    @cached_property
     def client_address(self) -> str:
         return client_address_of(self.environ)
 
@@ -68,12 +69,11 @@ class Request:
         value: str | None = self.environ.get(HttpHeaders.to_wsgi_name(name))
         return value
 
-    def headers(self) -> Iterator[tuple[str, str]]:
-        """Yields each header's name, in title case, and value."""
-        for key, value in self.environ.items():
-            name = _header_name(key)
-            if name is not None:
-                yield name, value
+    @cached_property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Each header's name, in title case, and value."""
+        named = [(_header_name(key), value) for key, value in self.environ.items()]
+        return tuple([(name, value) for name, value in named if name is not None])
 
     def read_body(self, max_bytes: int) -> bytes:
         """Reads the bytes that were sent, unparsed; call it once.

@@ -44,7 +44,7 @@ def prove_sender(
         method=request.method,
         url=rules.signed_url or request.url,
         query=request.query,
-        headers=tuple(request.headers()),
+        headers=request.headers,
         body=body,
     )
     examined = verify_sender(hook_id, rules, sender, call, now=time.time())

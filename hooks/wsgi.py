@@ -1,25 +1,18 @@
-"""The WSGI application of every path under /hook/, which does not pass through Django's handler.
+"""The WSGI application of every path under /hook/, which does not pass through Django's handler."""
 
-A call needs no middleware, URL resolver, session or form, and Django's requests and responses cost
-more than finding its hook. The rules that hold for every URL of the server are functions in core/,
-which Django's middleware uses too.
-"""
-
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from http import HTTPStatus
-from http.client import responses as REASONS  # noqa: N812
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
-from django.core.signals import got_request_exception, request_finished, request_started
+from django.core.signals import got_request_exception
 
 from core.http.django_rules import require_allowed_host, scheme_of, security_headers
 from core.http.problems import Problem, ProblemCode
 from core.http.request_id import HEADER
+from core.http.slim_application import Answer, SlimApplication
 from core.logs.context import bind_request
-from core.metrics.requests import UNNAMED_VIEW, RequestCounter
+from core.metrics.requests import UNNAMED_VIEW
 from hooks.replies import Response, problem_of
 from hooks.request import Request
 from hooks.views import answer, resolve
@@ -28,7 +21,6 @@ PREFIX = "/hook/"
 
 # Maps names in lower case to names and values.
 Headers = dict[str, tuple[str, str]]
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 _BY_DEFAULT = {"Cache-Control": "no-store"}
 # A script's page has the same origin as the admin; the sandbox directive gives it an opaque one.
@@ -40,30 +32,23 @@ _ALWAYS = {
 _STATUSES_WITHOUT_LENGTH = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
-class HooksApplication:
-    """Thread-safe. Sends Django's signals, with its own requests."""
-
+class HooksApplication(SlimApplication):
     def __init__(self) -> None:
-        self._counter = RequestCounter() if settings.ARE_METRICS_ON else None
+        super().__init__()
         self._by_default = {
             scheme: _by_name((security_headers(scheme) | _BY_DEFAULT).items())
             for scheme in ("http", "https")
         }
         self._always = _by_name(_ALWAYS.items())
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        started = time.perf_counter()
-        request_started.send(sender=HooksApplication, environ=environ)
+    def _answer(self, environ: dict[str, Any]) -> Answer:
         request = Request.of(environ)
         bind_request(request.request_id)
-        view, response = self._answer(request)
-        start_response(_status_line(response.status), self._headers(request, response))
-        if self._counter is not None:
-            seconds = time.perf_counter() - started
-            self._counter.count(view, request.method, response.status, seconds)
-        return _Body(response.body, request.after_reply)
+        view, response = self._response(request)
+        headers = self._headers(request, response)
+        return Answer(view, response.status, headers, response.body, request.after_reply)
 
-    def _answer(self, request: Request) -> tuple[str, Response]:
+    def _response(self, request: Request) -> tuple[str, Response]:
         """The view's name for the metrics, and its response."""
         view = UNNAMED_VIEW
         try:
@@ -89,23 +74,5 @@ class HooksApplication:
         return headers
 
 
-class _Body(list[bytes]):
-    """A body in one piece; the server closes it when it is sent."""
-
-    def __init__(self, body: bytes, after_reply: Iterable[Callable[[], None]]) -> None:
-        super().__init__([body])
-        self._after_reply = after_reply
-
-    def close(self) -> None:
-        # Gives the database connection back.
-        request_finished.send(sender=HooksApplication)
-        for act in self._after_reply:
-            act()
-
-
 def _by_name(headers: Iterable[tuple[str, str]]) -> Headers:
     return {header[0].lower(): header for header in headers}
-
-
-def _status_line(status: int) -> str:
-    return f"{int(status)} {REASONS.get(status, 'Unknown Status Code')}"

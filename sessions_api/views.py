@@ -15,8 +15,10 @@ from core.errors import RateLimitedError
 from core.http.cross_origin import is_cross_origin
 from core.http.json_body import read_json_object
 from core.http.origin import origin_of
-from core.http.problem_handlers import error_response
-from core.http.problems import Problem, ProblemCode
+from core.http.plain_response import PlainResponse
+from core.http.problem_handlers import problem_of
+from core.http.problems import Problem, ProblemCode, problem_document
+from core.http.request_id import request_id_of
 from sessions_api.authentication import (
     SessionAuthentication,
     authenticate_session,
@@ -32,22 +34,33 @@ from sessions_api.serializers import OpenSessionSerializer, session_document
 _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+_OF_EVERY_LOOK_UP = {"Allow": ", ".join(METHODS), "Cache-Control": "no-store"}
+
+
+def look_up(request: HttpRequest) -> PlainResponse:
+    """Shows the presented session, which counts as use, or answers with a problem."""
+    try:
+        body = _encode(session_document(authenticate_session(request))).encode()
+    except Exception as error:  # noqa: BLE001  (problem_of logs it)
+        problem = problem_of(error, request)
+        status, headers, body = problem_document(problem, request_id_of(request))
+        return PlainResponse(status, headers | _OF_EVERY_LOOK_UP, body)
+    headers = {"Content-Type": "application/json", **_OF_EVERY_LOOK_UP}
+    return PlainResponse(HTTPStatus.OK, headers, body)
+
+
 class SessionView(APIView):
     """The caller's session."""
 
     authentication_classes = [SessionAuthentication]
-    http_method_names = ["get", "head", "post", "delete"]
+    http_method_names = [method.lower() for method in METHODS]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answers look-ups, which are frequent, without REST framework's request and steps."""
         if request.method not in {"GET", "HEAD"}:
             return super().dispatch(request, *args, **kwargs)
-        self.headers = self.default_response_headers
-        try:
-            response = self.get(request)
-        except Exception as error:  # noqa: BLE001  (error_response logs it)
-            response = error_response(error, request)
-        return self.finalize_response(request, response)
+        return self.get(request)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuses a wrong method before authentication.
@@ -91,8 +104,8 @@ class SessionView(APIView):
         return response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Shows the presented session; this counts as use."""
-        return _answer(session_document(authenticate_session(request)))
+        status, headers, body = look_up(request)
+        return HttpResponse(body, status=status, headers=headers)
 
     def delete(self, request: Request) -> HttpResponse:
         """Ends the presented session."""

@@ -1,4 +1,4 @@
-"""Django's test client, whose calls of hooks go through the WSGI application as a server's do."""
+"""Django's test client, whose calls of hooks and look-ups of sessions go the way of a server's."""
 
 from typing import Any
 
@@ -18,8 +18,10 @@ class Client(django.test.Client):
 
 class _Handler(ClientHandler):
     def __call__(self, environ: dict[str, Any]) -> Any:
-        # More than what is a hook, so that tests see where the application draws the line.
-        if not environ["PATH_INFO"].startswith(("/hook", "//hook")):
+        # More than what leaves Django's way, so that tests see where the application parts them.
+        is_hook = environ["PATH_INFO"].startswith(("/hook", "//hook"))
+        is_get = environ["REQUEST_METHOD"] == "GET"
+        if not is_hook and not (is_get and environ["PATH_INFO"].startswith("/session")):
             return super().__call__(environ)
         response = HttpResponse()
 

@@ -151,7 +151,7 @@ def rules_with(**changes: Any) -> CallRules:
         accepted_status=202,
         max_attempts=settings.QUEUE_MAX_ATTEMPTS,
     )
-    return replace(rules, **changes)
+    return rules._replace(**changes)
 
 
 def event_with(**changes: Any) -> Event:

@@ -2,15 +2,20 @@
 
 from typing import Any
 
+from django.core.exceptions import DisallowedHost
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
 
-class _Address(WSGIRequest):
-    """As much of a request as these rules read; parsing the rest would take most of the time."""
+class BareRequest(WSGIRequest):
+    """A GET request that Django has not parsed, which would take most of the time.
 
+    Headers and cookies are parsed when they are read; there is no body.
+    """
+
+    method = "GET"
     path = path_info = "/"
 
     def __init__(self, environ: dict[str, Any]) -> None:
@@ -19,12 +24,20 @@ class _Address(WSGIRequest):
 
 def require_allowed_host(environ: dict[str, Any]) -> None:
     """Raise ``DisallowedHost`` if the request is for a host that is not in ``ALLOWED_HOSTS``."""
-    _Address(environ).get_host()
+    BareRequest(environ).get_host()
+
+
+def has_allowed_host(environ: dict[str, Any]) -> bool:
+    try:
+        require_allowed_host(environ)
+    except DisallowedHost:
+        return False
+    return True
 
 
 def scheme_of(environ: dict[str, Any]) -> str:
     """``http`` or ``https``, as the client's proxy says if ``SECURE_PROXY_SSL_HEADER`` is set."""
-    return _Address(environ).scheme or "http"
+    return BareRequest(environ).scheme or "http"
 
 
 def security_headers(scheme: str) -> dict[str, str]:
@@ -35,6 +48,6 @@ def security_headers(scheme: str) -> dict[str, str]:
     def respond(request: HttpRequest) -> HttpResponse:
         return plain
 
-    request = _Address({"wsgi.url_scheme": scheme})
+    request = BareRequest({"wsgi.url_scheme": scheme})
     SecurityMiddleware(XFrameOptionsMiddleware(respond))(request)
     return {name: value for name, value in plain.headers.items() if name not in own}

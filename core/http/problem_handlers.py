@@ -68,10 +68,11 @@ def safe_methods_only(view: View) -> View:
 
 def problem_exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """REST framework's exception handler."""
-    return error_response(error, context["request"]._request)
+    request = context["request"]._request
+    return problem_response(request, problem_of(error, request))
 
 
-def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
+def problem_of(error: Exception, request: HttpRequest) -> Problem:
     """Turn every exception of a REST view into a problem; unexpected ones are logged and masked."""
     problem = as_problem(error)
     if isinstance(error, DATABASE_ERRORS):
@@ -79,7 +80,7 @@ def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
     if problem is None:
         logger.error("Unexpected error, request %s", request_id_of(request), exc_info=error)
         problem = Problem(ProblemCode.INTERNAL_ERROR)
-    return problem_response(request, problem)
+    return problem
 
 
 def as_problem(error: Exception) -> Problem | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 
+from core.http.plain_response import PlainResponse
 from core.http.request_id import request_id_of
 
 CONTENT_TYPE = "application/problem+json"
@@ -207,15 +208,8 @@ class Problem(Exception):
         self.extensions = dict(extensions or {})
 
 
-class ProblemDocument(NamedTuple):
+def problem_document(problem: Problem, request_id: str) -> PlainResponse:
     """A response with the problem as ``application/problem+json``; not cacheable."""
-
-    status: HTTPStatus
-    headers: dict[str, str]
-    body: bytes
-
-
-def problem_document(problem: Problem, request_id: str) -> ProblemDocument:
     default_status, title, default_detail = meaning(problem.code)
     status = problem.status or default_status
     document: dict[str, object] = {
@@ -230,7 +224,7 @@ def problem_document(problem: Problem, request_id: str) -> ProblemDocument:
     if problem.errors:
         document["errors"] = [asdict(error) for error in problem.errors]
     headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
-    return ProblemDocument(status, headers, json.dumps(document, ensure_ascii=False).encode())
+    return PlainResponse(status, headers, json.dumps(document, ensure_ascii=False).encode())
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:

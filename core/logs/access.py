@@ -14,6 +14,7 @@ from gunicorn.glogging import Logger
 from structlog.contextvars import clear_contextvars, get_contextvars
 
 from core.http.client_address import client_address_of
+from core.http.redaction import redact
 from core.logs.events import Event, redact_event, renderer
 
 LOGGER = "moonhook.access"
@@ -44,18 +45,19 @@ class AccessLog:
         event: Event = {
             **_timestamp(None, "info", {}),
             "event": "request",
-            "method": environ["REQUEST_METHOD"],
+            # Only what callers or views have set may contain secrets; the rest is not searched.
+            "method": redact(environ["REQUEST_METHOD"]),
             # Without the query string, which may contain callers' secrets.
-            "path": environ["RAW_URI"].partition("?")[0][:_MAX_PATH_LENGTH],
+            "path": redact(environ["RAW_URI"].partition("?")[0][:_MAX_PATH_LENGTH]),
             "status": int(status[:3]),
             "bytes": sent_bytes,
             "duration_ms": round(duration.total_seconds() * 1000, 3),
             "client": client_address_of(environ),
-            **get_contextvars(),
+            **redact_event(None, "info", get_contextvars()),
             "level": "info",
             "logger": LOGGER,
         }
-        line = self._render(None, "info", redact_event(None, "info", event))
+        line = self._render(None, "info", event)
         # A single write, usually shorter than PIPE_BUF, so that lines of processes do not mix.
         os.write(_STDERR, f"{line}\n".encode(errors="backslashreplace"))
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, MutableMapping
 from typing import Any
+from uuid import UUID
 
 import structlog
 from structlog.typing import Processor, WrappedLogger
@@ -31,6 +32,8 @@ def redact_event(logger: WrappedLogger, method: str, event: Event) -> Event:
 
 
 def _redacted(value: Any) -> Any:
+    if type(value) is UUID:
+        return str(value)
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, dict):

@@ -166,4 +166,5 @@ def rules_in_force(hook: Hook) -> CallRules:
     if rules.sender is None or rules.sender.tolerance_seconds is not None or preset is None:
         return rules
     tolerance = preset.tolerance_seconds if preset.has_timestamp else None
-    return replace(rules, sender=replace(rules.sender, tolerance_seconds=tolerance))
+    sender = replace(rules.sender, tolerance_seconds=tolerance)
+    return rules._replace(sender=sender)

@@ -15,29 +15,29 @@ _ACTION = "hook-signature"
 FRESH_SECONDS = 1.0
 MAX_FRESH = 10_000
 
-# When each client was last found not to be throttled (``time.monotonic``).
-_looked_up_at: dict[Count, float] = {}
+# When each client of a hook was last found not to be throttled (``time.monotonic``).
+_looked_up_at: dict[tuple[uuid.UUID, str], float] = {}
 
 
 def refuse_if_throttled(hook_id: uuid.UUID, client_address: str) -> None:
     """Raises ``RateLimitedError`` while the client has failed too often."""
-    count = _count_of(hook_id, client_address)
+    client = hook_id, network_of(client_address)
     now = time.monotonic()
-    if now - _looked_up_at.get(count, -FRESH_SECONDS) < FRESH_SECONDS:
+    if now - _looked_up_at.get(client, -FRESH_SECONDS) < FRESH_SECONDS:
         return
-    refuse_if_full(count)
+    refuse_if_full(_count_of(*client))
     if len(_looked_up_at) >= MAX_FRESH:
         _looked_up_at.clear()
-    _looked_up_at[count] = now
+    _looked_up_at[client] = now
 
 
 def count_failed_signature(hook_id: uuid.UUID, client_address: str) -> None:
     """Raises ``RateLimitedError`` if the client's other calls have filled the count meanwhile."""
-    count = _count_of(hook_id, client_address)
-    _looked_up_at.pop(count, None)
+    client = hook_id, network_of(client_address)
+    _looked_up_at.pop(client, None)
+    count = _count_of(*client)
     hit([count.window], *count.identifiers)
 
 
-def _count_of(hook_id: uuid.UUID, client_address: str) -> Count:
-    identifiers = (_ACTION, str(hook_id), network_of(client_address))
-    return Count(FAILED_SIGNATURES_OF_CLIENT, identifiers)
+def _count_of(hook_id: uuid.UUID, network: str) -> Count:
+    return Count(FAILED_SIGNATURES_OF_CLIENT, (_ACTION, str(hook_id), network))

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -67,8 +66,7 @@ class StoredSecret(NamedTuple):
     ciphertext: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CallRules:
+class CallRules(NamedTuple):
     """What a hook demands of its calls. Secrets stay encrypted until they are needed."""
 
     sender: Rules | None
@@ -110,6 +108,7 @@ def rules_of_columns(
 ) -> CallRules:
     """Takes a hook's columns by name, those of its signing secrets aside."""
     sender = _sender_of(hook, now)
+    largest = settings.HOOK_MAX_BODY_BYTES
     return CallRules(
         sender=sender,
         verify_token_ciphertext=hook["verify_token_ciphertext"],
@@ -117,9 +116,7 @@ def rules_of_columns(
         secrets=secrets,
         allowed_networks=hook["allowed_networks"] or (),
         methods=hook["methods"] or ALL_METHODS,
-        max_body_bytes=min(
-            hook["max_body_bytes"] or settings.HOOK_MAX_BODY_BYTES, settings.HOOK_MAX_BODY_BYTES
-        ),
+        max_body_bytes=min(hook["max_body_bytes"] or largest, largest),
         idempotency=hook["idempotency"] or _default_idempotency(sender),
         idempotency_window_seconds=hook["idempotency_window_seconds"] or DAY_SECONDS,
         calls_per_minute=hook["calls_per_minute"],

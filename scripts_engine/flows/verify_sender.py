@@ -32,8 +32,11 @@ def verify_sender(
     hook_id: uuid.UUID, rules: CallRules, sender: Rules, call: Call, *, now: float
 ) -> Examined:
     """``sender`` is that of the rules; ``now`` is the time of the call, in epoch seconds."""
-    opened = [(stored.id, open_secret(hook_id, stored.ciphertext)) for stored in rules.secrets]
-    live = [(secret_id, secret) for secret_id, secret in opened if secret is not None]
+    live = [
+        (stored.id, secret)
+        for stored in rules.secrets
+        if (secret := open_secret(hook_id, stored.ciphertext)) is not None
+    ]
     secrets = [secret for _, secret in live]
     result = examine(with_verify_token(hook_id, rules, sender), secrets, call, now=now)
     matched = result.matched_secret if isinstance(result, Verified) else None

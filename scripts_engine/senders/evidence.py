@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from scripts_engine.senders.contract import (
     MAX_EVENT_ID_CHARS,
@@ -52,8 +52,7 @@ class Kind(StrEnum):
 _KINDS = {Scheme.ED25519: Kind.ED25519, Scheme.ECDSA: Kind.ECDSA}
 
 
-@dataclass(frozen=True, slots=True)
-class Presented:
+class Presented(NamedTuple):
     """One signature of a call, well-formed but not compared yet."""
 
     kind: Kind
@@ -61,8 +60,7 @@ class Presented:
     encoding: Encoding = Encoding.HEX
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """``materials`` are the forms of the signed bytes, of which one has to match.
 
     ``timestamp`` is in seconds since the epoch, as signed. ``event_id`` is the signed id that
@@ -147,15 +145,19 @@ def read_evidence(preset: Preset, call: Call) -> Evidence:
     event_id = headers.required_single(names.id) if names.id else None
     if event_id is not None and len(event_id) > MAX_EVENT_ID_CHARS:
         raise malformed(f"{names.id} is longer than {MAX_EVENT_ID_CHARS} characters")
-    urls = (call.url, decoded_by_hubspot(call.url)) if preset.has_decoded_url else (call.url,)
-    materials = dict.fromkeys(
+    urls = [call.url]
+    if preset.has_decoded_url and (decoded := decoded_by_hubspot(call.url)) != call.url:
+        urls.append(decoded)
+    materials = [
         signed_material(preset.template, call, timestamp_text, event_id or "", url) for url in urls
-    )
+    ]
     return Evidence(signatures, tuple(materials), preset.algorithm, timestamp, event_id)
 
 
 def signed_material(template: str, call: Call, timestamp: str, event_id: str, url: str) -> bytes:
     """The bytes that the sender signed, by the template."""
+    if template == "{body}":
+        return call.body
     values = {
         "{body}": call.body,
         "{timestamp}": timestamp.encode(),

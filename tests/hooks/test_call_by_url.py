@@ -9,6 +9,7 @@ import pytest
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
+from hooks.authentication import _parsed, canonical_uuid
 from scripts_engine.flows.hooks import IssuedHook, delete_hook, rotate_call_token, update_hook
 from scripts_engine.flows.scripts import delete_script
 from scripts_engine.flows.secrets import set_secret
@@ -468,3 +469,15 @@ def test_a_secret_that_the_caller_proved_is_not_kept_with_the_request(acme: Orga
     assert ["X-Shop-Token", "[redacted]"] in run.request_headers
     assert ["X-Other", "[redacted]"] in run.request_headers
     assert ["X-Shop", "tea"] in run.request_headers
+
+
+def test_only_ids_of_the_right_length_are_kept() -> None:
+    known = uuid.uuid4()
+    _parsed.cache_clear()
+    others = ["", "a" * 35, "a" * 8_000, f"{{{known}}}", f"urn:uuid:{known}", known.hex]
+
+    assert [canonical_uuid(text) for text in others] == [None] * 6
+    assert _parsed.cache_info().currsize == 0
+    # 36 characters that uuid.UUID takes for the same id.
+    assert canonical_uuid(f"----{known.hex}") is None
+    assert canonical_uuid(str(known)) == canonical_uuid(str(known).upper()) == known

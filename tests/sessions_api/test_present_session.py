@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.utils import timezone
 
 from accounts import credentials
@@ -17,6 +17,7 @@ from accounts.flows.revoke_device import revoke_device
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from sessions_api.models import Session
 from tests import factories
+from tests.client import Client
 from tests.factories import (
     api_key_login,
     bearer,

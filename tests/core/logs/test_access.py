@@ -1,5 +1,52 @@
-from core.logs.access import _in_columns
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from structlog.contextvars import bind_contextvars, clear_contextvars
+
+from core.logs.access import AccessLog, _in_columns
 from core.logs.events import Event, renderer
+
+SECRET = "mhs_0123456789abcdef"
+
+
+@pytest.fixture
+def no_context() -> Iterator[None]:
+    clear_contextvars()
+    yield
+    clear_contextvars()
+
+
+def test_what_callers_and_views_have_set_is_redacted(
+    no_context: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    organisation = uuid.uuid4()
+    bind_contextvars(organisation=organisation, note=f"got {SECRET}", numbers=[1, SECRET])
+    environ = {
+        "REQUEST_METHOD": SECRET,
+        "RAW_URI": f"/a/{SECRET}?{SECRET}",
+        "REMOTE_ADDR": "127.0.0.1",
+    }
+    AccessLog(is_json=True).write(environ, "200 OK", 5, timedelta(milliseconds=1))
+
+    line = json.loads(capfd.readouterr().err)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "request",
+        "method": "mhs_[redacted]",
+        "path": "/a/mhs_[redacted]",
+        "status": 200,
+        "bytes": 5,
+        "duration_ms": 1.0,
+        "client": "127.0.0.1",
+        "organisation": str(organisation),
+        "note": "got mhs_[redacted]",
+        "numbers": [1, "mhs_[redacted]"],
+        "level": "info",
+        "logger": "moonhook.access",
+    }
 
 
 def test_access_lines_have_the_columns_of_console_lines() -> None:

@@ -25,6 +25,8 @@ client.get("/healthz")
 client.generic("BREW", "/healthz")
 client.get("/nowhere")
 client.get("/readyz")
+client.get("/session")
+client.head("/session")
 client.put("/hook/a/b/c")
 client.get("/hook/a/b")
 client.post("/hook/secure/a/b", headers={"Host": "elsewhere.example"})
@@ -67,6 +69,8 @@ RESPONSES = "django_http_responses_total_by_status_view_method_total"
         (("<invalid method>", "405", "healthz"), 1),
         (("GET", "404", "<unnamed view>"), 1),
         (("GET", "500", "readyz"), 1),
+        (("GET", "401", "session"), 1),
+        (("HEAD", "401", "session"), 1),
         (("PUT", "405", "hook"), 1),
         (("GET", "404", "hooks.views.no_such_hook"), 1),
         (("POST", "400", "<unnamed view>"), 1),
