@@ -23,6 +23,8 @@ from django.db.models.sql.compiler import SQLCompiler
 Preparation = Callable[[Any], Any]
 # Fields whose values every database takes without conversion.
 _UNCONVERTED = (
+    models.BinaryField,
+    models.BooleanField,
     models.CharField,
     models.FloatField,
     models.IntegerField,
