@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.admin.reach import is_administrator, is_superuser
-from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to
+from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, place_of
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -30,10 +30,18 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 def _item(request: HttpRequest, name: str, icon: str, link: str) -> dict[str, Any]:
     item: dict[str, Any] = {"title": name, "icon": icon, "link": link}
+    # Unfold compares paths only, and would mark a filtered list together with the whole one.
     if "?" in link:
-        # Unfold compares paths only, and would mark a filtered list together with the whole one.
         item["active"] = request.get_full_path() == link
+    elif _is_filtered_list(request, link):
+        item["active"] = False
     return item
+
+
+def _is_filtered_list(request: HttpRequest, link: str) -> bool:
+    """Whether the page is that list under a filter that the sidebar names."""
+    address = request.get_full_path()
+    return address.startswith(f"{link}?") and place_of(address) is not None
 
 
 def account_links(request: HttpRequest) -> list[dict[str, str]]:

@@ -211,6 +211,8 @@ def test_the_sidebar_marks_a_filtered_list_only_on_its_own_page(as_root: Client)
 
     assert not is_marked(as_root.get(list_of(AuthEvent)), filtered)
     assert is_marked(as_root.get(filtered), filtered)
+    assert not is_marked(as_root.get(filtered), list_of(AuthEvent))
+    assert is_marked(as_root.get(f"{filtered}&q=x"), list_of(AuthEvent))
 
 
 def is_marked(response: Any, link: str) -> bool:

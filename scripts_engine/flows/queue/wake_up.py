@@ -43,10 +43,16 @@ class _Notifier:
             if self._is_running:
                 return
             self._is_running = True
-        connect = _connector()
-        threading.Thread(
-            target=self._run, args=(connect,), daemon=True, name="queue notifier"
-        ).start()
+        thread = threading.Thread(
+            target=self._run, args=(_connector(),), daemon=True, name="queue notifier"
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # The system has no thread left now; a later call may find one.
+            logger.warning("Runners not notified: %s", error)
+            with self._lock:
+                self._is_running = False
 
     def _run(self, connect: Callable[[], Any]) -> None:
         while True:
