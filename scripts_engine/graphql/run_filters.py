@@ -26,7 +26,10 @@ def run_filter_arguments() -> dict[str, graphene.Scalar]:
         "dead_letter": graphene.Boolean(
             description="Only dead letters, or with false only other runs."
         ),
-        "since": graphene.DateTime(description="Only runs that started at this time or later."),
+        "since": graphene.DateTime(
+            description="Only runs that started at this time or later, and if they waited in the "
+            "queue for over a minute, that were queued then or later."
+        ),
         "until": graphene.DateTime(description="Only runs that started before this time."),
     }
 
