@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -76,13 +77,13 @@ def replay_runs(
 ) -> list[uuid.UUID]:
     """Queues the payloads of runs of one organisation again, for their scripts' current versions.
 
-    All or nothing; dead letters among them are settled. Idempotency does not apply. Payloads are
-    read here, a few at a time. Returns the ids of the queued runs. Raises ``NotReplayableError``
-    or ``QueueFullError``.
+    The oldest call is queued first. All or nothing; dead letters among them are settled.
+    Idempotency does not apply. Payloads are read here, a few at a time. Returns the ids of the
+    queued runs. Raises ``NotReplayableError`` or ``QueueFullError``.
     """
     if len(runs) > MAX_REPLAYS:
         raise ValueError(f"more than {MAX_REPLAYS} runs")
-    run_ids = [run.pk for run in runs]
+    run_ids = [run.pk for run in sorted(runs, key=attrgetter("first_attempt_id"))]
     replays: list[uuid.UUID] = []
     with transaction.atomic():
         for start in range(0, len(run_ids), _REPLAYS_IN_MEMORY):
