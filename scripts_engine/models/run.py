@@ -136,6 +136,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         later = Run.objects.filter(_LATER_ATTEMPT, first_run=first_run_id)
         return self.filter(pk__in=[first_run_id, *later.order_by().values_list("pk", flat=True)])
 
+    def later_attempts_of(self, first_run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
+        """Attempts after the first ones; repeats the index's condition, like ``ended_as``."""
+        return self.filter(_LATER_ATTEMPT, first_run__in=first_run_ids)
+
     def pushed_by_any(self, run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
         """The first attempts at what these runs pushed, found by the index of pushed runs."""
         pushed = Run.objects.filter(_PUSHED, pushed_by__in=run_ids, first_run__isnull=True)

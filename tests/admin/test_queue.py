@@ -1,6 +1,7 @@
 """The pages of the queue: what waits, dead letters, and the story of a run."""
 
 import sys
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,7 +19,7 @@ from tests.admin.pages import text_of
 from tests.factories import make_hook, make_organisation, make_script
 from tests.query_plans import plan_of, scans_an_organisation
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
-from tests.working_queue import work_all, work_queue
+from tests.working_queue import make_due, work_all, work_queue
 
 pytestmark = pytest.mark.django_db
 QUEUE = list_of(QueueEntry)
@@ -37,6 +38,11 @@ def steer_by(client: Client, **fields: Any) -> Any:
 def act(client: Client, action: str, runs: list[Run], address: str = DEAD_LETTERS) -> Any:
     data = {"action": action, "_selected_action": [str(run.pk) for run in runs]}
     return client.post(address, data, follow=True)
+
+
+def address_of(response: Any) -> str:
+    """The page to which the answer led."""
+    return str(response.redirect_chain[-1][0])
 
 
 def dead_letter_of(hook: Hook) -> Run:
@@ -150,11 +156,81 @@ def test_dead_letters_are_replayed_together(as_bob: Client, acme: Organisation) 
 
     text = text_of(act(as_bob, "replay_selected", dead[:2]))
 
-    assert "2 runs are in" in text
+    assert "2 replays: 2 to go." in text
     waiting = Run.objects.filter(status=RunStatus.QUEUED)
     assert {run.replay_of_id for run in waiting} == {run.pk for run in dead[:2]}
     assert {run.trigger for run in waiting} == {"replay"}
     assert list(Run.objects.dead_letters()) == [dead[2]]
+
+
+def test_many_replays_are_followed_until_all_have_ended(as_bob: Client, acme: Organisation) -> None:
+    source = """
+    if params.get("trigger") ~= "replay" or params.get("body") == "bad" then error("no") end
+    if params.get("body") == "late" and params.get("attempt") == "1" then error("not yet") end
+    """
+    hook = hook_that(acme, source)
+    for body in (b"good", b"late", b"bad", b"unwanted", b"waits"):
+        run = queue(hook, max_attempts=1)
+        Run.objects.filter(pk=run.pk).update(request_body=body)
+    work_queue(5)
+    dead = list(Run.objects.dead_letters().order_by("pk"))
+    address = address_of(act(as_bob, "replay_selected", dead))
+    figures = address.replace("replays/", "replays/progress/")
+    replays = Run.objects.filter(trigger="replay").order_by("pk")
+    assert [run.replay_of for run in replays] == dead
+    _, _, bad, unwanted, waits = replays
+    QueueEntry.objects.filter(pk=bad.pk).update(max_attempts=1)
+    QueueEntry.objects.filter(pk=waits.pk).update(due_at=timezone.now() + timedelta(hours=1))
+    steer.cancel_run(unwanted)
+
+    before = as_bob.get(figures).json()
+    work_queue(5)
+    between = as_bob.get(figures).json()
+    make_due()
+    work_all()
+    after = as_bob.get(figures).json()
+
+    assert before["text"] == "5 replays: 1 cancelled, 4 to go."
+    assert between["text"] == "5 replays: 1 succeeded, 1 failed for good, 1 cancelled, 2 to go."
+    assert after == {
+        "ended": 5,
+        "text": "5 replays: 3 succeeded, 1 failed for good, 1 cancelled.",
+        "parts": [
+            {"kind": "succeeded", "start": 0, "width": 3},
+            {"kind": "failed", "start": 3, "width": 1},
+            {"kind": "cancelled", "start": 4, "width": 1},
+        ],
+    }
+    assert [before["ended"], between["ended"]] == [1, 3]
+    assert after["text"] in text_of(as_bob.get(address))
+
+
+def test_the_replays_of_others_are_not_followed(
+    as_bob: Client, as_root: Client, acme: Organisation, foreign: Hook
+) -> None:
+    own, dead = dead_letter_of(hook_that(acme, "error('no')")), dead_letter_of(foreign)
+    answers = [act(as_root, "replay_selected", [run]) for run in (own, dead)]
+    for address in map(address_of, answers):
+        assert as_root.get(address).status_code == 200
+        assert as_bob.get(address).status_code == 404
+        assert as_bob.get(address.replace("replays/", "replays/progress/")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "?first=x&last=y", "?first={0}", "?first={0}&last={0}&q=1", "?first={1}&last={1}"],
+)
+def test_only_a_range_of_replays_is_followed(
+    as_bob: Client, acme: Organisation, query: str
+) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+    act(as_bob, "replay_selected", [dead])
+    replay = Run.objects.get(trigger="replay")
+
+    address = list_of(Run, "replays") + query.format(replay.pk, dead.pk)
+
+    assert as_bob.get(address).status_code == 404
+    assert as_bob.post(list_of(Run, "replays", first=replay.pk, last=replay.pk)).status_code == 405
 
 
 def test_too_many_dead_letters_are_not_replayed(

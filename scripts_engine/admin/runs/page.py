@@ -1,16 +1,19 @@
 """Run pages, read-only. The list is ordered by primary key, so it stays fast at any size."""
 
 import uuid
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.views.decorators.http import require_GET
 from unfold.views import ChangeList
 
 from accounts.admin.reach import is_superuser, person
@@ -40,6 +43,7 @@ from scripts_engine.admin.runs.presentation import (
     timeline_of,
     trigger_of,
 )
+from scripts_engine.admin.runs.replays import page_of_replays, progress_of
 from scripts_engine.admin.runs.searching import (
     ErrorFilter,
     PayloadFilter,
@@ -60,7 +64,7 @@ from scripts_engine.flows.queue.steer import (
 )
 from scripts_engine.flows.try_script import headers_left_out, run_again
 from scripts_engine.models import QueueEntry, Run, RunStatus
-from scripts_engine.models.run import FAILURES
+from scripts_engine.models.run import FAILURES, RunQuerySet
 from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
 
 
@@ -156,11 +160,11 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         return {each[1]: each for each in found if each is not None}
 
     @admin.action(description="Replay selected dead letters")
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         runs = self._some(request, queryset)
-        if runs is None:
-            return
-        replayed = 0
+        if not runs:
+            return None
+        replays: list[uuid.UUID] = []
         by_organisation: dict[uuid.UUID, list[Run]] = {}
         for run in runs:
             by_organisation.setdefault(run.organisation_id, []).append(run)
@@ -168,13 +172,11 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         try:
             with transaction.atomic():
                 for found in by_organisation.values():
-                    replayed += len(replay_runs(found, author=author, origin=origin_of(request)))
+                    replays += replay_runs(found, author=author, origin=origin_of(request))
         except (NotReplayableError, QueueFullError) as error:
             self.message_user(request, why_not_replayed(error), messages.ERROR)
-            return
-        queue = link(list_of(QueueEntry), "the queue")
-        message = format_html("{} runs are in {} again.", replayed, queue)
-        self.message_user(request, message, messages.SUCCESS)
+            return None
+        return redirect(page_of_replays(replays))
 
     @admin.action(description="Dismiss selected dead letters")
     def dismiss_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
@@ -302,7 +304,50 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             )
             for name, view in {"cancel": self.cancel, "replay": self.replay}.items()
         ]
-        return [again, *steering, *super().get_urls()]
+        followed = [
+            path(
+                f"{address}/",
+                self.admin_site.admin_view(require_GET(view)),
+                name=f"scripts_engine_run_{name}",
+            )
+            for address, name, view in (
+                ("replays", "replays", self.replays),
+                ("replays/progress", "replays_progress", self.replays_progress),
+            )
+        ]
+        return [again, *steering, *followed, *super().get_urls()]
+
+    def replays(self, request: HttpRequest) -> HttpResponse:
+        """Shows how far the person's replays are, from the ``first`` to the ``last`` one."""
+        progress = progress_of(request, self._visible(request))
+        progress_address = f"{list_of(Run, 'replays_progress')}?{request.GET.urlencode()}"
+        return TemplateResponse(
+            request,
+            "admin/replays.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": "Replays",
+                "progress": progress,
+                "progress_address": progress_address,
+                "queue": list_of(QueueEntry),
+                "dead_letters": list_of(Run, dead_letter=YES),
+            },
+        )
+
+    def replays_progress(self, request: HttpRequest) -> HttpResponse:
+        """The same as JSON: ``{ended, text, parts: [{kind, start, width}]}``."""
+        progress = progress_of(request, self._visible(request))
+        parts = [part._asdict() for part in progress.parts]
+        response = JsonResponse({"ended": progress.ended, "text": progress.text, "parts": parts})
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def _visible(self, request: HttpRequest) -> RunQuerySet:
+        """The runs of organisations that the person administers."""
+        if not self.has_module_permission(request):
+            raise PermissionDenied
+        return cast("RunQuerySet", self.get_queryset(request))
 
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Takes a waiting run out of the queue. POST only."""
