@@ -4,10 +4,9 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from operator import attrgetter
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Subject, record
@@ -23,6 +22,8 @@ from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Scrip
 MAX_REPLAYS = 1000
 # Payloads may have 1 MiB each.
 _REPLAYS_IN_MEMORY = 50
+# What cancelling a run needs of it.
+_TO_CANCEL = ("run__status", "run__script__name", "run__script__organisation__name")
 # A call or a push that is on its way when its script is deleted has arrived by then.
 _RECENTLY = timedelta(days=1)
 
@@ -48,6 +49,24 @@ def cancel_run(run: Run, *, origin: Origin = NOWHERE) -> Run:
         _record(AuthEventKind.RUN_CANCELLED, run.script, origin, f"run {run.pk}")
     run.refresh_from_db()
     return run
+
+
+def cancel_entries(entries: QuerySet[QueueEntry], *, origin: Origin = NOWHERE) -> tuple[int, int]:
+    """Takes those that still wait out of the queue, one by one.
+
+    Returns their number, and that of the runs which had started or ended.
+    """
+    cancelled = others = 0
+    # All of a queue may be meant, with payloads of gigabytes.
+    narrow = entries.select_related(None).select_related("run__script__organisation")
+    for entry in narrow.only(*_TO_CANCEL):
+        try:
+            cancel_run(entry.run, origin=origin)
+        except NotQueuedError:
+            others += 1
+        else:
+            cancelled += 1
+    return cancelled, others
 
 
 def cancel_runs_of(script: Script) -> int:
@@ -77,13 +96,13 @@ def replay_runs(
 ) -> list[uuid.UUID]:
     """Queues the payloads of runs of one organisation again, for their scripts' current versions.
 
-    The oldest call is queued first. All or nothing; dead letters among them are settled.
-    Idempotency does not apply. Payloads are read here, a few at a time. Returns the ids of the
-    queued runs. Raises ``NotReplayableError`` or ``QueueFullError``.
+    In this order, all or nothing; dead letters among them are settled. Idempotency does not apply.
+    Payloads are read here, a few at a time. Returns the ids of the queued runs. Raises
+    ``NotReplayableError`` or ``QueueFullError``.
     """
     if len(runs) > MAX_REPLAYS:
         raise ValueError(f"more than {MAX_REPLAYS} runs")
-    run_ids = [run.pk for run in sorted(runs, key=attrgetter("first_attempt_id"))]
+    run_ids = [run.pk for run in runs]
     replays: list[uuid.UUID] = []
     with transaction.atomic():
         for start in range(0, len(run_ids), _REPLAYS_IN_MEMORY):

@@ -210,10 +210,13 @@ def test_a_run_that_does_not_wait_is_not_cancelled(
 
 
 def test_runs_are_replayed_by_id(hook: Hook, acme_token: str) -> None:
-    dead = failed(hook, b"first", is_dead_letter=True)
+    earlier = timezone.now() - timedelta(seconds=1)
+    dead = make_past_run(
+        hook, earlier, "failed", attempt=1, request_body=b"first", is_dead_letter=True
+    )
     done = failed(hook, b"second", status="succeeded")
     failed(hook, b"third")
-    answer = replay(acme_token, dead, done, dead)
+    answer = replay(acme_token, done, dead, done)
 
     assert answer.data == {"replayRuns": 2}
     assert [bytes(run.request_body) for run in replayed()] == [b"first", b"second"]
