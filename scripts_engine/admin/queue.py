@@ -21,11 +21,11 @@ from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import link, list_of, page_of
 from core.http.origin import origin_of
+from scripts_engine.admin.runs.replays import what_was_cancelled
 from scripts_engine.admin.runs.statuses import status_label
 from scripts_engine.admin.runs.story import until
 from scripts_engine.flows.queue.steer import (
-    NotQueuedError,
-    cancel_run,
+    cancel_entries,
     pause_organisation,
     pause_script,
     resume_organisation,
@@ -35,8 +35,6 @@ from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Scrip
 
 # Organisations and scripts that the page shows.
 MAX_SHOWN = 50
-# What cancelling a run needs of it.
-_TO_CANCEL = ("run__status", "run__script__name", "run__script__organisation__name")
 
 
 class Share(NamedTuple):
@@ -116,23 +114,8 @@ class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
 
     @admin.action(description="Cancel selected runs")
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[QueueEntry]) -> None:
-        origin, cancelled, others = origin_of(request), 0, 0
-        # All of a queue may be selected, with payloads of gigabytes.
-        entries = (
-            queryset.select_related(None)
-            .select_related("run__script__organisation")
-            .only(*_TO_CANCEL)
-        )
-        for entry in entries:
-            try:
-                cancel_run(entry.run, origin=origin)
-            except NotQueuedError:
-                others += 1
-            else:
-                cancelled += 1
-        level = messages.WARNING if others else messages.SUCCESS
-        more = f" {others} had started or ended." if others else ""
-        self.message_user(request, f"Cancelled {cancelled} runs.{more}", level)
+        cancelled, others = cancel_entries(queryset, origin=origin_of(request))
+        self.message_user(request, *what_was_cancelled(cancelled, others))
 
     @display(description="Due")
     def due(self, entry: QueueEntry) -> str:

@@ -136,12 +136,13 @@ def test_payloads_of_selected_runs_are_not_read(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unread: list[set[str]] = []
+    cancel_run = steer.cancel_run
 
     def cancel_and_note(run: Run, **options: Any) -> Run:
         unread.append(run.get_deferred_fields())
-        return steer.cancel_run(run, **options)
+        return cancel_run(run, **options)
 
-    monkeypatch.setattr(sys.modules["scripts_engine.admin.queue"], "cancel_run", cancel_and_note)
+    monkeypatch.setattr(steer, "cancel_run", cancel_and_note)
     run = queue(hook_that(acme, "return 1"))
 
     act(as_bob, "cancel_selected", [run], QUEUE)
@@ -205,6 +206,30 @@ def test_many_replays_are_followed_until_all_have_ended(as_bob: Client, acme: Or
     assert after["text"] in text_of(as_bob.get(address))
 
 
+def test_what_waits_of_many_replays_is_cancelled(as_bob: Client, acme: Organisation) -> None:
+    hook = hook_that(acme, "if params.get('trigger') == 'hook' then error('no') end return Retry{}")
+    dead = [dead_letter_of(hook) for _ in range(4)]
+    address = address_of(act(as_bob, "replay_selected", dead[:3]))
+    act(as_bob, "replay_selected", dead[3:])
+    work_queue(1)
+
+    page = as_bob.post(address.replace("replays/", "replays/cancel/"), follow=True)
+
+    assert "Cancelled 3 runs." in text_of(page)
+    assert "3 replays: 3 cancelled." in text_of(page)
+    replays = Run.objects.filter(trigger="replay").order_by("pk")
+    shown = [(run.replay_of, run.attempt, run.status) for run in replays]
+    assert shown == [
+        (dead[0], 1, "failed"),
+        (dead[1], 1, "cancelled"),
+        (dead[2], 1, "cancelled"),
+        (dead[3], 1, "queued"),
+        (dead[0], 2, "cancelled"),
+    ]
+    cancelled = AuthEvent.objects.filter(kind=AuthEventKind.RUN_CANCELLED)
+    assert {event.organisation for event in cancelled} == {acme}
+
+
 def test_the_replays_of_others_are_not_followed(
     as_bob: Client, as_root: Client, acme: Organisation, foreign: Hook
 ) -> None:
@@ -214,6 +239,8 @@ def test_the_replays_of_others_are_not_followed(
         assert as_root.get(address).status_code == 200
         assert as_bob.get(address).status_code == 404
         assert as_bob.get(address.replace("replays/", "replays/progress/")).status_code == 404
+        assert as_bob.post(address.replace("replays/", "replays/cancel/")).status_code == 404
+    assert Run.objects.filter(status=RunStatus.QUEUED).count() == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ const showReplays = ({ ended, text, parts }) => {
     }
     const shown = document.getElementById("replays-text");
     if (shown.textContent !== text) shown.textContent = text;
+    if (bar.ariaValueNow === bar.ariaValueMax) replays.querySelector("button")?.remove();
 };
 
 const followReplays = async () => {

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 from unfold.views import ChangeList
 
 from accounts.admin.reach import is_superuser, person
@@ -43,7 +43,13 @@ from scripts_engine.admin.runs.presentation import (
     timeline_of,
     trigger_of,
 )
-from scripts_engine.admin.runs.replays import page_of_replays, progress_of
+from scripts_engine.admin.runs.replays import (
+    entries_of,
+    page_of_replays,
+    progress_of,
+    replays_of,
+    what_was_cancelled,
+)
 from scripts_engine.admin.runs.searching import (
     ErrorFilter,
     PayloadFilter,
@@ -58,6 +64,7 @@ from scripts_engine.flows.queue.steer import (
     MAX_REPLAYS,
     NotQueuedError,
     NotReplayableError,
+    cancel_entries,
     cancel_run,
     dismiss_dead_letters,
     replay_runs,
@@ -186,8 +193,11 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             self.message_user(request, f"Dismissed {dismissed} dead letters.", messages.SUCCESS)
 
     def _some(self, request: HttpRequest, queryset: QuerySet[Run]) -> list[Run] | None:
-        """The selected dead letters; ``None``, with a message, if they are too many at once."""
-        runs = list(queryset.filter(is_dead_letter=True)[: MAX_REPLAYS + 1])
+        """The selected dead letters, the oldest first.
+
+        ``None``, with a message, if they are too many at once.
+        """
+        runs = list(queryset.filter(is_dead_letter=True).order_by("pk")[: MAX_REPLAYS + 1])
         if len(runs) <= MAX_REPLAYS:
             return runs
         text = f"More than {MAX_REPLAYS:,} runs are selected. Nothing was done; select fewer."
@@ -307,20 +317,21 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         followed = [
             path(
                 f"{address}/",
-                self.admin_site.admin_view(require_GET(view)),
+                self.admin_site.admin_view(view),
                 name=f"scripts_engine_run_{name}",
             )
             for address, name, view in (
-                ("replays", "replays", self.replays),
-                ("replays/progress", "replays_progress", self.replays_progress),
+                ("replays", "replays", require_GET(self.replays)),
+                ("replays/progress", "replays_progress", require_GET(self.replays_progress)),
+                ("replays/cancel", "replays_cancel", require_POST(self.cancel_replays)),
             )
         ]
-        return [again, *steering, *followed, *super().get_urls()]
+        return [*followed, again, *steering, *super().get_urls()]
 
     def replays(self, request: HttpRequest) -> HttpResponse:
         """Shows how far the person's replays are, from the ``first`` to the ``last`` one."""
-        progress = progress_of(request, self._visible(request))
-        progress_address = f"{list_of(Run, 'replays_progress')}?{request.GET.urlencode()}"
+        progress = progress_of(self._replays(request))
+        first_and_last = request.GET.urlencode()
         return TemplateResponse(
             request,
             "admin/replays.html",
@@ -329,7 +340,8 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
                 "opts": self.opts,
                 "title": "Replays",
                 "progress": progress,
-                "progress_address": progress_address,
+                "progress_address": f"{list_of(Run, 'replays_progress')}?{first_and_last}",
+                "cancel": f"{list_of(Run, 'replays_cancel')}?{first_and_last}",
                 "queue": list_of(QueueEntry),
                 "dead_letters": list_of(Run, dead_letter=YES),
             },
@@ -337,17 +349,23 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
 
     def replays_progress(self, request: HttpRequest) -> HttpResponse:
         """The same as JSON: ``{ended, text, parts: [{kind, start, width}]}``."""
-        progress = progress_of(request, self._visible(request))
+        progress = progress_of(self._replays(request))
         parts = [part._asdict() for part in progress.parts]
         response = JsonResponse({"ended": progress.ended, "text": progress.text, "parts": parts})
         response["Cache-Control"] = "no-store"
         return response
 
-    def _visible(self, request: HttpRequest) -> RunQuerySet:
-        """The runs of organisations that the person administers."""
+    def cancel_replays(self, request: HttpRequest) -> HttpResponse:
+        """Takes those that wait, or wait to be tried again, out of the queue. POST only."""
+        waiting = entries_of(self._replays(request))
+        cancelled, others = cancel_entries(waiting, origin=origin_of(request))
+        self.message_user(request, *what_was_cancelled(cancelled, others))
+        return redirect(f"{list_of(Run, 'replays')}?{request.GET.urlencode()}")
+
+    def _replays(self, request: HttpRequest) -> RunQuerySet:
         if not self.has_module_permission(request):
             raise PermissionDenied
-        return cast("RunQuerySet", self.get_queryset(request))
+        return replays_of(request, cast("RunQuerySet", self.get_queryset(request)))
 
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Takes a waiting run out of the queue. POST only."""

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest
 
 from accounts.admin.reach import person
 from core.admin.links import list_of
 from core.database.ids import parse_uuid
 from scripts_engine.flows.queue.steer import MAX_REPLAYS
-from scripts_engine.models import Run, RunStatus, Trigger
+from scripts_engine.models import QueueEntry, Run, RunStatus, Trigger
+from scripts_engine.models.queue_entry import QueueEntryQuerySet
 from scripts_engine.models.run import FAILURES, RunQuerySet
 
 _PARAMETERS = {"first", "last"}
@@ -67,8 +69,8 @@ def page_of_replays(run_ids: Sequence[UUID], page: str = "replays") -> str:
     return list_of(Run, page, first=run_ids[0], last=run_ids[-1])
 
 
-def progress_of(request: HttpRequest, visible: RunQuerySet) -> Progress:
-    """The progress of the person's replays in the range that the address names.
+def replays_of(request: HttpRequest, visible: RunQuerySet) -> RunQuerySet:
+    """The person's replays in the range that the address names.
 
     Raises ``Http404`` if it names none of the visible runs.
     """
@@ -80,16 +82,32 @@ def progress_of(request: HttpRequest, visible: RunQuerySet) -> Progress:
     replays = visible.triggered_by(Trigger.REPLAY).filter(
         pk__gte=first, pk__lte=last, first_run__isnull=True, started_by=person(request)
     )
-    columns = ("pk", "status", "is_dead_letter")
-    found = replays.order_by("pk").values_list(*columns)[:MAX_REPLAYS]
-    newest = {run_id: (status, is_dead) for run_id, status, is_dead in found}
-    if not newest:
+    if not replays.exists():
         raise Http404
+    return replays.order_by("pk")
+
+
+def progress_of(replays: RunQuerySet) -> Progress:
+    """How the newest attempt at each of them ended."""
+    found = replays.values_list("pk", "status", "is_dead_letter")[:MAX_REPLAYS]
+    newest = {run_id: (status, is_dead) for run_id, status, is_dead in found}
     failed = [run_id for run_id, (status, _) in newest.items() if status in FAILURES]
     later = Run.objects.later_attempts_of(failed).order_by("attempt", "pk")
-    for run_id, status, is_dead in later.values_list("first_run", "status", "is_dead_letter"):
-        newest[run_id] = status, is_dead
+    for run in later.only("first_run", "status", "is_dead_letter"):
+        newest[run.first_attempt_id] = run.status, run.is_dead_letter
     return _counted(newest.values())
+
+
+def entries_of(replays: RunQuerySet) -> QueueEntryQuerySet:
+    """What waits of them, first attempts and later ones."""
+    run_ids = list(replays.values_list("pk", flat=True)[:MAX_REPLAYS])
+    return QueueEntry.objects.waiting().filter(payload_of__in=run_ids)
+
+
+def what_was_cancelled(cancelled: int, others: int) -> tuple[str, int]:
+    """A message and its level."""
+    more = f" {others:,} had started or ended." if others else ""
+    return f"Cancelled {cancelled:,} runs.{more}", messages.WARNING if others else messages.SUCCESS
 
 
 def _counted(newest: Iterable[tuple[str, bool | None]]) -> Progress:
