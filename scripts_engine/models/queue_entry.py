@@ -44,7 +44,10 @@ class QueueEntry(models.Model):
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="queue_entries")
+    # The index of the script's runs in the order in which they are due serves it too.
+    script = models.ForeignKey(
+        Script, on_delete=models.CASCADE, related_name="queue_entries", db_index=False
+    )
     hook = models.ForeignKey(
         Hook, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
     )
@@ -70,6 +73,7 @@ class QueueEntry(models.Model):
             models.Index(
                 fields=["organisation", "due_at", "run"], condition=_WAITING, name="queue_waiting"
             ),
+            models.Index(fields=["script", "due_at", "run"], name="queue_of_script"),
             models.Index(
                 fields=["lease_ends_at", "organisation"], condition=_LEASED, name="queue_leased"
             ),

@@ -9,18 +9,19 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import Count, Q, QuerySet, UUIDField
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from accounts.models import Organisation
-from core.database.compiled_query import CompiledQuery, CompiledUpdate, Parameter
+from core.database.compiled_query import CompiledQuery, CompiledUpdate, Parameter, parameters
 from core.database.ids import as_uuid
 from scripts_engine.flows.concurrent_runs import RunLimits, is_hook_at_limit, take_lease
-from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus
+from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Script
 
 # A lease lasts this much longer than the script may run.
 LEASE_MARGIN = timedelta(seconds=15)
@@ -38,12 +39,16 @@ WAITING_ORGANISATIONS = """
     )
 """
 _ORGANISATIONS = """
-    SELECT waiting.organisation_id, (
-        SELECT due_at FROM {entries}
-        WHERE lease_id IS NULL AND organisation_id = waiting.organisation_id
-        ORDER BY due_at LIMIT 1
-    )
-    FROM waiting JOIN {organisations} AS organisation ON organisation.id = waiting.organisation_id
+    SELECT waiting.organisation_id, first.due_at,
+        script.is_enabled AND script.queue_paused_at IS NULL AND script.deleted_at IS NULL
+    FROM waiting
+        JOIN {organisations} AS organisation ON organisation.id = waiting.organisation_id
+        JOIN {entries} AS first ON first.run_id = (
+            SELECT run_id FROM {entries}
+            WHERE lease_id IS NULL AND organisation_id = waiting.organisation_id
+            ORDER BY due_at, run_id LIMIT 1
+        )
+        JOIN {scripts} AS script ON script.id = first.script_id
     WHERE organisation.is_active
         AND NOT EXISTS (
             SELECT 1 FROM {paused} AS paused
@@ -51,6 +56,8 @@ _ORGANISATIONS = """
         )
 """
 
+
+_NOW = Parameter("now", QueueEntry._meta.get_field("due_at"))
 
 _lease = CompiledUpdate(QueueEntry, ("lease_id", "lease_ends_at"))
 _start = CompiledUpdate(Run, ("status", "started_at", "script_version_id"))
@@ -93,19 +100,32 @@ class Round(NamedTuple):
     """When the next waiting run is due, if that is later than now."""
 
 
+class _Waiting(NamedTuple):
+    """An organisation with waiting runs, by the one that is due first."""
+
+    organisation_id: uuid.UUID
+    due_at: datetime
+    can_run: bool
+    """Unless a limit holds it back."""
+
+
 def claim_due_runs(number: int, turns: Turns) -> Round:
     """Takes at most that many due runs, in the caller's transaction or one of its own."""
     claimed: list[Claimed] = []
     with transaction.atomic(savepoint=False):
         now = timezone.now()
         waiting = _waiting_organisations()
-        turns.forget_all_but([organisation_id for organisation_id, _ in waiting])
-        due = {organisation_id: at for organisation_id, at in waiting if at <= now}
-        later = [at for _, at in waiting if at > now]
+        turns.forget_all_but([each.organisation_id for each in waiting])
+        due = {each.organisation_id: each for each in waiting if each.due_at <= now}
+        later = [each.due_at for each in waiting if each.due_at > now]
         leases = _leases_by_organisation() if len(due) > 1 else Counter()
+
+        def place_of(each: uuid.UUID) -> tuple[int, int, datetime]:
+            return leases[each], turns.last_served(each), due[each].due_at
+
         while due and len(claimed) < number:
-            chosen = min(due, key=lambda each: (leases[each], turns.last_served(each), due[each]))
-            found = _claim_of(chosen, 1 if len(due) > 1 else number - len(claimed), now)
+            chosen = min(due, key=place_of)
+            found = _claim_of(due[chosen], 1 if len(due) > 1 else number - len(claimed), now)
             if not found:
                 # All that is due there waits for something else than a slot.
                 del due[chosen]
@@ -116,11 +136,14 @@ def claim_due_runs(number: int, turns: Turns) -> Round:
     return Round(claimed, min(later, default=None))
 
 
-def _waiting_organisations() -> list[tuple[uuid.UUID, datetime]]:
+def _waiting_organisations() -> list[_Waiting]:
     with connection.cursor() as cursor:
         cursor.execute(_organisations_statement())
         rows = cursor.fetchall()
-    return [(as_uuid(organisation_id), moment_of(due_at)) for organisation_id, due_at in rows]
+    return [
+        _Waiting(as_uuid(organisation_id), moment_of(due_at), bool(can_run))
+        for organisation_id, due_at, can_run in rows
+    ]
 
 
 def moment_of(value: Any) -> datetime:
@@ -142,13 +165,16 @@ class _AtLimit(NamedTuple):
     hook_id: uuid.UUID | None
 
 
-def _claim_of(organisation_id: uuid.UUID, number: int, now: datetime) -> list[Claimed]:
+def _claim_of(waiting: _Waiting, number: int, now: datetime) -> list[Claimed]:
     """Claims due runs of the organisation, the longest due first."""
     claimed: list[Claimed] = []
     at_limit: list[_AtLimit] = []
     while len(claimed) < number:
         wanted = number - len(claimed)
-        batch = _lock_due(organisation_id, wanted, now, at_limit)
+        if waiting.can_run and not at_limit:
+            batch = _due_query(wanted).all(organisation=waiting.organisation_id, now=now)
+        else:
+            batch = _due_by_script(waiting.organisation_id, wanted, now, at_limit)
         taken = []
         for entry in batch:
             if any(_is_of(entry, *each) for each in at_limit):
@@ -164,30 +190,22 @@ def _claim_of(organisation_id: uuid.UUID, number: int, now: datetime) -> list[Cl
     return claimed
 
 
-def _lock_due(
-    organisation_id: uuid.UUID, number: int, now: datetime, at_limit: Sequence[_AtLimit]
-) -> list[QueueEntry]:
-    if not at_limit:
-        rows: list[QueueEntry] = _due_query(number).all(organisation=organisation_id, now=now)
-        return rows
-    due = _due(organisation_id, now)
-    for script_id, hook_id in at_limit:
-        due = due.exclude(Q(script=script_id) if hook_id is None else Q(hook=hook_id))
-    return list(due[:number])
+@cache
+def _due_query(number: int) -> CompiledQuery:
+    return CompiledQuery(_due()[:number])
 
 
 @cache
-def _due_query(number: int) -> CompiledQuery:
-    organisation = Parameter("organisation", UUIDField())
-    now = Parameter("now", QueueEntry._meta.get_field("due_at"))
-    return CompiledQuery(_due(organisation, now)[:number])
+def _chosen_query(number: int) -> CompiledQuery:
+    chosen = [Q(pk=each) for each in parameters("run_ids", UUIDField(), number)]
+    return CompiledQuery(_due().filter(reduce(or_, chosen)))
 
 
-def _due(organisation: Any, now: Any) -> QuerySet[QueueEntry]:
+def _due() -> QuerySet[QueueEntry]:
     """Everything that running them needs, in the order in which they are due."""
     due = QueueEntry.objects.waiting().filter(
-        organisation=organisation,
-        due_at__lte=now,
+        organisation=Parameter("organisation", UUIDField()),
+        due_at__lte=_NOW,
         script__is_enabled=True,
         script__queue_paused_at__isnull=True,
         script__deleted_at__isnull=True,
@@ -195,6 +213,64 @@ def _due(organisation: Any, now: Any) -> QuerySet[QueueEntry]:
     due = due.select_related("run", "script__current_version", "hook")
     locked = due.select_for_update(skip_locked=True, of=("self",))
     return locked.order_by("due_at", "run_id")
+
+
+def _due_by_script(
+    organisation_id: uuid.UUID, number: int, now: datetime, at_limit: Sequence[_AtLimit]
+) -> list[QueueEntry]:
+    """The same, one look for each script however many of its runs wait; see the module."""
+    whole = {each.script_id for each in at_limit if each.hook_id is None}
+    hooks = [each.hook_id for each in at_limit if each.hook_id is not None]
+    # Of some scripts, all that is due may be at a limit.
+    scripts = _scripts_query(number + len(at_limit)).all(organisation=organisation_id, now=now)
+    found: list[tuple[datetime, uuid.UUID]] = []
+    for (script_id,) in scripts:
+        if script_id not in whole:
+            found += _due_of_script(script_id, number, now, hooks)
+    chosen = [run_id for _, run_id in sorted(found)[:number]]
+    if not chosen:
+        return []
+    query = _chosen_query(len(chosen))
+    rows: list[QueueEntry] = query.all(organisation=organisation_id, now=now, run_ids=chosen)
+    return rows
+
+
+@cache
+def _scripts_query(number: int) -> CompiledQuery:
+    """The scripts that have waited longest, each found by one look into the index."""
+    first = QueueEntry.objects.waiting().filter(script=OuterRef("pk")).order_by("due_at", "run_id")
+    scripts = (
+        Script.objects.working_their_queue()
+        .filter(organisation=Parameter("organisation", UUIDField()))
+        .annotate(first_due_at=Subquery(first.values("due_at")[:1]))
+        .filter(first_due_at__lte=_NOW)
+        .order_by("first_due_at")
+    )
+    return CompiledQuery(scripts.values_list("pk")[:number])
+
+
+def _due_of_script(
+    script_id: uuid.UUID, number: int, now: datetime, hooks_at_limit: Sequence[uuid.UUID]
+) -> list[tuple[datetime, uuid.UUID]]:
+    """When runs of the script are due, and their ids; locked."""
+    if not hooks_at_limit:
+        rows: list[tuple[datetime, uuid.UUID]] = _script_query(number).all(
+            script=script_id, now=now
+        )
+        return rows
+    others = _locked_of_script(script_id, now).exclude(hook__in=hooks_at_limit)
+    return list(others.values_list("due_at", "pk")[:number])
+
+
+@cache
+def _script_query(number: int) -> CompiledQuery:
+    due = _locked_of_script(Parameter("script", UUIDField()), _NOW)
+    return CompiledQuery(due.values_list("due_at", "pk")[:number])
+
+
+def _locked_of_script(script_id: Any, now: Any) -> QuerySet[QueueEntry]:
+    due = QueueEntry.objects.waiting().filter(script=script_id, due_at__lte=now)
+    return due.select_for_update(skip_locked=True).order_by("due_at", "run_id")
 
 
 def _is_of(entry: QueueEntry, script_id: uuid.UUID, hook_id: uuid.UUID | None) -> bool:
@@ -244,6 +320,7 @@ def _organisations_statement() -> str:
     quote = connection.ops.quote_name
     return (WAITING_ORGANISATIONS + _ORGANISATIONS).format(
         entries=quote(QueueEntry._meta.db_table),
+        scripts=quote(Script._meta.db_table),
         paused=quote(PausedQueue._meta.db_table),
         organisations=quote(Organisation._meta.db_table),
     )

@@ -3,8 +3,10 @@
 from collections import Counter
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation
@@ -20,7 +22,7 @@ from scripts_engine.flows.queue.steer import (
 )
 from scripts_engine.flows.scripts import delete_script
 from scripts_engine.models import Hook, QueueEntry, Run, RunLease, RunStatus, Script
-from tests.factories import make_hook, make_organisation, make_script
+from tests.factories import make_hook, make_organisation, make_script, past_run
 from tests.scripts_engine.flows.queue.test_attempts import queue
 from tests.working_queue import work_all, work_queue
 
@@ -194,7 +196,7 @@ def test_hooks_of_a_script_at_its_limit_do_not_hold_up_the_others(
     hook: Hook, django_assert_max_num_queries: Any, *, of_script: bool
 ) -> None:
     script = hook.script
-    hooks = [hook, *(make_hook(script).hook for _ in range(20))]
+    hooks = [hook, *(make_hook(script).hook for _ in range(40))]
     Script.objects.filter(pk=script.pk).update(max_concurrent_runs=1)
     if not of_script:
         Hook.objects.update(max_concurrent_runs=1)
@@ -204,7 +206,7 @@ def test_hooks_of_a_script_at_its_limit_do_not_hold_up_the_others(
     free = queue(make_hook(make_script(hook.organisation, name="free")).hook)
 
     # About ten, and on PostgreSQL some more: not one for each hook.
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(25):
         claimed = claim_due_runs(4, Turns()).claimed
 
     assert [each.run_id for each in claimed] == [free.pk]
@@ -231,6 +233,70 @@ def test_runs_of_a_paused_script_wait(hook: Hook) -> None:
     resume_script(hook.script)
 
     assert len(work_queue()) == 1
+
+
+def test_behind_runs_that_cannot_start_others_start_in_the_order_in_which_they_are_due(
+    hook: Hook,
+) -> None:
+    scripts = [make_script(hook.organisation, name=name) for name in ("second", "third")]
+    second, third = (make_hook(script).hook for script in scripts)
+    for _ in range(3):
+        queue(hook)
+    waiting = [queue(each).pk for each in (third, second, second, third, second)]
+    pause_script(hook.script)
+
+    first = claim_due_runs(3, Turns()).claimed
+    rest = claim_due_runs(8, Turns()).claimed
+
+    assert [each.run_id for each in first] == waiting[:3]
+    assert [each.run_id for each in rest] == waiting[3:]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite counts its steps")
+@pytest.mark.parametrize("obstacle", ["paused", "disabled", "limit"])
+def test_a_claim_takes_no_more_steps_for_more_runs_that_cannot_start(
+    hook: Hook, obstacle: str
+) -> None:
+    rows = Script.objects.filter(pk=hook.script_id)
+    if obstacle == "limit":
+        rows.update(max_concurrent_runs=1)
+        queue(hook)
+        assert len(claim_due_runs(1, Turns()).claimed) == 1
+    elif obstacle == "paused":
+        rows.update(queue_paused_at=timezone.now())
+    else:
+        rows.update(is_enabled=False)
+    free = make_hook(make_script(hook.organisation, name="free")).hook
+
+    queue_many(hook, 20)
+    few = steps_of_claim(queue(free).pk)
+    queue_many(hook, 2000)
+    many = steps_of_claim(queue(free).pk)
+
+    assert many < 1.5 * few
+
+
+def queue_many(hook: Hook, number: int) -> None:
+    now = timezone.now()
+    runs = [past_run(hook, now, RunStatus.QUEUED) for _ in range(number)]
+    Run.objects.bulk_create(runs)
+    places = {"organisation": hook.organisation, "script": hook.script, "hook": hook}
+    QueueEntry.objects.bulk_create(
+        QueueEntry(run=run, payload_of=run.pk, due_at=now, max_attempts=1, **places) for run in runs
+    )
+
+
+def steps_of_claim(expected: UUID) -> int:
+    """How many instructions SQLite needs, in tens, to claim nothing but this run."""
+    steps = []
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(lambda: steps.append(1), 10)
+    try:
+        claimed = claim_due_runs(4, Turns()).claimed
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    assert [each.run_id for each in claimed] == [expected]
+    return len(steps)
 
 
 def test_runs_of_a_paused_organisation_wait(hook: Hook) -> None:

@@ -1,0 +1,30 @@
+import django.db.models.deletion
+from django.db import migrations, models
+
+from core.database.online_index import AddIndexOnline
+
+
+class Migration(migrations.Migration):
+    # PostgreSQL builds an index beside its table's writers only outside of a transaction.
+    atomic = False
+
+    dependencies = [
+        ("scripts_engine", "0013_failure_mails"),
+    ]
+
+    operations = [
+        AddIndexOnline(
+            model_name="queueentry",
+            index=models.Index(fields=["script", "due_at", "run"], name="queue_of_script"),
+        ),
+        migrations.AlterField(
+            model_name="queueentry",
+            name="script",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="queue_entries",
+                to="scripts_engine.script",
+            ),
+        ),
+    ]
