@@ -118,12 +118,14 @@ def _release(claimed: Sequence[Claimed]) -> set[uuid.UUID]:
 
 
 def give_back(claimed: Sequence[Claimed], *, delay_seconds: float = 0.0) -> None:
-    """Puts runs back that did not start, due after the delay."""
-    due_at = timezone.now() + timedelta(seconds=delay_seconds)
+    """Puts runs back that did not start: due after the delay, or without one as before."""
+    columns: dict[str, Any] = {"lease_id": None, "lease_ends_at": None}
+    if delay_seconds:
+        columns["due_at"] = timezone.now() + timedelta(seconds=delay_seconds)
     with transaction.atomic():
         for each in claimed:
             entry = QueueEntry.objects.filter(pk=each.run_id, lease_id=each.lease_id)
-            if entry.update(lease_id=None, lease_ends_at=None, due_at=due_at):
+            if entry.update(**columns):
                 Run.objects.filter(pk=each.run_id).update(status=RunStatus.QUEUED)
     for each in claimed:
         if each.run_lease_id is not None:

@@ -133,7 +133,8 @@ class QueueMachine(BothQueues, RuleBasedStateMachine):
 
         attempt = self.model.holder(claimed.run_id, claimed.lease_id)
         if attempt is not None:
-            self.model.give_back(attempt, self.now + timedelta(seconds=delay))
+            due_at = self.now + timedelta(seconds=delay) if delay else attempt.due_at
+            self.model.give_back(attempt, due_at)
 
     @rule()
     def lost_runs_end(self) -> None:
