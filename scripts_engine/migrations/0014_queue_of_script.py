@@ -27,4 +27,12 @@ class Migration(migrations.Migration):
                 to="scripts_engine.script",
             ),
         ),
+        AddIndexOnline(
+            model_name="script",
+            index=models.Index(
+                condition=models.Q(("deleted_at__isnull", False)),
+                fields=["deleted_at"],
+                name="script_deleted",
+            ),
+        ),
     ]

@@ -72,7 +72,12 @@ class Script(models.Model):
                 fields=["organisation", "-created_at", "-id"],
                 condition=models.Q(deleted_at__isnull=True),
                 name="script_newest_first",
-            )
+            ),
+            models.Index(
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="script_deleted",
+            ),
         ]
 
     def __str__(self) -> str:

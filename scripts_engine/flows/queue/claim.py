@@ -27,7 +27,7 @@ from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Scrip
 LEASE_MARGIN = timedelta(seconds=15)
 
 # The organisations with waiting runs, each found by one look into the index, however many wait.
-WAITING_ORGANISATIONS = """
+_WAITING_ORGANISATIONS = """
     WITH RECURSIVE waiting(organisation_id) AS (
         SELECT (SELECT organisation_id FROM {entries} WHERE lease_id IS NULL
                 ORDER BY organisation_id LIMIT 1)
@@ -38,24 +38,25 @@ WAITING_ORGANISATIONS = """
         FROM waiting WHERE waiting.organisation_id IS NOT NULL
     )
 """
-_ORGANISATIONS = """
-    SELECT waiting.organisation_id, first.due_at,
-        script.is_enabled AND script.queue_paused_at IS NULL AND script.deleted_at IS NULL
-    FROM waiting
+_PARTS = {
+    # Each with the run that is due first, and its script.
+    "first_of_each": """waiting
         JOIN {organisations} AS organisation ON organisation.id = waiting.organisation_id
         JOIN {entries} AS first ON first.run_id = (
             SELECT run_id FROM {entries}
             WHERE lease_id IS NULL AND organisation_id = waiting.organisation_id
             ORDER BY due_at, run_id LIMIT 1
         )
-        JOIN {scripts} AS script ON script.id = first.script_id
-    WHERE organisation.is_active
-        AND NOT EXISTS (
-            SELECT 1 FROM {paused} AS paused
-            WHERE paused.organisation_id = waiting.organisation_id
-        )
+        JOIN {scripts} AS script ON script.id = first.script_id""",
+    "is_open": """organisation.is_active AND NOT EXISTS (
+        SELECT 1 FROM {paused} AS paused
+        WHERE paused.organisation_id = waiting.organisation_id)""",
+    "is_ready": """script.is_enabled AND script.queue_paused_at IS NULL
+        AND script.deleted_at IS NULL""",
+}
+_ORGANISATIONS = """
+    SELECT waiting.organisation_id, first.due_at, {is_ready} FROM {first_of_each} WHERE {is_open}
 """
-
 
 _NOW = Parameter("now", QueueEntry._meta.get_field("due_at"))
 
@@ -138,7 +139,7 @@ def claim_due_runs(number: int, turns: Turns) -> Round:
 
 def _waiting_organisations() -> list[_Waiting]:
     with connection.cursor() as cursor:
-        cursor.execute(_organisations_statement())
+        cursor.execute(statement_of_waiting(_ORGANISATIONS))
         rows = cursor.fetchall()
     return [
         _Waiting(as_uuid(organisation_id), moment_of(due_at), bool(can_run))
@@ -316,11 +317,17 @@ def _take(
 
 
 @cache
-def _organisations_statement() -> str:
+def statement_of_waiting(template: str) -> str:
+    """A statement that begins with the organisations with waiting runs, ``waiting``.
+
+    The template may name tables and ``_PARTS`` in braces.
+    """
     quote = connection.ops.quote_name
-    return (WAITING_ORGANISATIONS + _ORGANISATIONS).format(
-        entries=quote(QueueEntry._meta.db_table),
-        scripts=quote(Script._meta.db_table),
-        paused=quote(PausedQueue._meta.db_table),
-        organisations=quote(Organisation._meta.db_table),
-    )
+    tables = {
+        "entries": quote(QueueEntry._meta.db_table),
+        "scripts": quote(Script._meta.db_table),
+        "paused": quote(PausedQueue._meta.db_table),
+        "organisations": quote(Organisation._meta.db_table),
+    }
+    parts = {name: part.format(**tables) for name, part in _PARTS.items()}
+    return (_WAITING_ORGANISATIONS + template).format(**tables, **parts)

@@ -5,57 +5,54 @@ Cheap however many runs wait: organisations are found one by one in an index, an
 """
 
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import Organisation
 from core.database.compiled_query import column_value
-from scripts_engine.flows.queue.claim import WAITING_ORGANISATIONS, moment_of
+from scripts_engine.flows.queue.claim import moment_of, statement_of_waiting
 from scripts_engine.flows.queue.finish import MAX_LEASE
-from scripts_engine.models import PausedQueue, QueueEntry, Script
+from scripts_engine.models import QueueEntry
 
 COUNTED_UP_TO = 50_000
 # Work that is due for so long, while nothing runs, is work that nobody does.
 STALLED_AFTER = timedelta(seconds=60)
 
-# Parts of the statements below.
-_PARTS = {
-    "of_organisations": """waiting JOIN {organisations} AS organisation
-        ON organisation.id = waiting.organisation_id""",
-    "with_entries": """JOIN {entries} AS entry
-        ON entry.organisation_id = waiting.organisation_id AND entry.lease_id IS NULL""",
-    "is_open": """organisation.is_active AND NOT EXISTS (
-        SELECT 1 FROM {paused} AS paused
-        WHERE paused.organisation_id = waiting.organisation_id)""",
-    "is_ready": """script.is_enabled AND script.queue_paused_at IS NULL
-        AND script.deleted_at IS NULL""",
-}
 _COUNT_DUE = """
     SELECT is_claimable, COUNT(*) FROM (
         SELECT {is_open} AND {is_ready} AS is_claimable
-        FROM {of_organisations} {with_entries} AND entry.due_at <= %(now)s
-        JOIN {scripts} AS script ON script.id = entry.script_id
+        FROM waiting
+            JOIN {organisations} AS organisation ON organisation.id = waiting.organisation_id
+            JOIN {entries} AS entry ON entry.organisation_id = waiting.organisation_id
+                AND entry.lease_id IS NULL AND entry.due_at <= %(now)s
+            JOIN {scripts} AS script ON script.id = entry.script_id
         LIMIT %(most)s
     ) AS due GROUP BY is_claimable
 """
 _COUNT_DELAYED = """
     SELECT COUNT(*) FROM (
-        SELECT 1 FROM waiting {with_entries} AND entry.due_at > %(now)s LIMIT %(most)s
+        SELECT 1 FROM waiting
+            JOIN {entries} AS entry ON entry.organisation_id = waiting.organisation_id
+                AND entry.lease_id IS NULL AND entry.due_at > %(now)s
+        LIMIT %(most)s
     ) AS later
 """
+# Where the first one cannot start, each script's first one is looked up, as for claims.
 _OLDEST = """
     SELECT MIN(due_at) FROM (
-        SELECT (
-            SELECT entry.due_at FROM {entries} AS entry
-            JOIN {scripts} AS script ON script.id = entry.script_id
-            WHERE entry.organisation_id = waiting.organisation_id AND entry.lease_id IS NULL
-                AND entry.due_at <= %(now)s AND {is_ready}
-            ORDER BY entry.due_at LIMIT 1
-        ) AS due_at
-        FROM {of_organisations} WHERE {is_open}
+        SELECT CASE WHEN {is_ready} THEN first.due_at ELSE (
+            SELECT MIN(of_script.due_at) FROM (
+                SELECT (
+                    SELECT entry.due_at FROM {entries} AS entry
+                    WHERE entry.script_id = script.id AND entry.lease_id IS NULL
+                    ORDER BY entry.due_at, entry.run_id LIMIT 1
+                ) AS due_at
+                FROM {scripts} AS script
+                WHERE script.organisation_id = waiting.organisation_id AND {is_ready}
+            ) AS of_script WHERE of_script.due_at <= %(now)s
+        ) END AS due_at
+        FROM {first_of_each} WHERE {is_open} AND first.due_at <= %(now)s
     ) AS oldest
 """
 
@@ -109,19 +106,6 @@ def is_stalled() -> bool:
 def _ask(statement: str, now: datetime) -> list[tuple[Any, ...]]:
     values = {"now": column_value(QueueEntry, "due_at", now), "most": COUNTED_UP_TO}
     with connection.cursor() as cursor:
-        cursor.execute(_statement(statement), values)
+        cursor.execute(statement_of_waiting(statement), values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
-
-
-@cache
-def _statement(template: str) -> str:
-    quote = connection.ops.quote_name
-    tables = {
-        "entries": quote(QueueEntry._meta.db_table),
-        "paused": quote(PausedQueue._meta.db_table),
-        "organisations": quote(Organisation._meta.db_table),
-        "scripts": quote(Script._meta.db_table),
-    }
-    parts = {name: part.format(**tables) for name, part in _PARTS.items()}
-    return (WAITING_ORGANISATIONS + template).format(**tables, **parts)

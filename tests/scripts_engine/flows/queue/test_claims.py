@@ -159,6 +159,15 @@ def test_a_run_that_did_not_start_is_given_back(hook: Hook) -> None:
     assert (ended.status, ended.attempt) == (RunStatus.SUCCEEDED, 1)
 
 
+def test_a_run_that_is_given_back_keeps_its_place(hook: Hook) -> None:
+    first, _ = queue(hook), queue(hook)
+    give_back(claim_due_runs(1, Turns()).claimed)
+
+    (claimed,) = claim_due_runs(1, Turns()).claimed
+
+    assert claimed.run_id == first.pk
+
+
 @pytest.mark.parametrize(
     "column", ["max_concurrent_runs", "script__max_concurrent_runs"], ids=["hook", "script"]
 )
