@@ -1,4 +1,3 @@
-import django.db.models.deletion
 from django.db import migrations, models
 
 from core.database.online_index import AddIndexOnline
@@ -16,16 +15,6 @@ class Migration(migrations.Migration):
         AddIndexOnline(
             model_name="queueentry",
             index=models.Index(fields=["script", "due_at", "run"], name="queue_of_script"),
-        ),
-        migrations.AlterField(
-            model_name="queueentry",
-            name="script",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="queue_entries",
-                to="scripts_engine.script",
-            ),
         ),
         AddIndexOnline(
             model_name="script",
