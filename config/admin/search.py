@@ -24,7 +24,7 @@ from core.admin.links import page_of
 from core.database.ids import parse_uuid
 from core.database.prefix import starts_with
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.models import Hook, Run, Script
+from scripts_engine.models import Hook, Run, Schedule, Script
 
 _PARAMETERS = frozenset({"s", "extended"})
 _MAX_TERM_CHARACTERS = 100
@@ -62,13 +62,13 @@ def _rows(request: HttpRequest, term: str) -> Iterator[SearchResult]:
 
 
 def _by_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
-    for model in (Run, Script, Hook, Organisation, ApiKey, User):
+    for model in (Run, Script, Hook, Schedule, Organisation, ApiKey, User):
         for row in _reached(request, model).filter(pk=row_id):
             yield _result(request, row)
 
 
 def _by_name(request: HttpRequest, term: str) -> Iterator[SearchResult]:
-    for model in (Script, Hook, ApiKey, Organisation):
+    for model in (Script, Hook, Schedule, ApiKey, Organisation):
         for row_id in _matching(_reached(request, model), term):
             for row in _reached(request, model).filter(pk=row_id):
                 yield _result(request, row)
@@ -111,19 +111,25 @@ def _result(request: HttpRequest, row: Any) -> SearchResult:
 
 def _words(request: HttpRequest, row: Any) -> tuple[str, tuple[str, ...], str]:
     """Title, description (the kind, then the organisation last) and icon."""
+    words: tuple[str, ...]
     match row:
         case Script():
-            return row.name, ("Script", row.organisation.name), "code"
+            words, icon = ("Script", row.organisation.name), "code"
         case Hook():
-            return str(row), ("Hook", row.script.name, row.organisation.name), "webhook"
+            words, icon = ("Hook", row.script.name, row.organisation.name), "webhook"
+        case Schedule():
+            words = ("Schedule", row.cron, row.script.name, row.organisation.name)
+            icon = "event_repeat"
         case Run():
             words = ("Run", status_label(row.status), row.script.name, row.organisation.name)
             return str(row.pk), words, "play_circle"
         case ApiKey():
-            return str(row), ("API key", row.organisation.name), "key"
+            words, icon = ("API key", row.organisation.name), "key"
         case User():
             return row.email, ("User", _organisation_of(request, row)), "group"
-    return row.name, ("Organisation",), "domain"
+        case _:
+            words, icon = ("Organisation",), "domain"
+    return str(row), words, icon
 
 
 def _organisation_of(request: HttpRequest, user: Any) -> str:

@@ -9,12 +9,12 @@ from django.urls import reverse
 
 from accounts.flows.organisations import create_organisation
 from accounts.models import ApiKey, Organisation, User
-from scripts_engine.models import Hook, Run, Script
+from scripts_engine.models import Hook, Run, Schedule, Script
 from tests import factories
 from tests.admin.pages import everything, page_of, run_of, text_of
 from tests.one_of_each import one_of_each
 
-FOUND_BY_ID = [Run, Script, Hook, Organisation, ApiKey, User]
+FOUND_BY_ID = [Run, Script, Hook, Schedule, Organisation, ApiKey, User]
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def test_an_organisation_and_a_key_are_found_by_name(
     assert results_of(search(as_bob, "acme")) == [
         "Acme script Script · Acme",
         "Acme hook Hook · Acme script · Acme",
+        "Acme schedule Schedule · 0 6 * * * · Acme script · Acme",
         f"{key} API key · Acme",
         "Acme Organisation",
         "acme-member@example.org User · Acme",
@@ -87,7 +88,9 @@ def test_bob_finds_nothing_of_globex_by_id(
     assert results_of(search(as_bob, row_id)) == []
 
 
-@pytest.mark.parametrize("term", ["globex", "Globex script", "Globex hook", "globex-member@"])
+@pytest.mark.parametrize(
+    "term", ["globex", "Globex script", "Globex hook", "Globex sched", "globex-member@"]
+)
 def test_bob_finds_nothing_of_globex_by_name(
     as_bob: Client, as_root: Client, globex_objects: dict[type, Any], term: str
 ) -> None:
