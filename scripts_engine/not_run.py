@@ -51,7 +51,8 @@ NOT_RUN: dict[type[Exception], NotRun] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
         ProblemCode.QUEUE_FULL,
         GraphQLCode.RATE_LIMITED,
-        "As many runs as allowed wait in the organisation's queue. Nothing was queued; try again.",
+        "As many runs or bytes as allowed wait in the organisation's queue. Nothing was queued; "
+        "try again.",
     ),
     SandboxUnavailable: NotRun(
         HTTPStatus.SERVICE_UNAVAILABLE,

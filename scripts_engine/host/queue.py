@@ -12,7 +12,8 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from core.database.ids import parse_uuid
-from scripts_engine.models import QueueEntry, QueueKey, Script
+from scripts_engine.flows.queue.room import is_over_quota, waiting_of
+from scripts_engine.models import QueueKey, Script
 from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.sandbox.limits import MAX_PUSHED_BYTES, figure_in_words
 
@@ -121,8 +122,10 @@ class QueueCapability:
             raise HostCallError(f"more than {MAX_PUSHES} pushes in a run")
         limit = settings.QUEUE_MAX_WAITING
         if self._waiting is None:
-            waiting = QueueEntry.objects.waiting().filter(organisation=self._organisation_id)
-            self._waiting = waiting.order_by()[:limit].count()
+            waiting = waiting_of(self._organisation_id)
+            if is_over_quota(self._organisation_id, waiting):
+                raise HostCallError("the queue is full: what waits uses up the quota of bytes")
+            self._waiting = waiting
         if self._waiting + len(self.pushes) >= limit:
             raise HostCallError(f"the queue is full: {limit:,} runs of the organisation wait")
 

@@ -11,7 +11,7 @@ from scripts_engine.flows.hooks import IssuedHook
 from scripts_engine.flows.queue import room
 from scripts_engine.models import IdempotencyKey, QueueEntry, Run, RunStatus
 from tests.client import Client
-from tests.factories import make_hook, make_script, set_rules
+from tests.factories import make_hook, make_organisation, make_script, set_rules
 from tests.hooks import github
 from tests.hooks.test_limits_of_calls import assert_refused
 from tests.working_queue import make_due, work_all, work_queue
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _nothing_counted() -> None:
-    room._counts.clear()
+    room._known.clear()
 
 
 @pytest.fixture
@@ -150,6 +150,43 @@ def test_a_full_queue_refuses(issued: IssuedHook, settings: LazySettings) -> Non
     assert Run.objects.count() == QueueEntry.objects.count() == 2
     work_all()
     assert post(issued).status_code == 202
+
+
+def test_waiting_payloads_may_not_use_more_than_the_quota(
+    issued: IssuedHook, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_TRUST_SECONDS", 0)
+    settings.RUN_BYTES_PER_ORGANISATION = 10_000
+    assert [post(issued, b"x" * 6000).status_code for _ in range(2)] == [202, 202]
+
+    assert_refused(post(issued, b"x"), 503, "queue-full", range(60, 61))
+
+    assert Run.objects.count() == QueueEntry.objects.count() == 2
+    other = make_hook(make_script(make_organisation("Globex"), SOURCE))
+    set_rules(other.hook, reply_mode="accepted")
+    assert post(other).status_code == 202
+    work_all()
+    assert post(issued).status_code == 202
+
+
+def test_the_quota_is_measured_once_a_second(issued: IssuedHook, settings: LazySettings) -> None:
+    settings.RUN_BYTES_PER_ORGANISATION = 10_000
+    post(issued, b"x" * 12_000)
+    assert post(issued).status_code == 202
+
+    room._known.clear()
+    assert_refused(post(issued), 503, "queue-full", range(60, 61))
+    work_all()
+    assert_refused(post(issued), 503, "queue-full", range(60, 61))
+
+
+def test_without_a_quota_payloads_of_any_size_wait(
+    issued: IssuedHook, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_TRUST_SECONDS", 0)
+    settings.RUN_BYTES_PER_ORGANISATION = 0
+
+    assert [post(issued, b"x" * 6000).status_code for _ in range(3)] == [202, 202, 202]
 
 
 def test_a_refused_delivery_is_free_again(issued: IssuedHook, settings: LazySettings) -> None:

@@ -266,6 +266,19 @@ def test_a_full_queue_takes_nothing(ship: Script, globex: Organisation) -> None:
     assert len(host.pushes) == 2
 
 
+@override_settings(RUN_BYTES_PER_ORGANISATION=10_000)
+def test_a_queue_that_holds_the_quota_of_bytes_takes_nothing(ship: Script) -> None:
+    wait_in_queue(ship, runs=1)
+    Run.objects.update(payload_bytes=10_000)
+    host = host_of(ship)
+
+    for _ in range(2):
+        assert refusal(host, b"ship") == (
+            "queue.push: the queue is full: what waits uses up the quota of bytes"
+        )
+    assert host.pushes == []
+
+
 @override_settings(QUEUE_MAX_WAITING=1)
 def test_runs_that_a_runner_has_taken_do_not_fill_the_queue(ship: Script) -> None:
     wait_in_queue(ship, runs=1)
