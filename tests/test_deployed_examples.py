@@ -19,6 +19,7 @@ def test_the_dashboard_has_its_rows_and_asks_the_chosen_data_source() -> None:
     assert rows == [
         "Traffic",
         "Runs",
+        "Queue and schedules",
         "Sandbox",
         "Sessions and PIN",
         "Deliveries and tasks",
