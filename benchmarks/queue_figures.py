@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -40,7 +41,7 @@ from benchmarks.comparison.servers import Server  # noqa: E402
 from benchmarks.comparison.targets import Target  # noqa: E402
 from scripts_engine.flows.hooks import IssuedHook, update_hook  # noqa: E402
 from scripts_engine.flows.queue.claim import Turns, claim_due_runs  # noqa: E402
-from scripts_engine.models import QueueEntry, Run, RunStatus  # noqa: E402
+from scripts_engine.models import QueueEntry, Run, RunStatus, Script  # noqa: E402
 from tests.factories import make_hook, make_organisation, make_script, past_run  # noqa: E402
 from tests.moonhook_server import MoonhookServer  # noqa: E402
 
@@ -60,7 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     call_command("migrate", verbosity=0)
     print(f"{connection.vendor}, {os.cpu_count()} cores")
-    for figure in (acceptance, throughput, wake_up, fairness):
+    for figure in (acceptance, throughput, wake_up, fairness, obstacles):
         if _is_wanted(figure.__name__, options.names):
             figure()
     if _is_wanted("claiming", options.names):
@@ -167,15 +168,66 @@ def claiming(most: int) -> None:
             f"longest {max(times):.2f} ms"
         )
         number *= 10
+    _print_plans()
 
 
-def _claim_ms() -> float:
+def obstacles() -> None:
+    """The time to claim one run behind thousands that cannot start, beside behind none."""
+    for number in (0, 10_000):
+        for obstacle in ("paused", "at its limit"):
+            organisation = make_organisation(f"Bench {uuid.uuid4()}")
+            blocked = make_hook(make_script(organisation, SOURCE))
+            free = make_hook(make_script(organisation, SOURCE))
+            script = Script.objects.filter(pk=blocked.hook.script_id)
+            if obstacle == "paused":
+                script.update(queue_paused_at=timezone.now())
+            else:
+                script.update(max_concurrent_runs=1)
+                _fill([blocked], 1)
+                claim_due_runs(1, Turns())
+            _fill([blocked], number)
+            _fill([free], 1)
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute("ANALYZE")
+            times = [_claim_ms(1) for _ in range(50)]
+            print(
+                f"obstacles: claiming 1 behind {number:>6,} of a script that is {obstacle}: "
+                f"p50 {statistics.median(times):.2f} ms, longest {max(times):.2f} ms"
+            )
+            _empty_queue()
+
+
+def _print_plans() -> None:
+    """How the database answers what a claim asks."""
+    asked: dict[str, Any] = {}
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        asked[sql] = params
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        _claim_ms()
+    explain = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN (ANALYZE)"
+    for sql, params in asked.items():
+        words = sql.split()
+        if words[0] not in {"SELECT", "WITH", "UPDATE"}:
+            continue
+        print(" ".join(words[:3]), "…")
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"{explain} {sql}", params)
+            for row in cursor.fetchall():
+                print("   ", row[-1])
+            transaction.set_rollback(True)
+
+
+def _claim_ms(expected: int = 4) -> float:
     began = time.perf_counter()
     with transaction.atomic():
         claimed = claim_due_runs(4, Turns()).claimed
         took = time.perf_counter() - began
         transaction.set_rollback(True)
-    if len(claimed) != 4:
+    if len(claimed) != expected:
         raise RuntimeError("nothing to claim")
     return took * 1000
 
