@@ -23,7 +23,7 @@ from django.db import (
 from core.database.compiled_query import CompiledInsert
 from core.green_threads import WakeUp, give_way, in_thread
 from core.http.unavailable import DATABASE_ERRORS
-from scripts_engine.flows.run_quota import count_recorded
+from scripts_engine.flows.run_quota import count_when_committed
 from scripts_engine.models import QueueEntry, Run
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ def record_together(row: Row, record_the_rest: Callable[[], None], *, size: int)
             record()
     except DATABASE_ERRORS as error:
         raise _not_recorded(row, error) from error
-    count_recorded(row["organisation_id"], row["payload_bytes"])
+    count_when_committed(row["organisation_id"], row["payload_bytes"])
 
 
 def _record(row: Row, entry: Row | None) -> None:
@@ -145,7 +145,7 @@ def _record(row: Row, entry: Row | None) -> None:
             in_thread(record)
         else:
             record()
-    count_recorded(row["organisation_id"], row["payload_bytes"])
+    count_when_committed(row["organisation_id"], row["payload_bytes"])
 
 
 def _record_in_group(row: Row, entry: Row | None, group_key: Hashable) -> None:

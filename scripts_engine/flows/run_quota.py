@@ -42,11 +42,17 @@ STEP_BYTES = 1024 * 1024
 STEP_SECONDS = 10.0
 
 
-def count_recorded(organisation_id: uuid.UUID, payload_bytes: int) -> None:
+def count_when_committed(organisation_id: uuid.UUID, payload_bytes: int) -> None:
     """Counts a recorded run, and removes the oldest payloads if the quota is exceeded.
 
-    Does not raise for database errors, or for a deleted organisation: the run is recorded.
+    After the caller's transaction, if there is one: counting takes another connection, which must
+    not wait for what the transaction has locked. Does not raise for database errors, or for a
+    deleted organisation: the run is recorded.
     """
+    transaction.on_commit(partial(_count, organisation_id, payload_bytes))
+
+
+def _count(organisation_id: uuid.UUID, payload_bytes: int) -> None:
     due = _uncounted.add(organisation_id, payload_bytes)
     if not due:
         return
