@@ -51,8 +51,13 @@ class QueueEntry(models.Model):
     hook = models.ForeignKey(
         Hook, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
     )
+    # Without a constraint, like the run's: its attempts go on when the schedule is deleted.
     schedule = models.ForeignKey(
-        Schedule, null=True, on_delete=models.SET_NULL, related_name="queue_entries"
+        Schedule,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="queue_entries",
+        db_constraint=False,
     )
     payload_of = models.UUIDField(db_index=True, help_text="The run that has the payload.")
     due_at = models.DateTimeField()

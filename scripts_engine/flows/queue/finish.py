@@ -18,12 +18,13 @@ from django.utils import timezone
 
 from core.database.compiled_query import CompiledUpdate, column_value
 from core.database.ids import as_uuid
+from core.http.unavailable import DATABASE_ERRORS
 from core.metrics.catalogue import ATTEMPTS
 from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.attempts import follow
 from scripts_engine.flows.queue.claim import Claimed
 from scripts_engine.flows.queue.enqueue import QueuedRows, record_all
-from scripts_engine.flows.run_quota import count_recorded
+from scripts_engine.flows.run_quota import count_when_committed
 from scripts_engine.models import QueueEntry, Run, RunStatus
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def finish(ended: Sequence[Ended]) -> None:
         for each in ended:
             if each.claimed.run_lease_id is not None:
                 give_back_lease(each.claimed.run_lease_id)
-            if each.run.pk in released:
+            if (each.run.pk, each.claimed.lease_id) in released:
                 following += _end(each)
             else:
                 ATTEMPTS.labels("discarded").inc()
@@ -92,7 +93,7 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
     update = _update_of(("is_dead_letter", *columns))
     update.execute([run.pk], {**columns, "is_dead_letter": is_dead_letter})
     more = columns["payload_bytes"] - (run.payload_bytes or 0)
-    transaction.on_commit(partial(count_recorded, run.organisation_id, more))
+    count_when_committed(run.organisation_id, more)
     return following
 
 
@@ -101,8 +102,8 @@ def _update_of(names: tuple[str, ...]) -> CompiledUpdate:
     return CompiledUpdate(Run, names)
 
 
-def _release(claimed: Sequence[Claimed]) -> set[uuid.UUID]:
-    """Deletes the entries that these leases still have. Returns the ids of their runs."""
+def _release(claimed: Sequence[Claimed]) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    """Deletes the entries that these leases still have. Returns the ids of runs and leases."""
     value = partial(column_value, QueueEntry)
     table = connection.ops.quote_name(QueueEntry._meta.db_table)
     pairs = " OR ".join(["(run_id = %s AND lease_id = %s)"] * len(claimed))
@@ -113,8 +114,9 @@ def _release(claimed: Sequence[Claimed]) -> set[uuid.UUID]:
     ]
     with connection.cursor() as cursor:
         # The name comes from the model.
-        cursor.execute(f"DELETE FROM {table} WHERE {pairs} RETURNING run_id", given)  # noqa: S608
-        return {as_uuid(run_id) for (run_id,) in cursor.fetchall()}
+        statement = f"DELETE FROM {table} WHERE {pairs} RETURNING run_id, lease_id"  # noqa: S608
+        cursor.execute(statement, given)
+        return {(as_uuid(run_id), as_uuid(lease_id)) for run_id, lease_id in cursor.fetchall()}
 
 
 def give_back(claimed: Sequence[Claimed], *, delay_seconds: float = 0.0) -> None:
@@ -147,16 +149,31 @@ def end_lost_runs() -> int:
     return count
 
 
-@transaction.atomic
 def end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID) -> bool:
-    """Ends the run as ``Lost`` if that lease still has it."""
+    """Ends the run as ``Lost`` if that lease still has it.
+
+    If its next attempt cannot be stored, there is none; if even that fails, the run is left to the
+    next one who looks. One run must not stop the queue for all.
+    """
+    for is_final in (False, True):
+        try:
+            return _end_as_lost(run_id, lease_id, is_final=is_final)
+        except DATABASE_ERRORS:
+            raise
+        except Exception:
+            logger.exception("Run %s cannot be ended as lost", run_id)
+    return False
+
+
+@transaction.atomic
+def _end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID, *, is_final: bool) -> bool:
     locked = QueueEntry.objects.select_for_update(skip_locked=True, of=("self",))
     entry = locked.select_related("script").filter(pk=run_id, lease_id=lease_id).first()
     if entry is None:
         return False
     run = Run.objects.get(pk=run_id)
     entry.delete()
-    after = follow(run, entry, is_final=entry.script.deleted_at is not None)
+    after = follow(run, entry, is_final=is_final or entry.script.deleted_at is not None)
     Run.objects.filter(pk=run_id).update(
         status=RunStatus.LOST,
         response_status=_INTERNAL_ERROR,

@@ -26,6 +26,7 @@ from core.green_threads import Bell, GreenLoop, give_way, in_thread, sleep
 from core.http.bulkhead import return_pooled_connection
 from core.http.unavailable import DATABASE_ERRORS
 from core.metrics.catalogue import QUEUE_SLOTS_IN_USE
+from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.claim import Claimed, Round, Turns, claim_due_runs
 from scripts_engine.flows.queue.clock import move_to_present
 from scripts_engine.flows.queue.finish import (
@@ -268,7 +269,7 @@ class Runner:
             give_back(self._unused)
             self._unused = []
         for claimed in self._unknown:
-            end_as_lost(claimed.run_id, claimed.lease_id)
+            _lose(claimed)
         self._unknown = []
 
     def _look_after_others(self) -> None:
@@ -340,7 +341,14 @@ def _finish_alone(ended: Ended) -> None:
         raise
     except Exception:
         logger.exception("Run %s: its result cannot be stored", ended.run.pk)
-        end_as_lost(ended.claimed.run_id, ended.claimed.lease_id)
+        _lose(ended.claimed)
+
+
+def _lose(claimed: Claimed) -> None:
+    """Ends a run that has stopped as lost, and no longer counts it against limits."""
+    end_as_lost(claimed.run_id, claimed.lease_id)
+    if claimed.run_lease_id is not None:
+        give_back_lease(claimed.run_lease_id)
 
 
 def _one_line(error: BaseException) -> str:

@@ -8,17 +8,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.signals import connection_created
 from django.db.models import F
 
-from accounts.models import Organisation
+from accounts.models import Organisation, RunStorage
 from core import green_threads
+from scripts_engine.flows import run_quota
+from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.concurrent_runs import RunLimits, take_lease
+from scripts_engine.flows.queue import finish as finishing
 from scripts_engine.flows.queue import runner as runners
 from scripts_engine.flows.queue.claim import Turns, claim_due_runs
 from scripts_engine.flows.queue.runner import Runner
-from scripts_engine.models import QueueEntry, Run, RunStatus, Script, StoredValue
+from scripts_engine.flows.run_payloads import stored_bytes
+from scripts_engine.flows.schedules.run_now import run_schedule_now
+from scripts_engine.flows.schedules.schedules import create_schedule, delete_schedule
+from scripts_engine.models import QueueEntry, Run, RunLease, RunStatus, Script, StoredValue
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
 from tests.concurrency import at_once
 from tests.factories import make_hook, make_organisation, make_script
@@ -332,6 +338,63 @@ def test_a_result_that_cannot_be_stored_does_not_hold_up_the_others(
 
     statuses = dict(Run.objects.values_list("pk", "status"))
     assert statuses == {bad.pk: RunStatus.LOST, good.pk: RunStatus.SUCCEEDED}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["error('no')", "queue.push(params.get('script_id'), 'x', {delay = 60}) return 1"],
+    ids=["retried", "pushing"],
+)
+def test_bytes_are_counted_after_the_commit_that_holds_the_database(
+    acme: Organisation,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(run_quota, "STEP_SECONDS", 0.0)
+    run = queue(hook_that(acme, source))
+
+    work_until(lambda: Run.objects.get(pk=run.pk).has_ended)
+
+    assert QueueEntry.objects.count() == 1
+    assert RunStorage.objects.get().bytes_used == stored_bytes(acme.pk)
+    assert [each.message for each in caplog.records if "not counted" in each.message] == []
+
+
+def test_runs_go_on_when_their_schedule_is_deleted(acme: Organisation) -> None:
+    schedule = create_schedule(make_script(acme, "error('no')"), cron="0 0 1 1 *")
+    run_schedule_now(schedule, author=NOBODY)
+    delete_schedule(schedule)
+    other = queue(hook_that(make_organisation("Globex"), COUNTS))
+
+    work_until(lambda: Run.objects.get(pk=other.pk).has_ended and Run.objects.count() == 3)
+
+    ended, waiting = Run.objects.filter(organisation=acme).order_by("attempt")
+    assert (ended.status, waiting.status) == (RunStatus.FAILED, RunStatus.QUEUED)
+    assert (waiting.attempt, waiting.schedule_id) == (2, schedule.pk)
+
+
+def test_a_run_whose_next_attempt_cannot_be_stored_does_not_stop_the_queue(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = queue(hook_that(acme, "error('no')"))
+    other = queue(hook_that(make_organisation("Globex"), COUNTS))
+    record_all = finishing.record_all
+
+    def refuse(rows: Any) -> None:
+        if any(each.run["first_run_id"] == bad.pk for each in rows):
+            raise IntegrityError
+        record_all(rows)
+
+    monkeypatch.setattr(finishing, "record_all", refuse)
+    Script.objects.filter(organisation=acme).update(max_concurrent_runs=1)
+
+    work_until(is_empty)
+
+    statuses = dict(Run.objects.values_list("pk", "status"))
+    assert statuses == {bad.pk: RunStatus.LOST, other.pk: RunStatus.SUCCEEDED}
+    assert Run.objects.get(pk=bad.pk).is_dead_letter
+    assert not RunLease.objects.exists()
 
 
 def test_claims_do_not_wait_for_another_that_counts_runs_of_the_script(

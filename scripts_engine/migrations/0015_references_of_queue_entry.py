@@ -18,4 +18,15 @@ class Migration(migrations.Migration):
                 to="scripts_engine.script",
             ),
         ),
+        migrations.AlterField(
+            model_name="queueentry",
+            name="schedule",
+            field=models.ForeignKey(
+                db_constraint=False,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="queue_entries",
+                to="scripts_engine.schedule",
+            ),
+        ),
     ]
