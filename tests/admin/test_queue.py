@@ -260,6 +260,26 @@ def test_only_a_range_of_replays_is_followed(
     assert as_bob.post(list_of(Run, "replays", first=replay.pk, last=replay.pk)).status_code == 405
 
 
+def test_dead_letters_that_were_replayed_meanwhile_are_not_replayed_again(
+    as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = hook_that(acme, "error('no')")
+    dead = [dead_letter_of(hook) for _ in range(2)]
+
+    def replay_later(runs: Any, **options: Any) -> Any:
+        act(as_bob, "dismiss_selected", dead[:1])
+        return steer.replay_runs(runs, **options)
+
+    monkeypatch.setattr(sys.modules["scripts_engine.admin.runs.page"], "replay_runs", replay_later)
+
+    text = text_of(act(as_bob, "replay_selected", dead))
+
+    assert f"Nothing was replayed. Run {dead[0].pk} is no dead letter any more." in text
+    assert not QueueEntry.objects.exists()
+    # In this test the dismissal is undone with the replay's transaction.
+    assert set(Run.objects.dead_letters()) == set(dead)
+
+
 def test_too_many_dead_letters_are_not_replayed(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +391,32 @@ def test_of_pushed_work_the_newest_attempt_is_shown(as_bob: Client, acme: Organi
 
     assert page_of(second) in text
     assert page_of(first) not in text
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "text"),
+    [
+        ("", "Due now: it starts as soon as a slot of the queue is free."),
+        ("script is paused", "The queue of its script is paused."),
+        ("organisation is paused", "The queue of its organisation is paused."),
+        ("script is disabled", "Its script is disabled."),
+        ("organisation is off", "Its organisation is switched off."),
+    ],
+)
+def test_the_page_of_a_waiting_run_says_what_it_waits_for(
+    as_root: Client, acme: Organisation, obstacle: str, text: str
+) -> None:
+    run = queue(hook_that(acme, "return 1"))
+    if obstacle == "script is paused":
+        steer.pause_script(run.script)
+    elif obstacle == "organisation is paused":
+        steer.pause_organisation(acme)
+    elif obstacle == "script is disabled":
+        Script.objects.update(is_enabled=False)
+    elif obstacle:
+        Organisation.objects.filter(pk=acme.pk).update(is_active=False)
+
+    assert text in text_of(as_root.get(page_of(run)))
 
 
 def test_a_waiting_run_is_cancelled_on_its_page(as_bob: Client, acme: Organisation) -> None:

@@ -179,7 +179,9 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         try:
             with transaction.atomic():
                 for found in by_organisation.values():
-                    replays += replay_runs(found, author=author, origin=origin_of(request))
+                    replays += replay_runs(
+                        found, author=author, origin=origin_of(request), are_dead_letters=True
+                    )
         except (NotReplayableError, QueueFullError) as error:
             self.message_user(request, why_not_replayed(error), messages.ERROR)
             return None

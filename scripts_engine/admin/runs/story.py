@@ -13,7 +13,7 @@ from django.utils.timesince import timeuntil
 from core.admin.links import page_of
 from scripts_engine.admin.runs.presentation import error_of
 from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.models import QueueEntry, Run, RunStatus, Schedule
+from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Schedule
 from scripts_engine.models.run import RunQuerySet
 
 MAX_SHOWN = 50
@@ -122,13 +122,23 @@ def _shown(each: Run, run: Run, title: str = "") -> RelatedRun:
 
 
 def _waits(run: Run) -> str:
-    if run.status != RunStatus.QUEUED:
+    entries = QueueEntry.objects.filter(pk=run.pk).select_related("script", "organisation")
+    entry = entries.first()
+    if entry is None or run.status != RunStatus.QUEUED:
         return ""
-    entry = QueueEntry.objects.filter(pk=run.pk).select_related("script").first()
-    if entry is None:
-        return ""
-    if entry.script.queue_paused_at is not None:
-        return "The queue of its script is paused."
+    if obstacle := _obstacle(entry):
+        return obstacle
     if entry.due_at > timezone.now():
         return f"Due {until(entry.due_at)}, on {entry.due_at:%Y-%m-%d %H:%M:%S} UTC."
     return "Due now: it starts as soon as a slot of the queue is free."
+
+
+def _obstacle(entry: QueueEntry) -> str:
+    """What must be changed before the run starts, however long it waits."""
+    if not entry.organisation.is_active:
+        return "Its organisation is switched off."
+    if not entry.script.is_enabled:
+        return "Its script is disabled."
+    if PausedQueue.objects.filter(organisation=entry.organisation).exists():
+        return "The queue of its organisation is paused."
+    return "" if entry.script.queue_paused_at is None else "The queue of its script is paused."

@@ -92,28 +92,51 @@ def _cancel_orphans_of(script: Script) -> int:
 
 
 def replay_runs(
-    runs: Sequence[Run], *, author: Author, origin: Origin = NOWHERE
+    runs: Sequence[Run],
+    *,
+    author: Author,
+    origin: Origin = NOWHERE,
+    are_dead_letters: bool = False,
 ) -> list[uuid.UUID]:
     """Queues the payloads of runs of one organisation again, for their scripts' current versions.
 
-    In this order, all or nothing; dead letters among them are settled. Idempotency does not apply.
-    Payloads are read here, a few at a time. Returns the ids of the queued runs. Raises
-    ``NotReplayableError`` or ``QueueFullError``.
+    In this order, all or nothing; dead letters among them, and later attempts at the same work, are
+    settled. With ``are_dead_letters``, nothing is replayed that somebody else has settled.
+    Idempotency does not apply. Payloads are read here, a few at a time. Returns the ids of the
+    queued runs. Raises ``NotReplayableError`` or ``QueueFullError``.
     """
     if len(runs) > MAX_REPLAYS:
         raise ValueError(f"more than {MAX_REPLAYS} runs")
     run_ids = [run.pk for run in runs]
     replays: list[uuid.UUID] = []
     with transaction.atomic():
+        settled = _settle(runs)
+        if are_dead_letters:
+            for run in runs:
+                if run.pk not in settled:
+                    raise NotReplayableError(run, "is no dead letter any more")
         for start in range(0, len(run_ids), _REPLAYS_IN_MEMORY):
             batch = run_ids[start : start + _REPLAYS_IN_MEMORY]
             replays += enqueue_all(_replays(batch, author))
-        Run.objects.filter(pk__in=run_ids, is_dead_letter=True).update(is_dead_letter=False)
         if runs:
             organisation, reason = runs[0].organisation, f"{len(runs)} runs"
             kind = AuthEventKind.RUNS_REPLAYED
             _record_of_organisation(kind, organisation, origin, reason)
     return replays
+
+
+def _settle(runs: Sequence[Run]) -> set[uuid.UUID]:
+    """The dead letters among the runs and later attempts at their work, which are so no more.
+
+    Locked, so that of two who replay the same ones at once, the second finds none.
+    """
+    later = Run.objects.later_attempts_of({run.first_attempt_id for run in runs})
+    run_ids = [*(run.pk for run in runs), *later.order_by().values_list("pk", flat=True)]
+    dead = Run.objects.filter(pk__in=run_ids, is_dead_letter=True)
+    locked = dead.select_for_update().order_by("pk").values_list("pk", flat=True)
+    found = set(locked)
+    Run.objects.filter(pk__in=found).update(is_dead_letter=False)
+    return found
 
 
 def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWork]:

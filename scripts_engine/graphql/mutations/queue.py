@@ -102,7 +102,10 @@ def resolve_replay_runs(
     author, origin = Author(api_key=caller_key(info)), origin_of(info.context.request)
     try:
         with script_errors():
-            return len(replay_runs(runs, author=author, origin=origin))
+            are_dead_letters = filter is not None and filter.get("dead_letter") is True
+            return len(
+                replay_runs(runs, author=author, origin=origin, are_dead_letters=are_dead_letters)
+            )
     except NotReplayableError as error:
         field = "filter" if ids is None else "ids"
         raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, str(error), field=field) from None
@@ -129,7 +132,7 @@ def _runs_matching(info: GraphQLResolveInfo, filter: dict[str, Any]) -> list[Run
 
 def _replayable(info: GraphQLResolveInfo) -> Any:
     """Oldest first, as they are to run. Without payloads, which may have a gigabyte together."""
-    return scoped(info, Run).only("organisation").order_by("id")
+    return scoped(info, Run).only("organisation", "first_run").order_by("id")
 
 
 def _too_many(field: str) -> GraphQLProblem:

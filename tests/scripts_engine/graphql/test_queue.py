@@ -228,6 +228,16 @@ def test_runs_are_replayed_by_id(hook: Hook, acme_token: str) -> None:
     assert AuthEvent.objects.filter(kind=AuthEventKind.RUNS_REPLAYED).count() == 1
 
 
+def test_the_replay_of_a_first_attempt_settles_the_dead_letter(hook: Hook, acme_token: str) -> None:
+    first = failed(hook)
+    last = failed(hook, b"", attempt=2, first_run=first, is_dead_letter=True)
+
+    assert replay(acme_token, first).data == {"replayRuns": 1}
+
+    last.refresh_from_db()
+    assert last.is_dead_letter is False
+
+
 def test_a_later_attempt_is_replayed_with_the_payload_of_the_first(
     hook: Hook, acme_token: str
 ) -> None:
