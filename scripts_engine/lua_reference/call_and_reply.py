@@ -17,11 +17,12 @@ PROPERTIES = {
     "verified": "how strongly the call proves its sender: `signed`, `body-unsigned`, "
     "`shared-secret` or `handshake-only`; nil if the hook has no sender",
     "event_id": "the sender's id of the event, if the sender signs one; nil otherwise",
-    "trigger": "what started the run: `hook`, `queue`, `schedule`, `replay`, or `admin` and "
-    "`admin-graphql` for a person and a program",
+    "trigger": "what started the run: `hook`, `queue` (pushed or enqueued), `schedule`, `replay`, "
+    "or `admin` and `admin-graphql` for a person and a program",
     "attempt": "the number of the attempt, `1` for the first",
     "first_run_id": "the id of the first attempt: the same in all attempts at the same work",
-    "scheduled_at": "the schedule's tick, as `2026-11-20T12:00:00+00:00`; nil without a schedule",
+    "scheduled_at": "the schedule's tick, as `2026-11-20T12:00:00+00:00`; nil without a schedule, "
+    "and in a run of *Run now*",
 }
 
 CALL = Section(

@@ -13,9 +13,10 @@ MISSING = [program for program in PROGRAMS if shutil.which(program) is None]
 # The PIN of the next section comes by mail.
 SECTIONS = (ROOT / "docs" / "quickstart.md").read_text().partition("## Log in by PIN")[0]
 
-# What the page waits for: refused calls are written after the answer.
+# What the page waits for: refused calls are written after the answer, and queued runs end.
 UNTIL_WRITTEN = """
 sleep() {
+  command sleep 3
   until admin '{"query": "{ refusedCalls(first: 1) { nodes { id } } }"}' | grep -q '"id"'; do
     command sleep 0.1
   done
