@@ -47,7 +47,8 @@ DUPLICATE_IN_PROGRESS = "the same delivery was being processed"
 
 _SENTENCES = {
     RefusalReason.WRONG_TOKEN: "No hook of this script that can be called has the call token, "
-    "{detail}. Copy the hook's URL to the sender again, or the new token after a rotation.",
+    "{detail}. Unless something is switched off, copy the hook's URL to the sender again, or the "
+    "new token after a rotation.",
     RefusalReason.NETWORK_NOT_ALLOWED: "The call came from {address}, which is in none of the "
     "hook's allowed networks. If that is the address of a proxy, TRUSTED_PROXY_COUNT is wrong.",
     RefusalReason.METHOD_NOT_ALLOWED: "The hook does not run for {method}. Allow the method at the "

@@ -27,8 +27,8 @@ def run_filter_arguments() -> dict[str, graphene.Scalar]:
             description="Only dead letters, or with false only other runs."
         ),
         "since": graphene.DateTime(
-            description="Only runs that started at this time or later, and if they waited in the "
-            "queue for over a minute, that were queued then or later."
+            description="Only runs that started at this time or later. A run that waited in the "
+            "queue for over a minute is found by the time at which it was queued."
         ),
         "until": graphene.DateTime(description="Only runs that started before this time."),
     }

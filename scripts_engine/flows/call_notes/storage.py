@@ -130,9 +130,17 @@ def _explained(note: RefusedCallNote) -> RefusedCallNote:
         when = "" if at is None else f" of {at:%Y-%m-%d %H:%M} UTC"
         detail = f"{end}, the one before the rotation{when}"
         return replace(note, hook_id=hook.pk, detail=detail)
-    if (hook := hooks.filter(digest__in=digests).first()) is not None:
-        return replace(note, hook_id=hook.pk, detail=f"{end}, of a hook that is switched off")
+    found = hooks.filter(digest__in=digests).select_related("script__organisation").first()
+    if found is not None:
+        detail = f"{end}, of {_switched_off(found)} that is switched off"
+        return replace(note, hook_id=found.pk, detail=detail)
     return replace(note, detail=end)
+
+
+def _switched_off(hook: Hook) -> str:
+    if not hook.script.organisation.is_active:
+        return "an organisation"
+    return "a hook" if hook.script.is_enabled else "a script"
 
 
 def _rotated_at(hook: Hook) -> datetime | None:

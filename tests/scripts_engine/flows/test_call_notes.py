@@ -17,7 +17,7 @@ from scripts_engine.flows.call_notes.content import content_of
 from scripts_engine.flows.call_notes.notes import Credential, HandshakeNote, RefusedCallNote
 from scripts_engine.flows.hooks import IssuedHook, rotate_call_token, update_hook
 from scripts_engine.flows.scripts import delete_script
-from scripts_engine.models import CredentialUse, Handshake, Hook, RefusalCount, RefusedCall
+from scripts_engine.models import CredentialUse, Handshake, Hook, RefusalCount, RefusedCall, Script
 from tests.eventually import eventually
 from tests.factories import make_hook, make_script
 
@@ -195,14 +195,24 @@ def test_the_token_before_a_rotation_is_told_apart(notes: CallNotes, echo: Issue
     assert kept.detail == f"ending in …{end}, the one before the rotation of {at}"
 
 
-def test_the_token_of_a_disabled_hook_is_told_apart(notes: CallNotes, echo: IssuedHook) -> None:
-    update_hook(echo.hook, is_enabled=False)
+@pytest.mark.parametrize("what", ["a hook", "a script", "an organisation"])
+def test_the_token_of_what_is_switched_off_is_told_apart(
+    notes: CallNotes, echo: IssuedHook, what: str
+) -> None:
+    if what == "a hook":
+        update_hook(echo.hook, is_enabled=False)
+    elif what == "a script":
+        Script.objects.update(is_enabled=False)
+    else:
+        Organisation.objects.update(is_active=False)
     notes.add_refused(wrong_token(echo, echo.call_token))
     notes.write()
 
     kept = RefusedCall.objects.get()
     assert kept.hook == echo.hook
-    assert kept.detail.endswith(", of a hook that is switched off")
+    assert kept.detail.endswith(
+        f", of {'an' if what == 'organisation' else 'a'} {what} that is switched off"
+    )
 
 
 @pytest.mark.parametrize("unknown", ["script_id", "organisation_id"])
