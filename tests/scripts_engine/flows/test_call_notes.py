@@ -210,9 +210,7 @@ def test_the_token_of_what_is_switched_off_is_told_apart(
 
     kept = RefusedCall.objects.get()
     assert kept.hook == echo.hook
-    assert kept.detail.endswith(
-        f", of {'an' if what == 'organisation' else 'a'} {what} that is switched off"
-    )
+    assert kept.detail.endswith(f", of {what} that is switched off")
 
 
 @pytest.mark.parametrize("unknown", ["script_id", "organisation_id"])
