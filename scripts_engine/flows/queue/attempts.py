@@ -8,7 +8,6 @@ from typing import Any
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from core.metrics.catalogue import DEAD_LETTERS
 from scripts_engine.flows.queue.enqueue import QueuedRows, entry_row
 from scripts_engine.flows.queue.hidden_parts import renewed
 from scripts_engine.flows.run_payloads import measured
@@ -93,7 +92,6 @@ def follow(
     ``after_seconds`` is what the script asked for; by default the delay grows.
     """
     if is_final or entry.attempt >= entry.max_attempts:
-        DEAD_LETTERS.inc()
         return None
     delay = backoff(entry.attempt) if after_seconds is None else after_seconds
     return next_attempt(run, entry, timezone.now() + timedelta(seconds=delay))

@@ -19,7 +19,7 @@ from django.utils import timezone
 from core.database.compiled_query import CompiledUpdate, column_value
 from core.database.ids import as_uuid
 from core.http.unavailable import DATABASE_ERRORS
-from core.metrics.catalogue import ATTEMPTS
+from core.metrics.catalogue import ATTEMPTS, DEAD_LETTERS
 from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.attempts import follow
 from scripts_engine.flows.queue.claim import Claimed
@@ -67,9 +67,16 @@ def finish(ended: Sequence[Ended]) -> None:
             if (each.run.pk, each.claimed.lease_id) in released:
                 following += _end(each)
             else:
-                ATTEMPTS.labels("discarded").inc()
+                _count("discarded")
                 logger.warning("Run %s: lease lost, result discarded", each.run.pk)
         record_all(following)
+
+
+def _count(outcome: str, *, is_dead_letter: bool = False) -> None:
+    """Once it is committed: what is rolled back is tried again."""
+    transaction.on_commit(ATTEMPTS.labels(outcome).inc)
+    if is_dead_letter or outcome == "dead-letter":
+        transaction.on_commit(DEAD_LETTERS.inc)
 
 
 def _end(ended: Ended) -> Sequence[QueuedRows]:
@@ -78,7 +85,7 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
     following: Sequence[QueuedRows] = ()
     is_dead_letter = None
     if columns["status"] == RunStatus.SUCCEEDED:
-        ATTEMPTS.labels("succeeded").inc()
+        _count("succeeded")
         following = ended.pushed
     else:
         after = follow(
@@ -89,7 +96,7 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
         )
         following = () if after is None else (after,)
         is_dead_letter = True if after is None else None
-        ATTEMPTS.labels("dead-letter" if after is None else "retried").inc()
+        _count("dead-letter" if after is None else "retried")
     update = _update_of(("is_dead_letter", *columns))
     update.execute([run.pk], {**columns, "is_dead_letter": is_dead_letter})
     more = columns["payload_bytes"] - (run.payload_bytes or 0)
@@ -181,7 +188,7 @@ def _end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID, *, is_final: bool) -> b
         error_message="The runner that had this run was lost before it ended.",
         is_dead_letter=True if after is None else None,
     )
-    ATTEMPTS.labels("lost").inc()
+    _count("lost", is_dead_letter=after is None)
     logger.warning("Run %s was lost; %s", run_id, "given up" if after is None else "runs again")
     if after is not None:
         record_all([after])

@@ -14,12 +14,15 @@ from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
 from core import green_threads
+from core.metrics.catalogue import ATTEMPTS, DEAD_LETTERS
 from scripts_engine.flows import run_quota
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.concurrent_runs import RunLimits, take_lease
 from scripts_engine.flows.queue import finish as finishing
 from scripts_engine.flows.queue import runner as runners
 from scripts_engine.flows.queue.claim import Turns, claim_due_runs
+from scripts_engine.flows.queue.finish import finish
+from scripts_engine.flows.queue.perform import perform
 from scripts_engine.flows.queue.runner import Runner
 from scripts_engine.flows.run_payloads import stored_bytes
 from scripts_engine.flows.schedules.run_now import run_schedule_now
@@ -359,6 +362,23 @@ def test_bytes_are_counted_after_the_commit_that_holds_the_database(
     assert QueueEntry.objects.count() == 1
     assert RunStorage.objects.get().bytes_used == stored_bytes(acme.pk)
     assert [each.message for each in caplog.records if "not counted" in each.message] == []
+
+
+def test_what_is_rolled_back_is_not_counted(acme: Organisation) -> None:
+    def counted() -> tuple[float, float]:
+        return ATTEMPTS.labels("dead-letter")._value.get(), DEAD_LETTERS._value.get()
+
+    queue(hook_that(acme, "error('no')"), max_attempts=1)
+    ended = [perform(each) for each in claim_due_runs(1, Turns()).claimed]
+    before = counted()
+
+    with transaction.atomic():
+        finish(ended)
+        transaction.set_rollback(True)
+    assert counted() == before
+    finish(ended)
+
+    assert counted() == (before[0] + 1, before[1] + 1)
 
 
 def test_runs_go_on_when_their_schedule_is_deleted(acme: Organisation) -> None:
