@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db import NotSupportedError, connections, models, router, transaction
+from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections, models, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet, Value
 from django.db.models.query import ModelIterable, get_related_populators
@@ -337,6 +337,14 @@ def _utc_text(value: datetime | None) -> str | None:
 def _json_text(value: Any) -> str:
     """Text for every database: PostgreSQL parses it as the type of its column."""
     return value.text if type(value) is JsonText else json.dumps(value)
+
+
+def rows_of(sql: str) -> list[Any]:
+    """The rows of a frequent statement without parameters, which the server plans once if it can.
+
+    For what a query set cannot say. Values are as the database's driver gives them.
+    """
+    return _execute(connections[DEFAULT_DB_ALIAS], sql, [], has_rows=True)
 
 
 def _execute(

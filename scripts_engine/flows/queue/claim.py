@@ -18,7 +18,13 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from accounts.models import Organisation
-from core.database.compiled_query import CompiledQuery, CompiledUpdate, Parameter, parameters
+from core.database.compiled_query import (
+    CompiledQuery,
+    CompiledUpdate,
+    Parameter,
+    parameters,
+    rows_of,
+)
 from core.database.ids import as_uuid
 from scripts_engine.flows.concurrent_runs import RunLimits, is_hook_at_limit, take_lease
 from scripts_engine.models import PausedQueue, QueueEntry, Run, RunStatus, Script
@@ -138,12 +144,9 @@ def claim_due_runs(number: int, turns: Turns) -> Round:
 
 
 def _waiting_organisations() -> list[_Waiting]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement_of_waiting(_ORGANISATIONS))
-        rows = cursor.fetchall()
     return [
         _Waiting(as_uuid(organisation_id), moment_of(due_at), bool(can_run))
-        for organisation_id, due_at, can_run in rows
+        for organisation_id, due_at, can_run in rows_of(statement_of_waiting(_ORGANISATIONS))
     ]
 
 
@@ -155,8 +158,13 @@ def moment_of(value: Any) -> datetime:
 
 
 def _leases_by_organisation() -> Counter[uuid.UUID]:
-    rows = QueueEntry.objects.leased().values_list("organisation").annotate(Count("pk"))
-    return Counter(dict(rows.order_by()))
+    return Counter(dict(_leases_query().all()))
+
+
+@cache
+def _leases_query() -> CompiledQuery:
+    leases = QueueEntry.objects.leased().values_list("organisation").annotate(Count("pk"))
+    return CompiledQuery(leases.order_by())
 
 
 class _AtLimit(NamedTuple):
