@@ -23,6 +23,13 @@ _STEP_OF_LAST = re.compile("LW?/")
 # Neither is a place: the server's own zone, and the placeholder for none.
 _NOT_ZONES = frozenset({"localtime", "Factory"})
 _MINUTE = timedelta(minutes=1)
+_ALLOWED = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day of month": "1 to 31, L and LW",
+    "month": "1 to 12 or JAN to DEC",
+    "day of week": "0 to 7 or SUN to SAT, where 0 and 7 are Sunday",
+}
 
 
 class InvalidCronError(Exception):
@@ -54,9 +61,10 @@ def clean_cron(text: str) -> str:
     cron = " ".join(text.split())
     number = len(cron.split())
     if number != 5:
+        for_example = " For @daily, enter 0 0 * * *." if cron.startswith("@") else ""
         raise InvalidCronError(
             "Enter five fields: minute, hour, day of month, month and day of week. "
-            f"This has {number}."
+            f"This has {number}.{for_example}"
         )
     if not _CRON.fullmatch(cron):
         raise InvalidCronError("Enter numbers, names of months and days, and * , - / L # only.")
@@ -68,7 +76,8 @@ def clean_cron(text: str) -> str:
     except CronSimError as error:
         # For example “Bad day-of-month”.
         field = str(error).removeprefix("Bad ").replace("-", " ")
-        raise InvalidCronError(f"The {field} is not valid, or never comes.") from None
+        allowed = f" Allowed: {_ALLOWED[field]}." if field in _ALLOWED else ""
+        raise InvalidCronError(f"The {field} is not valid, or never comes.{allowed}") from None
     except StopIteration:
         raise InvalidCronError("No date fits all fields.") from None
     return cron

@@ -78,9 +78,36 @@ def test_what_is_no_expression_or_never_comes_is_refused(cron: str) -> None:
     assert str(refused.value).endswith(".")
 
 
-def test_an_error_names_the_field() -> None:
-    with pytest.raises(InvalidCronError, match=r"^The day of month is not valid, or never comes"):
-        clean_cron("0 0 30 2 *")
+@pytest.mark.parametrize(
+    ("cron", "message"),
+    [
+        ("61 9 * * *", "The minute is not valid, or never comes. Allowed: 0 to 59."),
+        ("0 24 * * *", "The hour is not valid, or never comes. Allowed: 0 to 23."),
+        (
+            "0 0 30 2 *",
+            "The day of month is not valid, or never comes. Allowed: 1 to 31, L and LW.",
+        ),
+        ("0 0 1 13 *", "The month is not valid, or never comes. Allowed: 1 to 12 or JAN to DEC."),
+        (
+            "0 9 * * MO",
+            (
+                "The day of week is not valid, or never comes. Allowed: 0 to 7 or SUN to SAT, "
+                "where 0 and 7 are Sunday."
+            ),
+        ),
+        (
+            "@daily",
+            (
+                "Enter five fields: minute, hour, day of month, month and day of week. This has 1. "
+                "For @daily, enter 0 0 * * *."
+            ),
+        ),
+    ],
+)
+def test_an_error_names_the_field_and_what_it_may_be(cron: str, message: str) -> None:
+    with pytest.raises(InvalidCronError) as refused:
+        clean_cron(cron)
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
