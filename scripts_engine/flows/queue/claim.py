@@ -3,6 +3,10 @@
 Fair between organisations: next is the one with the fewest leases on all nodes, then the one that
 this node served longest ago. A runner takes no more than it can start at once, so an organisation
 with a thousand waiting runs delays another's next run by one run's time at most.
+
+Claims walk the due runs of an organisation. Where many of them cannot start, because their script
+is paused or at its limit, that walk would delay everybody: then each script's first run is looked
+up instead.
 """
 
 import uuid
