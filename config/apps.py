@@ -1,6 +1,7 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 from django.core.cache import close_caches
+from django.core.handlers.base import reset_urlconf
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, reset_queries
 
@@ -31,11 +32,13 @@ class MoonhookConfig(AppConfig):
 def _close_connections_once() -> None:
     """Close old connections at the end of a request only, not at its start too.
 
-    No cache is configured, so there are no cache connections to close.
+    No cache is configured, so there are no cache connections to close, and no request sets a
+    URLconf of its own, so there is none to reset.
     """
     request_started.disconnect(close_old_connections)
     request_started.disconnect(reset_queries)
     request_finished.disconnect(close_caches)
+    request_finished.disconnect(reset_urlconf)
 
 
 class MoonhookAdminConfig(AdminConfig):

@@ -94,6 +94,14 @@ def in_thread(call: Callable[[], Result]) -> Result:
     return green.scheduler.in_thread(call)
 
 
+def start_in_thread(call: Callable[[], None]) -> None:
+    """Makes the call in a thread of the worker, and does not wait. The call must not raise.
+
+    Only in a green thread.
+    """
+    _running().scheduler.start_in_thread(call)
+
+
 class WakeUp:
     """Wakes the thread that made it, once; cheaper than ``threading.Event``. ``set`` only once."""
 
@@ -308,6 +316,9 @@ class Scheduler:
         future.add_done_callback(lambda _: is_done.set())
         is_done.wait()
         return future.result()
+
+    def start_in_thread(self, call: Callable[[], None]) -> None:
+        self._executor.submit(_with_connections, call)
 
     def call(self, call: Callable[[], None]) -> None:
         """Makes the call in the scheduler's thread."""

@@ -1,10 +1,35 @@
-"""UUIDs as ids: parsing, and filters by the time in UUIDs of version 7."""
+"""UUIDs as ids: parsing, texts, and filters by the time in UUIDs of version 7."""
 
 import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
+
+
+class KnownId(uuid.UUID):
+    """A UUID with cached text forms: a call formats some ids a dozen times. Copies are plain."""
+
+    __slots__ = ("_hex", "_text")
+    _hex: str
+    _text: str
+
+    def __init__(self, value: uuid.UUID) -> None:
+        super().__init__(int=value.int)
+        text = str(value)
+        # UUIDs refuse assignments.
+        object.__setattr__(self, "_text", text)
+        object.__setattr__(self, "_hex", text.replace("-", ""))
+
+    def __str__(self) -> str:
+        return self._text
+
+    @property
+    def hex(self) -> str:
+        return self._hex
+
+    def __reduce__(self) -> tuple[type[uuid.UUID], tuple[str]]:
+        return uuid.UUID, (self._text,)
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:

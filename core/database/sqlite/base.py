@@ -15,6 +15,7 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 from core import green_threads
+from core.database.sqlite.checkpoints import GREEN_PAGES, checkpoints
 from core.database.sqlite.write_queue import WriteQueue, write_queue_of
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
@@ -101,6 +102,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _queue: WriteQueue | None = None
     # Set while a deadline of ``statements_end_by`` spares writes.
     _lift: Callable[[], None] | None = None
+    # The number of changed rows that ``checkpoints`` has counted for this connection.
+    _noted_changes = 0
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Disables the converters of ``sqlite3``, which it looks up for each column of a result.
+
+        Django's fields convert their values themselves. Raw statements return SQLite's own types.
+        """
+        return super().get_connection_params() | {"detect_types": 0}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Connect; a missing database file is created first, with access for its owner only.
@@ -117,8 +127,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 os.mknod(path, stat.S_IFREG | 0o600)
         connection = super().get_new_connection(conn_params)
         self.lock_timeout_seconds = conn_params.get("timeout", self.lock_timeout_seconds)
-        timeout_ms = _BUSY_TIMEOUT_MS if green_threads.current() is None else 0
-        connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
+        is_green = green_threads.current() is not None
+        connection.execute(f"PRAGMA busy_timeout = {0 if is_green else _BUSY_TIMEOUT_MS}")
+        if is_green:
+            connection.execute(f"PRAGMA wal_autocheckpoint = {GREEN_PAGES}")
+        self._noted_changes = 0
         return connection
 
     def create_cursor(self, name: str | None = None) -> Cursor:
@@ -228,6 +241,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._queue.end()
             finally:
                 self._queue = None
+            self._note_changes()
+
+    def _note_changes(self) -> None:
+        if self.connection is None or green_threads.current() is None:
+            return
+        # The connection may just have been closed.
+        with suppress(sqlite3.ProgrammingError):
+            total: int = self.connection.total_changes
+            checkpoints.note(self.alias, total - self._noted_changes)
+            self._noted_changes = total
 
     def _start_transaction_under_autocommit(self) -> None:
         try:

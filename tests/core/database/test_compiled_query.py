@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.db.models import CharField, UUIDField
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -202,6 +202,43 @@ def test_encoded_json_is_stored_as_the_value_that_it_encodes(
 
     stored = list(Run.objects.exclude(pk=copied.pk).values_list("logs", "host_calls"))
     assert stored == [(logs, "[]")] * count
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_json_is_null_whatever_is_written_beside(acme: Organisation, count: int) -> None:
+    """`logs` may not be NULL, so that both ways are refused."""
+    copied = factories.run_lua(acme, "return 1")
+    row = {field.attname: getattr(copied, field.attname) for field in Run._meta.local_fields}
+    rows = [row | {"id": uuid.uuid4(), "logs": None}, row | {"id": uuid.uuid4(), "logs": []}]
+
+    with pytest.raises(IntegrityError):
+        CompiledInsert(Run).execute(rows[:count])
+
+
+def test_rows_with_different_columns_of_null_are_written_together(acme: Organisation) -> None:
+    copied = factories.run_lua(acme, "return 1")
+    row = {field.attname: getattr(copied, field.attname) for field in Run._meta.local_fields}
+    changes: list[dict[str, Any]] = [
+        {"event_id": "a", "error_line": 7, "client_address": None},
+        {"event_id": None, "error_line": None, "client_address": "2001:db8::1"},
+        {"event_id": None, "error_line": 8, "client_address": "192.0.2.1"},
+    ]
+
+    CompiledInsert(Run).execute([row | {"id": uuid.uuid4()} | change for change in changes])
+
+    stored = Run.objects.exclude(pk=copied.pk).values(*changes[0], "status", "script_version_id")
+    unchanged = {"status": copied.status, "script_version_id": copied.script_version_id}
+    assert sorted(stored, key=str) == sorted([each | unchanged for each in changes], key=str)
+
+
+def test_a_required_column_stays_required(acme: Organisation) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        CompiledInsert(Organisation).execute([organisation_row("Shop", is_active=None)])
+
+
+def test_a_required_column_with_a_default_stays_required(acme: Organisation) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        CompiledInsert(Organisation).execute([organisation_row("Shop", failure_mails=None)])
 
 
 def test_a_time_is_found_by_equality_and_by_order(acme: Organisation) -> None:
