@@ -1,10 +1,13 @@
 """Django's rules about hosts and security headers, for a WSGI application beside its handler."""
 
+from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
@@ -24,7 +27,16 @@ class BareRequest(WSGIRequest):
 
 def require_allowed_host(environ: dict[str, Any]) -> None:
     """Raise ``DisallowedHost`` if the request is for a host that is not in ``ALLOWED_HOSTS``."""
-    BareRequest(environ).get_host()
+    host = BareRequest(environ)._get_raw_host()  # type: ignore[attr-defined]
+    if not _is_allowed(host, tuple(settings.ALLOWED_HOSTS)):
+        # Repeats the check without the cache, and raises with the reason.
+        BareRequest(environ).get_host()
+
+
+@lru_cache(maxsize=256)
+def _is_allowed(host: str, allowed: tuple[str, ...]) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, allowed)
 
 
 def has_allowed_host(environ: dict[str, Any]) -> bool:

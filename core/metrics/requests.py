@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable
+from functools import cache
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from prometheus_client import Counter, Histogram
 
 from core.metrics.catalogue import (
     DATABASE_POOL_ERRORS,
@@ -29,8 +31,9 @@ class RequestCounter:
 
     def count(self, view: str, method: str | None, status: int, seconds: float) -> None:
         known_method = method if method in _METHODS else "<invalid method>"
-        RESPONSES.labels(str(status), view, known_method).inc()
-        REQUEST_DURATION.labels(view, known_method).observe(seconds)
+        responses, duration = _of_requests(status, view, known_method)
+        responses.inc()
+        duration.observe(seconds)
         self._sample_pool()
 
     def count_exception(self, error: Exception) -> None:
@@ -48,6 +51,11 @@ class RequestCounter:
         DATABASE_POOL_SIZE.set(figures.get("pool_size", 0))
         DATABASE_POOL_WAITS.set(figures.get("requests_queued", 0))
         DATABASE_POOL_ERRORS.set(figures.get("requests_errors", 0))
+
+
+@cache
+def _of_requests(status: int, view: str, method: str) -> tuple[Counter, Histogram]:
+    return RESPONSES.labels(str(status), view, method), REQUEST_DURATION.labels(view, method)
 
 
 class RequestMetrics:

@@ -54,8 +54,6 @@ class ClientSocket(socket.socket):
         self._frame = Frame(settings.MAX_BODY_BYTES)
         self._is_told_to_continue = False
         self._unsent = bytearray()
-        self._is_holding = False
-        self._held = b""
         self._readable = select.poll()
         self._readable.register(self, select.POLLIN)
 
@@ -82,6 +80,14 @@ class ClientSocket(socket.socket):
     def has_start(self, pattern: re.Pattern[bytes]) -> bool:
         """Whether the request in the buffer begins like this."""
         return pattern.match(self._received) is not None
+
+    def head_and_body(self) -> tuple[bytes, bytes] | None:
+        """Returns both parts of the request; ``None`` if it is incomplete or chunked."""
+        head_end = self._frame.head_end
+        if head_end is None or not self._frame.is_whole:
+            return None
+        buffer = self._received
+        return bytes(buffer[:head_end]), bytes(buffer[head_end : self._frame.end])
 
     @property
     def is_request_whole(self) -> bool:
@@ -171,12 +177,7 @@ class ClientSocket(socket.socket):
         self.send(data, flags)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Sends all of it: now, with the next piece (``hold_head``) or through ``send_rest``."""
-        if self._is_holding:
-            if not self._held:
-                self._held = bytes(data)
-                return len(data)
-            data = self._end_hold() + data
+        """Sends all of it: now or through ``send_rest``."""
         rest = memoryview(data)
         while rest and not self._unsent:
             try:
@@ -185,21 +186,6 @@ class ClientSocket(socket.socket):
                 break
         self._unsent += rest
         return len(data)
-
-    def hold_head(self) -> None:
-        """Sends the next piece, a reply's head, together with the one that follows.
-
-        Each packet costs the client a wake-up. Call ``send_head`` if no other piece follows.
-        """
-        self._is_holding = True
-
-    def send_head(self) -> None:
-        if head := self._end_hold():
-            self.send(head)
-
-    def _end_hold(self) -> bytes:
-        self._is_holding, held, self._held = False, self._held, b""
-        return held
 
     def send_rest(self) -> bool:
         """Sends as much as the client takes now; returns whether that was all."""

@@ -42,6 +42,8 @@ class Frame:
         self.is_too_large = False
         self.end: int | None = None
         """The number of its bytes, once known."""
+        self.head_end: int | None = None
+        """The number of bytes before a body of declared length."""
         self.wants_continue = False
         """Whether the client waits for ``100 Continue`` before it sends the body."""
 
@@ -92,7 +94,7 @@ class Frame:
         is_old = buffer.find(b" HTTP/1.0\r\n", 0, buffer.find(b"\r\n", start) + 2) >= 0
         self.wants_continue = bool(expectations) and not is_old
         if not lengths and not encodings:
-            self.end = head_end
+            self.end = self.head_end = head_end
         elif not encodings and len(lengths) == 1 and lengths[0].isdigit():
             self._expect_length(lengths[0], head_end)
         elif not lengths and encodings == [b"chunked"]:
@@ -104,7 +106,7 @@ class Frame:
         if len(digits) > 18 or int(digits) > self._max_body_bytes:
             self.is_ready = self.is_too_large = True
         else:
-            self.end = head_end + int(digits)
+            self.end, self.head_end = head_end + int(digits), head_end
 
     def _look_for_chunks(self, buffer: bytearray) -> None:
         while not self._is_in_trailers:

@@ -6,6 +6,7 @@ import selectors
 import sys
 import time
 from concurrent.futures import Future
+from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import close_old_connections
 from gunicorn import util
+from gunicorn.http import wsgi
 from gunicorn.workers.gthread import ThreadWorker
 
 from core import green_threads
@@ -20,6 +22,8 @@ from core.green_threads import READABLE, Scheduler
 from core.server.client import Arrival, Connection, RequestCutOff
 from core.server.lifecycle import Lifecycle, is_draining
 from core.server.lingering import LingeringConnections
+from core.server.plain_requests import PlainRequests
+from core.server.reply import Reply
 from core.server.service_table import note_that_this_service_serves, services_of_this_node
 from core.server.slow_clients import SlowClients
 
@@ -34,6 +38,7 @@ GREEN_NEXT_REQUEST_SECONDS = 0.1
 # Larger requests would hold up the main thread.
 GREEN_REQUEST_BYTES = 64 * 1024
 _LEFT_OR_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
+_DISCONNECTED = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -83,6 +88,7 @@ class MoonhookWorker(ThreadWorker):
         self._green_threads = Scheduler(
             most=self.cfg.threads, executor=self.tpool, wake_up=self.method_queue.defer
         )
+        self._plain_requests = PlainRequests(self.cfg)
         green_threads.separate_connections()
         self.poller.register(
             self._green_threads, selectors.EVENT_READ, self._green_threads.read_events
@@ -227,9 +233,48 @@ class MoonhookWorker(ThreadWorker):
         return bool(self._green_threads.wait_idly_for(conn.sock.fileno(), READABLE, deadline))
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
+        """Answers a request that gunicorn's parser has read."""
         if conn.sock.is_told_to_continue:
             req._expected_100_continue = False
-        return super().handle_request(req, conn)
+        reply, environ = wsgi.create(
+            req, conn.sock, conn.client, conn.server, self.cfg, response_class=Reply
+        )
+        environ["wsgi.multithread"] = True
+        return self._exchange(conn, reply, environ)
+
+    def _exchange(self, conn: Connection, reply: Reply, environ: dict[str, Any]) -> bool:
+        """Calls the application and sends its reply.
+
+        Does the same as gunicorn's ``handle_request``, but does not call ``pre_request`` and
+        ``post_request``, which our configuration does not set.
+
+        Returns whether the connection may be kept alive. Raises what the application raised if
+        nothing was sent.
+        """
+        started = time.monotonic()
+        self.nr += 1
+        is_crowded = len(self.keepalived_conns) >= self.max_keepalived
+        if not self.alive or not self.cfg.keepalive or is_crowded:
+            reply.force_close()
+        try:
+            pieces = self.wsgi(environ, reply.start_response)
+            try:
+                for piece in pieces:
+                    reply.write(piece)
+                reply.close()
+            finally:
+                duration = timedelta(seconds=time.monotonic() - started)
+                self.log.access(reply, reply.req, environ, duration)
+                if hasattr(pieces, "close"):
+                    pieces.close()
+        except OSError:
+            raise
+        except (Exception, SystemExit):
+            if not reply.headers_sent:
+                raise
+            self.log.exception("The application failed in the middle of its reply")
+            return False
+        return not reply.should_close()
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
         """Runs in the main thread after ``handle``."""
@@ -258,23 +303,35 @@ class MoonhookWorker(ThreadWorker):
             return arrival
         if arrival is Arrival.LEFT:
             return False
-        conn.sock.hold_head()
         try:
-            keeps_alive = super().handle(conn) is True and conn.sock.is_request_read
+            keeps_alive = self._answer_request(conn)
         except RequestCutOff:
             self._refuse_incomplete_request(conn)
             return False
-        finally:
-            self._send_head(conn)
         if keeps_alive:
             conn.sock.end_request()
         return keeps_alive
 
-    def _send_head(self, conn: Connection) -> None:
+    def _answer_request(self, conn: Connection) -> bool:
+        request = None
+        if conn.sock.buffered_bytes <= GREEN_REQUEST_BYTES:
+            head_and_body = conn.sock.head_and_body()
+            request = head_and_body and self._plain_requests.read(*head_and_body)
+        if request is None:
+            return super().handle(conn) is True and conn.sock.is_request_read
+        # The next request may need gunicorn's parser.
+        conn.init()
+        environ = self._plain_requests.environ(request, conn.client, conn.server)
         try:
-            conn.sock.send_head()
-        except OSError:
-            self.log.debug("The client has disconnected")
+            return self._exchange(conn, Reply(request, conn.sock, self.cfg), environ)
+        except OSError as error:
+            if error.errno in _DISCONNECTED:
+                self.log.debug("The client has disconnected")
+            else:
+                self.log.exception("Error handling request")
+        except Exception as error:  # noqa: BLE001 (it logs it)
+            self.handle_error(request, conn.sock, conn.client, error)
+        return False
 
     def _refuse_incomplete_request(self, conn: Connection) -> None:
         close_old_connections()

@@ -20,11 +20,11 @@ PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
 
 
 def test_the_demo_answers_and_a_second_start_finds_its_data(tmp_path: Path) -> None:
-    first = MoonhookServer(tmp_path)
+    first = MoonhookServer(tmp_path, is_prepared=False)
     with first.running():
         url = first.printed(r"curl (http\S+)")
         first_reply = json.load(urlopen(Request(url, PAYLOAD), timeout=30))
-    second = MoonhookServer(tmp_path)
+    second = MoonhookServer(tmp_path, is_prepared=False)
     with second.running():
         moved = url.replace(f":{first.port}/", f":{second.port}/")
         second_reply = json.load(urlopen(Request(moved, PAYLOAD), timeout=30))
@@ -110,7 +110,7 @@ def test_a_start_after_the_parent_was_killed_gets_the_port(tmp_path: Path) -> No
 
 
 def test_a_port_that_is_taken_is_a_failed_start(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path)
+    server = MoonhookServer(tmp_path, is_prepared=False)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", server.port))
         listener.listen()
@@ -134,7 +134,7 @@ def test_in_production_a_missing_secret_stops_the_start(tmp_path: Path, missing:
         "SMS_URL": "off",
     }
     del environment[missing]
-    server = MoonhookServer(tmp_path, **environment)
+    server = MoonhookServer(tmp_path, is_prepared=False, **environment)
     server.start()
 
     assert server.process.wait(timeout=60) == 1

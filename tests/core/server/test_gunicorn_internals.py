@@ -14,6 +14,7 @@ from gunicorn import sock, util
 from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
+from gunicorn.http import wsgi
 from gunicorn.http.message import Request
 from gunicorn.http.wsgi import Response
 from gunicorn.workers.base import Worker
@@ -22,6 +23,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from core.logs.access import GunicornLogger
 from core.server.arbiter import MoonhookArbiter
 from core.server.client import Connection
+from core.server.reply import Reply
 from core.server.worker import MoonhookWorker
 
 SIGNATURES: dict[Callable[..., Any], str] = {
@@ -57,7 +59,17 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     Logger.setup: "(self, cfg)",
     Logger.access: "(self, resp, req, environ, request_time)",
     WSGIApplication.run: "(self)",
+    Worker.handle_error: "(self, req, client, addr, exc)",
+    Response.__init__: "(self, req, sock, cfg)",
+    Response.process_headers: "(self, headers)",
+    Response.send_headers: "(self)",
+    Response.close: "(self)",
+    Response._emit_body: "(self, data)",
     sock.create_sockets: "(conf, log, fds=None)",
+    wsgi.base_environ: "(cfg)",
+    wsgi.create: "(req, sock, client, server, cfg, response_class=None, response_args=())",
+    util.http_date: "(timestamp=None)",
+    util.unquote_to_wsgi_str: "(string)",
     util.write_error: "(sock, status_int, reason, mesg)",
 }
 
@@ -68,6 +80,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "age",
         "alive",
         "cfg",
+        "keepalived_conns",
         "log",
         "max_keepalived",
         "max_requests",
@@ -80,9 +93,23 @@ ATTRIBUTES: dict[type, set[str]] = {
         "sockets",
         "worker_connections",
     },
-    TConn: {"parser", "sock", "timeout"},
+    TConn: {"client", "init", "parser", "server", "sock", "timeout"},
     Request: {"_expected_100_continue"},
-    Response: {"sent", "status"},
+    Response: {
+        "chunked",
+        "force_close",
+        "headers",
+        "headers_sent",
+        "req",
+        "response_length",
+        "sent",
+        "should_close",
+        "sock",
+        "start_response",
+        "status",
+        "version",
+        "write",
+    },
     Logger: {"_access_log_enabled", "cfg", "error_log"},
 }
 
@@ -91,6 +118,7 @@ SUBCLASSES = {
     MoonhookWorker: ThreadWorker,
     Connection: TConn,
     GunicornLogger: Logger,
+    Reply: Response,
 }
 
 
