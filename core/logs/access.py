@@ -11,10 +11,10 @@ import structlog
 from django.conf import settings
 from django.utils.log import configure_logging
 from gunicorn.glogging import Logger
-from structlog.contextvars import clear_contextvars, get_contextvars
 
 from core.http.client_address import client_address_of
 from core.http.redaction import redact
+from core.logs.bound import bound, unbind_all
 from core.logs.events import Event, redact_event, renderer
 
 LOGGER = "moonhook.access"
@@ -53,7 +53,7 @@ class AccessLog:
             "bytes": sent_bytes,
             "duration_ms": round(duration.total_seconds() * 1000, 3),
             "client": client_address_of(environ),
-            **redact_event(None, "info", get_contextvars()),
+            **redact_event(None, "info", {**bound()}),
             "level": "info",
             "logger": LOGGER,
         }
@@ -89,4 +89,4 @@ class GunicornLogger(Logger):
         """Called after the reply was sent, in the thread that served the request."""
         if self._access_log_enabled:
             self._access_log.write(environ, str(resp.status), resp.sent, request_time)
-        clear_contextvars()
+        unbind_all()

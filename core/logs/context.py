@@ -9,9 +9,9 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
 from django_tasks import TaskResult, TaskResultStatus
 from django_tasks.signals import log_task_finished, log_task_started, task_finished, task_started
-from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from core.http.request_id import NamedRequest, request_id_of
+from core.logs.bound import bind, bind_only, unbind_all
 
 REQUEST_ID = "request_id"
 
@@ -20,8 +20,7 @@ logger = structlog.get_logger(__name__)
 
 def bind_request(request_id: str) -> None:
     # Cleared here and not at the end: the access line is written after the reply is sent.
-    clear_contextvars()
-    bind_contextvars(request_id=request_id)
+    bind_only(request_id=request_id)
 
 
 class RequestContext:
@@ -44,7 +43,7 @@ def _bind_user(request: NamedRequest) -> None:
     """
     user = getattr(request, "_cached_user", None)
     if user is not None and user.pk:
-        bind_contextvars(user_id=user.pk)
+        bind(user_id=user.pk)
 
 
 def follow_requests() -> None:
@@ -68,11 +67,10 @@ def follow_tasks() -> None:
 
 
 def _bind(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
-    clear_contextvars()
-    bind_contextvars(task=task_result.id, task_name=task_result.task.name)
+    bind_only(task=task_result.id, task_name=task_result.task.name)
     # Passed by the request that enqueued the task, so that both share one id in the log.
     if request_id := task_result.kwargs.get(REQUEST_ID):
-        bind_contextvars(request_id=request_id)
+        bind(request_id=request_id)
     logger.debug("Task started")
 
 
@@ -82,7 +80,7 @@ def _finish(sender: Any, task_result: TaskResult[Any], **kwargs: Any) -> None:
         logger.error("Task failed", exc_info=sys.exc_info())
     else:
         logger.info("Task succeeded", duration_ms=_duration_ms(task_result))
-    clear_contextvars()
+    unbind_all()
 
 
 def _duration_ms(result: TaskResult[Any]) -> float | None:

@@ -9,13 +9,14 @@ import structlog
 from structlog.typing import Processor, WrappedLogger
 
 from core.http.redaction import redact
+from core.logs.bound import add_bound
 
 Event = MutableMapping[str, Any]
 Renderer = Callable[[WrappedLogger, str, Event], str]
 
 # Run where the event happens, for loggers of the standard library too.
 COLLECT: tuple[Processor, ...] = (
-    structlog.contextvars.merge_contextvars,
+    add_bound,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -32,7 +33,7 @@ def redact_event(logger: WrappedLogger, method: str, event: Event) -> Event:
 
 
 def _redacted(value: Any) -> Any:
-    if type(value) is UUID:
+    if isinstance(value, UUID):
         return str(value)
     if value is None or isinstance(value, int | float):
         return value

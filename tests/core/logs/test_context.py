@@ -1,13 +1,14 @@
 """The context of a request in its log events."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from django.test import Client
-from structlog.contextvars import get_contextvars
 
 from accounts.models import User
+from core.logs.bound import bind_only, binding, bound
 from core.logs.setup import event_formatter
 
 
@@ -63,7 +64,7 @@ def test_the_user_is_bound_if_the_page_looked_them_up(bob: User) -> None:
     client.force_login(bob, backend="accounts.backends.CanonicalEmailBackend")
     client.get("/admin/")
 
-    assert get_contextvars()["user_id"] == bob.pk
+    assert bound()["user_id"] == bob.pk
 
 
 def test_the_context_is_cleared_between_requests(bob: User) -> None:
@@ -72,4 +73,14 @@ def test_the_context_is_cleared_between_requests(bob: User) -> None:
     client.get("/admin/")
     response = client.get("/healthz")
 
-    assert get_contextvars() == {"request_id": response["X-Request-Id"]}
+    assert bound() == {"request_id": response["X-Request-Id"]}
+
+
+def test_what_a_block_binds_ends_with_it() -> None:
+    bind_only(run="outer", task="t")
+
+    with suppress(ValueError), binding(run="inner", attempt=2):
+        assert bound() == {"run": "inner", "attempt": 2, "task": "t"}
+        raise ValueError
+
+    assert bound() == {"run": "outer", "task": "t"}

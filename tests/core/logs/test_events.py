@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import structlog
-from structlog.contextvars import bound_contextvars, clear_contextvars
 
 from accounts.credentials import SecretKind, generate_secret
+from core.logs.bound import binding, unbind_all
 from core.logs.setup import event_formatter
 
 
@@ -26,7 +26,7 @@ def record_of(message: str, *args: object, exc_info: Any = None) -> logging.LogR
 
 @pytest.fixture(autouse=True)
 def _of_no_request() -> None:
-    clear_contextvars()
+    unbind_all()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def handler() -> logging.StreamHandler[Any]:
 
 
 def test_a_library_record_becomes_an_event_with_context() -> None:
-    with bound_contextvars(request_id="abc", run="def"):
+    with binding(request_id="abc", run="def"):
         event = line_of(record_of("it took %d s", 5))
 
     assert event.pop("timestamp").endswith("Z")
@@ -59,9 +59,7 @@ def test_secrets_are_redacted_in_every_part_of_an_event(kind: SecretKind) -> Non
         raise ValueError(f"cannot use {secret}")
     except ValueError:
         record = record_of("got %s", secret, exc_info=sys.exc_info())
-    with bound_contextvars(
-        text=secret, nested={"list": [{secret: secret}]}, thing=ValueError(secret)
-    ):
+    with binding(text=secret, nested={"list": [{secret: secret}]}, thing=ValueError(secret)):
         event = line_of(record)
 
     assert secret not in json.dumps(event)
@@ -73,7 +71,7 @@ def test_secrets_are_redacted_in_every_part_of_an_event(kind: SecretKind) -> Non
 
 def test_console_lines_are_redacted_too() -> None:
     secret = generate_secret(SecretKind.CALL_TOKEN)
-    with bound_contextvars(run="def"):
+    with binding(run="def"):
         line = event_formatter(is_json=False).format(record_of("got %s", secret))
 
     assert secret not in line
@@ -82,7 +80,7 @@ def test_console_lines_are_redacted_too() -> None:
 
 
 def test_numbers_stay_numbers() -> None:
-    with bound_contextvars(status=200, duration_ms=1.5, is_new=True, nothing=None):
+    with binding(status=200, duration_ms=1.5, is_new=True, nothing=None):
         event = line_of(record_of("x"))
 
     assert [event[name] for name in ("status", "duration_ms", "is_new", "nothing")] == [
