@@ -9,6 +9,7 @@ import uuid
 from functools import lru_cache
 
 from accounts import credentials
+from core.database.ids import KnownId
 from scripts_engine.flows.find_callable_hook import find_callable_hook
 from scripts_engine.flows.run_spec import RunSpec
 
@@ -66,4 +67,4 @@ def _parsed(text: str) -> uuid.UUID | None:
         parsed = uuid.UUID(text)
     except ValueError:
         return None
-    return parsed if str(parsed) == text.lower() else None
+    return KnownId(parsed) if str(parsed) == text.lower() else None

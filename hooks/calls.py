@@ -9,11 +9,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
-from structlog.contextvars import bind_contextvars
 
 from accounts.networks import is_within
 from core.errors import RateLimitedError
 from core.http.problems import ProblemCode
+from core.logs.bound import bind
 from hooks.events import event_of
 from hooks.preferences import prefers_no_wait
 from hooks.refusals import CallRefused, Stranger, throttled
@@ -51,7 +51,7 @@ def answer_call(
     ``Problem`` for a refused call, or one of ``NOT_RUN_ERRORS``.
     """
     request.spec = spec
-    bind_contextvars(organisation=spec.organisation_id, script=spec.script_id, hook=hook_id)
+    bind(organisation=spec.organisation_id, script=spec.script_id, hook=hook_id)
     rules = spec.rules
     if rules is not None and not is_within(request.client_address, rules.allowed_networks):
         raise stranger.refused(RefusalReason.NETWORK_NOT_ALLOWED)

@@ -72,8 +72,8 @@ class Request:
     @cached_property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Each header's name, in title case, and value."""
-        named = [(_header_name(key), value) for key, value in self.environ.items()]
-        return tuple([(name, value) for name, value in named if name is not None])
+        entries = self.environ.items()
+        return tuple([(name, value) for key, value in entries if (name := _header_name(key))])
 
     def read_body(self, max_bytes: int) -> bytes:
         """Reads the bytes that were sent, unparsed; call it once.

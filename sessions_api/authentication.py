@@ -7,7 +7,6 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
-from structlog.contextvars import bind_contextvars
 
 from accounts import actors
 from accounts.models import User
@@ -15,6 +14,7 @@ from core.http.client_address import client_address
 from core.http.cross_origin import is_cross_origin
 from core.http.origin import Actor, act_as
 from core.http.problems import Problem, ProblemCode
+from core.logs.bound import bind
 from sessions_api.flows.use_session import use_session
 from sessions_api.models import Session
 
@@ -36,10 +36,10 @@ def authenticate_session(request: HttpRequest) -> Session:
             ProblemCode.SESSION_INVALID,
             headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
         )
-    bind_contextvars(session=session.pk)
+    bind(session=session.pk)
     act_as(request, partial(actor_of, session))
     if session.api_key is not None:
-        bind_contextvars(organisation=session.api_key.organisation_id)
+        bind(organisation=session.api_key.organisation_id)
     return session
 
 

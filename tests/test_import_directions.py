@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ PATHS = dict(modules())
 MODULES = list(PATHS)
 
 
+@cache
 def imports_of(module: str) -> set[str]:
     tree = ast.parse(PATHS[module].read_text())
     names: set[str] = set()

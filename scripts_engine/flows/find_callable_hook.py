@@ -1,20 +1,25 @@
 """Looks up the hook that a call token opens, with everything that its run needs."""
 
 import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Q, UUIDField
 from django.utils import timezone
 
 from accounts import credentials
 from accounts.credentials import Digest
+from core.batch_loader import BatchLoader
 from core.database.compiled_query import CompiledQuery, Parameter, parameters
 from scripts_engine.flows.rules_of_call import COLUMNS, rules_of_call
 from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.models import CredentialUse, Hook, Trigger
 
 _COLUMNS = (
+    "script__organisation",
+    "script",
     "id",
     "digest",
     "pepper_version",
@@ -38,20 +43,15 @@ def find_callable_hook(
 
     With ``hook_id``, only that hook is considered. The token before the last rotation is accepted
     until its overlap ends. The database compares keyed digests, so the time that it takes reveals
-    nothing about the token, and it loads a row only on a match: every refusal costs the same.
+    nothing about the token, and it loads a row only for a valid token.
     """
     digests = credentials.digests(call_token)
-    now = timezone.now()
-    row = _query(len(digests), is_hook_given=hook_id is not None).first(
-        organisation=organisation_id,
-        script=script_id,
-        hook=hook_id,
-        digests=digests,
-        now=now,
-    )
+    row = _look_ups.load(_LookUp(organisation_id, script_id, hook_id, digests))
     if row is None:
         return None
     (
+        _,
+        _,
         found_id,
         digest,
         pepper_version,
@@ -63,6 +63,7 @@ def find_callable_hook(
         source,
         *rules,
     ) = row
+    now = timezone.now()
     used_digest = digest if digest in digests else previous_digest
     if used_digest == digest:
         used_digest = _renewed_digest(found_id, call_token, Digest(digest, pepper_version))
@@ -81,18 +82,75 @@ def find_callable_hook(
     )
 
 
-@lru_cache(maxsize=16)
-def _query(number_of_digests: int, *, is_hook_given: bool) -> CompiledQuery:
-    digests = parameters("digests", Hook._meta.get_field("digest"), number_of_digests)
-    now = Parameter("now", Hook._meta.get_field("previous_valid_until"))
-    hooks = Hook.objects.callable().filter(
-        Q(digest__in=digests) | Q(previous_digest__in=digests, previous_valid_until__gt=now),
-        script__organisation=Parameter("organisation", UUIDField()),
-        script=Parameter("script", UUIDField()),
+class _LookUp(NamedTuple):
+    organisation_id: uuid.UUID
+    script_id: uuid.UUID
+    hook_id: uuid.UUID | None
+    digests: list[str]
+    """Of the call token, under each pepper."""
+
+    def is_answered_by(self, row: Sequence[Any]) -> bool:
+        organisation_id, script_id, hook_id, *_ = row
+        return (
+            organisation_id == self.organisation_id
+            and script_id == self.script_id
+            and self.hook_id in (None, hook_id)
+        )
+
+
+def _find_rows(look_ups: list[_LookUp]) -> list[Sequence[Any] | None]:
+    """Returns the row of each look-up, or ``None``, by one statement.
+
+    A second one looks for tokens before the last rotation, if some are not current. In one
+    statement, PostgreSQL would expect them to be in most rows, and plan each execution anew.
+
+    Both select by token alone. A look-up gets only the row of its own token, and only if that row
+    belongs to the organisation, the script and the hook that the call names.
+    """
+    rows = _rows_by("digest", look_ups)
+    rest = [look_up for look_up, row in zip(look_ups, rows, strict=True) if row is None]
+    if not rest:
+        return rows
+    of_rest = iter(_rows_by("previous_digest", rest, now=timezone.now()))
+    return [next(of_rest) if row is None else row for row in rows]
+
+
+def _rows_by(
+    column: str, look_ups: list[_LookUp], **values: datetime
+) -> list[Sequence[Any] | None]:
+    count = 1 << (len(look_ups) - 1).bit_length()
+    # Each number of parameters is a statement of its own, so the last look-up is repeated.
+    padded = look_ups + look_ups[-1:] * (count - len(look_ups))
+    rows = _query(column, count, len(look_ups[0].digests)).all(
+        digests=[digest for each in padded for digest in each.digests], **values
     )
-    if is_hook_given:
-        hooks = hooks.filter(pk=Parameter("hook", UUIDField()))
-    return CompiledQuery(hooks.order_by().values_list(*_COLUMNS, *COLUMNS)[:1])
+    place = _COLUMNS.index(column)
+    by_digest = {row[place]: row for row in rows}
+    return [_row_of(each, by_digest) for each in look_ups]
+
+
+def _row_of(look_up: _LookUp, by_digest: Mapping[str, Sequence[Any]]) -> Sequence[Any] | None:
+    for digest in look_up.digests:
+        row = by_digest.get(digest)
+        if row is not None and look_up.is_answered_by(row):
+            return row
+    return None
+
+
+_look_ups = BatchLoader(_find_rows, max_keys=16)
+
+
+@lru_cache(maxsize=32)
+def _query(column: str, number_of_look_ups: int, number_of_peppers: int) -> CompiledQuery:
+    # Both columns are of one type.
+    digest = Hook._meta.get_field("digest")
+    digests = parameters("digests", digest, number_of_look_ups * number_of_peppers)
+    # By the digest alone, or SQLite would read all hooks of each script.
+    hooks = Hook.objects.callable().filter(**{f"{column}__in": digests})
+    if column == "previous_digest":
+        now = Parameter("now", Hook._meta.get_field("previous_valid_until"))
+        hooks = hooks.filter(previous_valid_until__gt=now)
+    return CompiledQuery(hooks.order_by().values_list(*_COLUMNS, *COLUMNS))
 
 
 def _renewed_digest(hook_id: uuid.UUID, call_token: str, current: Digest) -> str:
@@ -110,4 +168,6 @@ def _renewed_digest(hook_id: uuid.UUID, call_token: str, current: Digest) -> str
         if is_renewed:
             uses = CredentialUse.objects.filter(hook=hook_id, credential=current.value)
             uses.update(credential=renewed.value)
-    return renewed.value if is_renewed else current.value
+    # A call beside this one may have renewed it, or an administrator rotated the token.
+    is_current = is_renewed or Hook.objects.filter(pk=hook_id, digest=renewed.value).exists()
+    return renewed.value if is_current else current.value

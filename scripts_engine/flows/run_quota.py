@@ -17,8 +17,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from django.core.exceptions import ObjectDoesNotExist
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DatabaseError
-from django.db import transaction
 from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
@@ -49,7 +49,11 @@ def count_when_committed(organisation_id: uuid.UUID, payload_bytes: int) -> None
     not wait for what the transaction has locked. Does not raise for database errors, or for a
     deleted organisation: the run is recorded.
     """
-    transaction.on_commit(partial(_count, organisation_id, payload_bytes))
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.in_atomic_block:
+        database.on_commit(partial(_count, organisation_id, payload_bytes))
+    else:
+        _count(organisation_id, payload_bytes)
 
 
 def _count(organisation_id: uuid.UUID, payload_bytes: int) -> None:

@@ -71,14 +71,15 @@ _NO_OUTCOME: dict[str, Any] = {
 
 
 def run_params(spec: RunSpec, event: Event, run_id: uuid.UUID) -> dict[str, bytes]:
+    own_id = str(run_id).encode()
     params = {
         "method": event.method.encode("latin-1"),
         "query": event.query.encode("latin-1"),
         "remote_addr": event.client_address.encode("latin-1"),
-        "run_id": str(run_id).encode(),
+        "run_id": own_id,
         "trigger": spec.trigger.value.encode(),
         "attempt": str(spec.attempt).encode(),
-        "first_run_id": str(spec.first_run_id or run_id).encode(),
+        "first_run_id": str(spec.first_run_id).encode() if spec.first_run_id else own_id,
         "org_id": str(spec.organisation_id).encode(),
         "body": event.body,
     }

@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
-from structlog.contextvars import bind_contextvars
 from uuid_utils.compat import uuid7
 
 from core.green_threads import in_thread
 from core.http.unavailable import DATABASE_ERRORS
+from core.logs.bound import bind
 from core.metrics.catalogue import count_run
 from scripts_engine.event import Event
 from scripts_engine.flows.queue.enqueue import pushed_rows, record_all
@@ -105,7 +105,7 @@ def _is_reply_altered(outcome: Outcome, row: Row) -> bool:
 def execute(
     spec: RunSpec, event: Event, host: RunHost | UnrecordedHost, run_id: uuid.UUID
 ) -> Execution:
-    bind_contextvars(run=run_id)
+    bind(run=run_id)
     job = Job(
         source=spec.source.encode(),
         chunk_name=spec.script_name,
@@ -113,7 +113,7 @@ def execute(
         headers=[
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in event.headers
         ],
-        limits=Limits(wall_seconds=spec.timeout_seconds),
+        limits=_limits(spec.timeout_seconds),
         trace_lines=spec.trigger in _BY_A_PERSON,
     )
     outcome = sandbox_pool().run(str(spec.organisation_id), job, host)
@@ -122,6 +122,11 @@ def execute(
     row = partial(run_row, spec, event, run_id, outcome, redactor)
     # Searching a large reply for many secrets may take a tenth of a second.
     return Execution(run_id, outcome, in_thread(row) if host.revealed_secrets else row())
+
+
+@lru_cache(maxsize=64)
+def _limits(wall_seconds: float) -> Limits:
+    return Limits(wall_seconds=wall_seconds)
 
 
 def _count(trigger: Trigger, outcome: Outcome) -> None:

@@ -1,17 +1,15 @@
 """What to run, for whom and why."""
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.rules_of_call import CallRules
 from scripts_engine.models import Script, Trigger
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpec:
+class RunSpec(NamedTuple):
     """What to run, for whom and why."""
 
     organisation_id: uuid.UUID

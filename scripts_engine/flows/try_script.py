@@ -1,7 +1,6 @@
 """Runs a script on request: from the admin or GraphQL, or with the payload of an earlier run."""
 
 import logging
-from dataclasses import replace
 
 from accounts.models import Organisation
 from core.http.redaction import REDACTED
@@ -28,7 +27,7 @@ def try_script(
         raise OrganisationInactiveError
     spec = RunSpec.of_script(script, trigger=trigger, started_by=author)
     if source is not None and source != script.source:
-        spec = replace(spec, version_id=None, source=source)
+        spec = spec._replace(version_id=None, source=source)
     return Run.objects.get(pk=run_script(spec, event).run_id)
 
 

@@ -7,25 +7,25 @@ A `Job` goes in, an `Outcome` comes out. In between, the script makes host calls
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from scripts_engine.sandbox.limits import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A script and the call that it answers."""
 
     source: bytes
     chunk_name: str
-    params: Mapping[str, bytes] = field(default_factory=dict)
+    params: Mapping[str, bytes] = MappingProxyType({})
     """For `params.get`: body, method, query, content_type, remote_addr, run_id, hook_id,
     script_id, org_id and others. A missing one is nil in Lua."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     """The script sees the values of a repeated name joined with ", "."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     trace_lines: bool = False
     """Name the line at which time ran out. Tight loops run several times slower."""
 
@@ -149,8 +149,7 @@ class GlobalUse:
     """The name that may be meant; the name itself if a local of that name is out of scope."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The script's reply. Header values are Latin-1 text, as WSGI wants them."""
 
     status: int
@@ -192,8 +191,7 @@ class HostCall:
         return self.error is None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended. A run that succeeded has a `reply`, any other has an `error`."""
 
     kind: OutcomeKind

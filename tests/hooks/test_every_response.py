@@ -8,9 +8,9 @@ import pytest
 from django.core.servers.basehttp import get_internal_wsgi_application
 from django.core.signals import request_finished
 from django.test import RequestFactory, override_settings
-from structlog.contextvars import get_contextvars
 
 from accounts.models import Organisation
+from core.logs.bound import bound
 from core.logs.setup import event_formatter
 from hooks.wsgi import HooksApplication
 from scripts_engine.flows.hooks import IssuedHook
@@ -185,13 +185,13 @@ def test_an_uncaught_exception_is_one_event_and_a_problem(
 
 def test_the_log_context_is_that_of_this_request(echo: IssuedHook) -> None:
     reply = call(echo)
-    bound = get_contextvars()
+    of_call = bound()
     refused = Client().get("/hook/a/b/c")
 
-    assert bound["request_id"] == reply["X-Request-Id"]
-    assert str(bound["run"]) == reply["Moonhook-Run-Id"]
-    assert str(bound["hook"]) == str(echo.hook.pk)
-    assert get_contextvars() == {"request_id": refused["X-Request-Id"]}
+    assert of_call["request_id"] == reply["X-Request-Id"]
+    assert str(of_call["run"]) == reply["Moonhook-Run-Id"]
+    assert str(of_call["hook"]) == str(echo.hook.pk)
+    assert bound() == {"request_id": refused["X-Request-Id"]}
 
 
 def test_the_end_of_a_request_is_signalled_when_the_body_is_sent(db: None) -> None:

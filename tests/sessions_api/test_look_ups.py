@@ -12,10 +12,10 @@ from django.core.signals import request_finished, request_started
 from django.db import OperationalError, close_old_connections
 from django.test import RequestFactory, override_settings
 from django.utils import timezone
-from structlog.contextvars import get_contextvars
 
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey
+from core.logs.bound import bound
 from core.logs.setup import event_formatter
 from sessions_api.authentication import cookie_name
 from sessions_api.models import Session
@@ -161,15 +161,15 @@ def test_all_else_is_left_to_django(acme_token: str, changes: dict[str, str]) ->
 
 def test_a_look_up_binds_its_session_to_the_log(acme_key: IssuedApiKey, acme_token: str) -> None:
     shown = Client().get("/session", headers=bearer(acme_token))
-    bound = get_contextvars()
+    of_call = bound()
     refused = Client().get("/session")
 
-    assert bound == {
+    assert of_call == {
         "request_id": shown["X-Request-Id"],
         "session": Session.objects.get().pk,
         "organisation": acme_key.api_key.organisation_id,
     }
-    assert get_contextvars() == {"request_id": refused["X-Request-Id"]}
+    assert bound() == {"request_id": refused["X-Request-Id"]}
 
 
 def test_the_end_of_a_look_up_is_signalled_when_the_body_is_sent(db: None) -> None:

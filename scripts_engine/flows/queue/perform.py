@@ -2,12 +2,10 @@
 
 import logging
 import uuid
-from dataclasses import replace
 from typing import Any
 
-from structlog.contextvars import bound_contextvars
-
 from core.encryption import DecryptionError
+from core.logs.bound import binding
 from core.metrics.catalogue import QUEUE_WAIT
 from scripts_engine.event import Event
 from scripts_engine.flows.queue.claim import Claimed
@@ -55,7 +53,7 @@ def perform(claimed: Claimed) -> Ended:
     """
     run = claimed.entry.run
     spec = _spec(run, claimed)
-    with bound_contextvars(organisation=run.organisation_id, script=run.script_id, run=run.pk):
+    with binding(organisation=run.organisation_id, script=run.script_id, run=run.pk):
         event = _event(run, claimed)
         if event is None:
             return _not_runnable(run, spec, claimed)
@@ -79,8 +77,7 @@ def perform(claimed: Claimed) -> Ended:
 def _spec(run: Run, claimed: Claimed) -> RunSpec:
     script: Script = claimed.entry.script
     spec = RunSpec.of_script(script, trigger=Trigger(run.trigger), hook_id=run.hook_id)
-    return replace(
-        spec,
+    return spec._replace(
         attempt=claimed.entry.attempt,
         first_run_id=run.first_attempt_id,
         scheduled_at=run.scheduled_at,

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from django.db import transaction
@@ -160,7 +159,7 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
             organisation_id=run.organisation_id,
             script_id=run.script_id,
             version_id=run.script.current_version_id,
-            event=replace(event, headers=headers),
+            event=event._replace(headers=headers),
             trigger=Trigger.REPLAY,
             hook_id=run.hook_id,
             started_by=author,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
 
 from scripts_engine.sandbox import protocol
@@ -93,6 +93,7 @@ class Request(NamedTuple):
         return cls(protocol.encode([Tag.COUNT]), b"", SYNTAX_CHECK_LIMITS, False, read_answer)
 
 
+@lru_cache(maxsize=256)
 def _chunk_name(name: str) -> bytes:
     """The name on one line, since Lua prints it in front of every message."""
     return " ".join(name.split()).encode() or b"script"

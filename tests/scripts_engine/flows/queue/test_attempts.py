@@ -1,6 +1,5 @@
 """Queued runs are tried again, until they succeed or are dead letters."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -123,7 +122,7 @@ def test_a_run_whose_sandbox_is_killed_is_tried_again(
 
     def run_and_be_killed(pool: SandboxPool, *arguments: Any) -> Any:
         outcome = run_in_sandbox(pool, *arguments)
-        return replace(outcome, kind=OutcomeKind.FAILED, reply=None, error=killed)
+        return outcome._replace(kind=OutcomeKind.FAILED, reply=None, error=killed)
 
     queue(hook_that(acme, "return 'done'"))
     monkeypatch.setattr(SandboxPool, "run", run_and_be_killed)
