@@ -22,10 +22,10 @@ def is_reachable(server_url: str) -> bool:
 def empty_database(server_url: str) -> Iterator[str]:
     """Yields the address of a new database, which is dropped afterwards."""
     name = f"bench_{uuid.uuid4().hex[:12]}"
+    # Kept until the end: servers that stop may leave no connection for another.
     with psycopg.connect(server_url, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"'.encode())
-    try:
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-    finally:
-        with psycopg.connect(server_url, autocommit=True) as server:
+        try:
+            yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+        finally:
             server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
