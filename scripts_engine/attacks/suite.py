@@ -5,6 +5,9 @@ The first line of a script names that outcome, the second may set limits:
     -- expect: <kind of outcome>[: text that the error or the reply holds]
     -- limits: wall=0.3 cpu=1 memory=1
 
+Those not set are the limits of every run, except for the wall limit: that is the longest which a
+script may have, so that no attack runs out of time just because the machine is busy.
+
 In `pairs` are two scripts to a file: the first leaves something behind, and the second, which runs
 next in the same Lua state, looks for it.
 """
@@ -13,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scripts_engine.sandbox.contract import Job, Outcome
-from scripts_engine.sandbox.limits import MIB, Limits
+from scripts_engine.sandbox.limits import MAX_WALL_SECONDS, MIB, Limits
 from scripts_engine.sandbox.parent.pool import SandboxPool
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -129,11 +132,10 @@ def _pair(name: str, text: str) -> PairAttack:
 
 
 def _limits(line: str) -> Limits:
-    if not line.startswith("-- limits: "):
-        return Limits()
-    given = dict(word.split("=") for word in line.removeprefix("-- limits: ").split())
+    words = line.removeprefix("-- limits: ").split() if line.startswith("-- limits: ") else []
+    given = dict(word.split("=") for word in words)
     return Limits(
-        wall_seconds=float(given.get("wall", Limits().wall_seconds)),
+        wall_seconds=float(given.get("wall", MAX_WALL_SECONDS)),
         cpu_seconds=int(given.get("cpu", Limits().cpu_seconds)),
         lua_memory_bytes=int(given.get("memory", Limits().lua_memory_bytes // MIB)) * MIB,
     )

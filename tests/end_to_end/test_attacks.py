@@ -90,7 +90,7 @@ def test_attacks_end_as_expected_and_do_not_affect_others(moonhook: MoonhookServ
             spied.append(call("POST", spy_hook)[1])
 
     compiled = [attack for attack in ATTACKS if attack.name != "memory_deep_source"]
-    with ThreadPoolExecutor(4) as executor:
+    with ThreadPoolExecutor(3) as executor:
         worker = executor.submit(work_beside)
         ended = list(executor.map(lambda attack: attack_through(mallory, attack), compiled))
         is_over.set()
