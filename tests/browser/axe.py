@@ -27,7 +27,11 @@ async () => {
 
 
 def findings(page: Page) -> list[str]:
-    """What is seriously wrong with the page for who uses a keyboard or a screen reader."""
+    """What is seriously wrong with the page for who uses a keyboard or a screen reader.
+
+    After a click that leads to another page, wait for something that only that page has.
+    """
+    page.wait_for_load_state()
     # Half-way through a transition colours are of neither state.
     page.add_style_tag(content="*, ::before, ::after { transition: none !important; }")
     page.evaluate(AXE.read_text())

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from accounts.flows.organisations import create_organisation
 from accounts.flows.users import create_user
 from accounts.models import Role, User
+from tests.browser.looks import LIGHT_AND_WIDE
 
 CHROMIUM = "/usr/bin/chromium"
 PASSWORD = "a password of bob"
@@ -104,14 +105,14 @@ def policy_violations() -> list[str]:
     return []
 
 
-@pytest.fixture(params=[("light", 1440), ("dark", 390)], ids=["light-wide", "dark-narrow"])
+@pytest.fixture
 def admin_browser(
     request: pytest.FixtureRequest, browser: Browser, address: str, policy_violations: list[str]
 ) -> Iterator[AdminBrowser]:
     def note_violation(violation: str) -> None:
         policy_violations.append(violation)
 
-    scheme, width = request.param
+    scheme, width = getattr(request, "param", LIGHT_AND_WIDE)
     context = browser.new_context(
         color_scheme=scheme,
         viewport={"width": width, "height": 900},

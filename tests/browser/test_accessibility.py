@@ -17,10 +17,12 @@ from tests import factories
 from tests.admin.pages import list_of, logged_in, page_of, run_of
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 from tests.one_of_each import one_of_each
 
 pytestmark = [
     pytest.mark.browser,
+    in_both_looks,
     pytest.mark.skipif(
         not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser"
     ),

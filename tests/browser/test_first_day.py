@@ -11,8 +11,9 @@ from tests import factories
 from tests.admin.pages import run_of
 from tests.browser.conftest import AdminBrowser
 from tests.browser.editor import source_on, write_source
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 BROKEN = "local a = 1\n\nlocal = 2\n"
 FIXED = 'log.info("called") return "got " .. params.get("body")'

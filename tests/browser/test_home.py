@@ -9,8 +9,9 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from tests import factories
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 
 def colours_of_chart(page: Page) -> list[str]:

@@ -11,11 +11,12 @@ from playwright.sync_api import Page, expect
 from accounts.flows.organisations import create_organisation
 from accounts.models import User
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 from tests.browser.test_second_factor import code_of, is_wider_than_the_screen
 from tests.factories import work
 from tests.servers import MailServer
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 FRANK = "frank@example.net"
 NEW = "a password of frank"
@@ -81,6 +82,7 @@ def test_from_the_invitation_to_the_first_login(
     page.get_by_role("textbox", name="Code").fill(code_of(page.locator("#secret").inner_text()))
     page.get_by_role("button", name="Turn on").click()
     page.get_by_role("link", name="I have saved the codes").click()
+    page.wait_for_url("**/admin/")
 
     admin_browser.open("/admin/accounts/organisation/")
     expect(page.get_by_role("link", name="Acme")).to_be_visible()
@@ -99,6 +101,7 @@ def test_a_forgotten_password(
 ) -> None:
     page = admin_browser.open("/admin/")
     page.get_by_role("link", name="Forgot your password?").click()
+    expect(page.get_by_role("button", name="Send link")).to_be_visible()
     assert not is_wider_than_the_screen(page)
     page.get_by_label("E-mail").fill(bob.email)
     page.get_by_role("button", name="Send link").click()

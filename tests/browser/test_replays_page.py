@@ -8,10 +8,11 @@ from core.admin.links import list_of
 from scripts_engine.models import Run
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
 from tests.working_queue import work_all, work_queue
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 SOURCE = """
 if params.get("trigger") ~= "replay" or params.get("body") == "1" then error("no stock") end
 """

@@ -11,8 +11,9 @@ from scripts_engine.models import Hook, Run
 from tests import factories
 from tests.admin.pages import page_of, run_of
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 SOURCE = """log.info("called")
 store.set("last", 1)

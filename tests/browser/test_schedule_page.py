@@ -15,8 +15,9 @@ from tests import factories
 from tests.admin.pages import list_of, page_of
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 needs_axe = pytest.mark.skipif(
     not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser"
 )

@@ -15,6 +15,7 @@ from tests.admin.pages import run_of
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
 from tests.browser.editor import focus_source, source_on, write_source
+from tests.browser.looks import in_both_looks
 
 pytestmark = pytest.mark.browser
 
@@ -45,6 +46,7 @@ def test_the_compiler_marks_its_line_before_anything_is_saved(page: Page, script
     expect(page.locator(".ace_gutter-cell.ace_error")).to_have_count(0)
 
 
+@in_both_looks
 def test_an_undefined_global_is_marked_in_the_margin_and_named_below(
     page: Page, script: Script
 ) -> None:
@@ -306,6 +308,7 @@ def test_at_the_end_of_the_page_the_save_bar_covers_nothing(
     assert side["y"] + side["height"] <= first_list["y"] + 1
 
 
+@in_both_looks
 def test_a_long_result_does_not_reach_the_lists(
     admin_browser: AdminBrowser, screens: Page, script: Script
 ) -> None:
@@ -326,6 +329,7 @@ def test_the_page_has_one_primary_save_button(page: Page) -> None:
     expect(page.locator("#submit-row button.bg-primary-600")).to_have_text(["Save"])
 
 
+@in_both_looks
 def test_run_is_reached_within_ten_keys(page: Page) -> None:
     page.wait_for_function("window.moonhookEditor !== undefined")
     page.keyboard.press("Tab")
@@ -341,6 +345,7 @@ def test_run_is_reached_within_ten_keys(page: Page) -> None:
     expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
 
 
+@in_both_looks
 def test_the_keyboard_gets_into_the_editor_and_out(page: Page) -> None:
     page.wait_for_function("window.moonhookEditor !== undefined")
     page.get_by_role("link", name="Skip to editor").focus()
@@ -662,6 +667,7 @@ def test_the_reference_finds_related_words_and_shows_limits(reference: Locator) 
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
+@in_both_looks
 def test_the_page_with_a_result_passes_axe(page: Page, reference: Locator) -> None:
     write_source(page, "log.info('tea') store.get('x') error('out of tea')")
     page.keyboard.press("Control+Enter")
@@ -671,6 +677,7 @@ def test_the_page_with_a_result_passes_axe(page: Page, reference: Locator) -> No
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
+@in_both_looks
 def test_the_page_of_a_new_script_with_a_result_passes_axe(new_page: Page) -> None:
     new_page.get_by_label("Start with an example").select_option("CSV")
     new_page.keyboard.press("Control+Enter")

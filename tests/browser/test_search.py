@@ -10,8 +10,9 @@ from scripts_engine.models import Script
 from tests import factories
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 
 def code_of(secret: str, step: int = 0) -> str:
@@ -39,6 +40,7 @@ def test_from_the_secret_to_the_next_login(admin_browser: AdminBrowser, bob: Use
     recovery_codes = page.locator("#recovery-codes").inner_text().split()
     assert len(recovery_codes) == 10
     page.get_by_role("link", name="I have saved the codes").click()
+    page.wait_for_url("**/admin/")
 
     page.context.clear_cookies()
     admin_browser.open("/admin/scripts_engine/script/")

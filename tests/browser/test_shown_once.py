@@ -11,8 +11,9 @@ from scripts_engine.models import Hook
 from tests import factories
 from tests.browser.axe import findings
 from tests.browser.conftest import AdminBrowser
+from tests.browser.looks import in_both_looks
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, in_both_looks]
 
 SECRET = re.compile(r"mh[cs]_\w{46}")
 
