@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export DJANGO_SETTINGS_MODULE := config.settings
+# Without cached bytecode, each process of the tests would compile all of them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run announce test test-slow test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
 
@@ -20,15 +22,16 @@ announce:
 # Runs one process per core and one more, because some tests mostly wait; never more than 8.
 # To run some of the tests in a single process: make test PYTEST_ARGS="-n 0 tests/accounts"
 TEST_PROCESSES = $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n + 1 : 8)))
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 # A file or socket left open is only a warning here: Python notices it during a later test, so an
 # error would fail the wrong one.
 TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisableExceptionWarning
 
 test-slow: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
+	$(PYTEST) -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
 
 # The GraphQL audits need their npm packages: cd tests/conformance && npm ci
 test-conformance: $(VENV)/.dev-installed
@@ -36,7 +39,7 @@ test-conformance: $(VENV)/.dev-installed
 
 # Accessibility is judged by axe-core, an npm package: cd tests/browser && npm ci
 test-browser: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -m browser $(TELL_UNCLOSED) $(PYTEST_ARGS)
+	$(PYTEST) -m browser $(TELL_UNCLOSED) $(PYTEST_ARGS)
 
 # Beside others that do the same; benchmarks/README.md says what it needs and measures.
 NODE_RED := benchmarks/comparison/node_red

@@ -3,7 +3,6 @@
 import base64
 import json
 import uuid
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -156,7 +155,7 @@ def rules_with(**changes: Any) -> CallRules:
 
 def event_with(**changes: Any) -> Event:
     event = Event(method="POST", query="", headers=(), body=b"", client_address="")
-    return replace(event, **changes)
+    return event._replace(**changes)
 
 
 def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script: Any) -> Run:

@@ -75,7 +75,7 @@ def test_one_of_several_starting_nodes_migrates(tmp_path: Path) -> None:
 
 
 def test_a_node_without_rights_waits_for_one_that_migrates(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate")
+    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate", is_prepared=False)
     server.start()
     eventually(lambda: "Waiting for manage.py migrate: the database's schema" in server.output)
     server.manage("migrate", "--verbosity", "0")
@@ -85,7 +85,9 @@ def test_a_node_without_rights_waits_for_one_that_migrates(tmp_path: Path) -> No
 
 
 def test_a_schema_that_stays_outdated_fails_the_start(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate", DATABASE_WAIT="1")
+    server = MoonhookServer(
+        tmp_path, "upkeep", "--no-migrate", is_prepared=False, DATABASE_WAIT="1"
+    )
     server.start()
 
     assert server.process.wait(timeout=60) == 1
@@ -120,7 +122,12 @@ def test_a_copy_that_is_not_written_to_serves_as_an_image_does(tmp_path: Path) -
     subprocess.run([*compile_all, "."], cwd=code, check=True)
     before = files_of(code)
     server = MoonhookServer(
-        data, "web", directory=code, STATIC_ROOT=str(code / "static"), **NO_BYTECODE
+        data,
+        "web",
+        directory=code,
+        is_prepared=False,
+        STATIC_ROOT=str(code / "static"),
+        **NO_BYTECODE,
     )
     with server.running():
         page = call("GET", f"{server.url}/admin/login/")[1].decode()

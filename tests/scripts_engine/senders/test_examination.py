@@ -3,6 +3,7 @@
 import hmac
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import assume, given, settings
@@ -438,6 +439,10 @@ def test_no_call_makes_the_diagnosis_raise(
     assert all(hint.code and hint.sentence for hint in hints)
 
 
+def fields_of(form: bytes | bytearray) -> list[tuple[str, str]]:
+    return parse_qsl(form.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
+
+
 @settings(max_examples=200, deadline=None)
 @given(accepted=st.sampled_from(ACCEPTED).filter(presented), data=st.data())
 def test_one_flipped_bit_of_a_signed_body_is_never_accepted(
@@ -447,6 +452,9 @@ def test_one_flipped_bit_of_a_signed_body_is_never_accepted(
     assume(PRESETS[accepted.rules.preset].strength is Strength.SIGNED)
     body = bytearray(accepted.call.body)
     body[data.draw(st.integers(0, len(body) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    if accepted.rules.preset == "twilio":
+        # It signs what a form says: %2b is %2B.
+        assume(fields_of(body) != fields_of(accepted.call.body))
 
     outcome = outcome_of(with_call(accepted, body=bytes(body)))
 
