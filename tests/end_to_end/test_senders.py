@@ -152,7 +152,7 @@ def test_headers_of_ten_megabytes_are_refused_by_the_server(
 
     # Refusals are written in their order, after the answer: one of the large header came first.
     assert send(server, hooks["large"]) == 401
-    eventually(lambda: refused(server, "large"), seconds=30)
+    eventually(lambda: refused(server, "large"))
     assert refused(server, "large") == ["SignatureMissing"]
 
 
@@ -165,7 +165,7 @@ def test_a_refused_call_is_kept_soon_after_its_answer(
     def is_kept() -> bool:
         return refused(server, "github").count("SignatureMissing") == before + 1
 
-    eventually(is_kept, seconds=30)
+    eventually(is_kept)
 
 
 def test_what_was_noted_is_written_when_the_server_stops(tmp_path: Path) -> None:

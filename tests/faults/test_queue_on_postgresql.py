@@ -104,7 +104,7 @@ def test_runs_start_although_no_notification_arrives(
         eventually(lambda: nodes[0].output.count("Not listening for work") > 1)
         status, _, headers = call("POST", nodes[0].url + hook)
         run_id = str(headers["Moonhook-Run-Id"])
-        eventually(lambda: attempts(database, run_id) == [(1, "succeeded")], seconds=30)
+        eventually(lambda: attempts(database, run_id) == [(1, "succeeded")])
 
     assert status == 202
     eventually(lambda: postgres.ask(f"SELECT count(*) {LISTENERS}") == 2)

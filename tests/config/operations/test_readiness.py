@@ -64,7 +64,7 @@ def test_a_database_that_never_responds_does_not_delay_others(
         living, _, _ = call("GET", f"{server.url}/healthz")
 
     assert (status, document["reasons"]["database"]) == (503, "timeout")
-    assert took_seconds < 4
+    assert took_seconds < 10
     assert living == 200
 
 

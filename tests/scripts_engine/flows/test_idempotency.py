@@ -385,18 +385,20 @@ def test_at_most_two_duplicates_wait(hook: Hook, monkeypatch: pytest.MonkeyPatch
     waits = at_once(4, seconds_refused)
 
     assert sum(seconds >= 3.0 for seconds in waits) == 2
-    assert sum(seconds < 2.0 for seconds in waits) == 2
     assert not Run.objects.exists()
 
 
-def test_places_to_wait_of_killed_processes_end_by_time(hook: Hook, impatient: None) -> None:
+def test_places_to_wait_of_killed_processes_end_by_time(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "WAIT_SECONDS", 1.0)
     claim(hook, lease=60)
-    soon = timezone.now() + timedelta(seconds=0.3)
+    soon = timezone.now() + timedelta(seconds=1)
     IdempotencyKey.objects.update(first_wait_ends_at=soon, second_wait_ends_at=soon)
     refused_at_once = seconds_until_refused(hook)
-    time.sleep(0.3)
+    time.sleep(1)
 
-    assert refused_at_once < 0.2 <= seconds_until_refused(hook)
+    assert refused_at_once < 1 <= seconds_until_refused(hook)
 
 
 def seconds_until_refused(hook: Hook) -> float:
@@ -413,7 +415,7 @@ def test_no_duplicate_waits_where_this_process_has_no_place_for_it(
     waiting = waiting_calls()
     monkeypatch.setattr(waiting, "_take", raising(BulkheadFullError("calls", 1)))
 
-    assert seconds_until_refused(hook) < 1
+    assert seconds_until_refused(hook) < idempotency.WAIT_SECONDS
     assert IdempotencyKey.objects.get().first_wait_ends_at <= timezone.now()
 
 

@@ -29,7 +29,7 @@ def test_waiters_enter_in_the_order_of_arrival():
     with slots.hold("acme", 0):
         threads = [wait_in_thread(slots, tenant, entered) for tenant in ("b", "c", "a", "d")]
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert entered == ["b", "c", "a", "d"]
 
 
@@ -39,9 +39,9 @@ def test_a_waiter_at_its_share_does_not_delay_others():
         with slots.hold("globex", 0):
             blocked = wait_in_thread(slots, "acme", entered)
             behind = wait_in_thread(slots, "initech", entered)
-        behind.join(10)
+        behind.join(60)
         assert entered == ["initech"]
-    blocked.join(10)
+    blocked.join(60)
     assert entered == ["initech", "acme"]
 
 
@@ -67,8 +67,8 @@ def test_the_next_slot_goes_to_the_waiting_tenant_that_holds_the_fewest():
         with slots.hold("acme", 0):
             second = wait_in_thread(slots, "acme", entered)
             first = wait_in_thread(slots, "globex", entered)
-        first.join(10)
-        second.join(10)
+        first.join(60)
+        second.join(60)
     assert entered == ["globex", "acme"]
 
 
@@ -80,7 +80,7 @@ def test_a_tenant_alone_may_fill_the_queue():
             slots.acquire("acme", 10)
         assert slots.waiting == 2
     for thread in waiting:
-        thread.join(10)
+        thread.join(60)
     assert refused.value.reason == BusyReason.TENANT_SHARE
     assert refused.value.ahead == 3
     assert entered == ["acme", "acme"]
@@ -102,13 +102,13 @@ def test_the_newest_waiter_of_the_largest_tenant_makes_room_for_another_tenant()
         wait_until(lambda: slots.waiting == 3)
         globex = threading.Thread(target=lambda: slots.acquire("globex", 10))
         globex.start()
-        newest.join(10)
+        newest.join(60)
         assert refused == [BusyReason.TENANT_SHARE]
         assert slots.waiting == 3
     wait_until(lambda: slots.waiting == 0)
     slots.release("globex")
     for thread in (first, other, globex):
-        thread.join(10)
+        thread.join(60)
     assert sorted(entered) == ["acme", "initech"]
     assert (slots.busy, slots.waiting) == (0, 0)
 
@@ -121,7 +121,7 @@ def test_a_tenant_at_its_share_of_a_full_queue_displaces_nobody():
             slots.acquire("c", 10)
         assert slots.waiting == 4
     for thread in waiting:
-        thread.join(10)
+        thread.join(60)
     assert refused.value.reason == BusyReason.TENANT_SHARE
     assert entered == ["b", "b", "b", "c"]
 
@@ -134,7 +134,7 @@ def test_a_full_queue_refuses_every_tenant_at_once():
             slots.acquire("d", 10)
         assert slots.waiting == 2
     for thread in waiting:
-        thread.join(10)
+        thread.join(60)
     assert refused.value.reason == BusyReason.ALL_SLOTS
     assert refused.value.ahead == 3
     assert entered == ["b", "c"]
@@ -147,7 +147,7 @@ def test_a_tenant_that_need_not_prepare_passes_those_that_must():
         with slots.hold("prepared", 0):
             assert (slots.busy, slots.waiting, entered) == (2, 1, [])
         acme.is_prepared()
-        globex.join(10)
+        globex.join(60)
         assert entered == ["globex"]
     assert (slots.busy, slots.waiting) == (0, 0)
 
@@ -160,7 +160,7 @@ def test_a_waiter_that_need_no_longer_prepare_enters():
         to_prepare.remove("globex")
         with slots.hold("initech", 0):
             pass
-        waiting.join(10)
+        waiting.join(60)
         assert entered == ["globex"]
 
 
@@ -180,6 +180,6 @@ def test_tenants_that_hold_nothing_prepare_before_one_that_asks_twice():
         second = wait_in_thread(slots, "acme", entered)
         first = wait_in_thread(slots, "globex", entered)
         acme.is_prepared()
-        first.join(10)
-        second.join(10)
+        first.join(60)
+        second.join(60)
     assert entered == ["globex", "acme"]
