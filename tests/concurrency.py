@@ -2,10 +2,9 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from django.db import connections
+from core.database.threads import DatabaseThreads
 
 Result = TypeVar("Result")
 
@@ -16,10 +15,7 @@ def at_once(count: int, action: Callable[[int], Result]) -> list[Result]:
 
     def run(number: int) -> Result:
         barrier.wait(timeout=60)
-        try:
-            return action(number)
-        finally:
-            connections.close_all()
+        return action(number)
 
-    with ThreadPoolExecutor(count) as executor:
+    with DatabaseThreads(count) as executor:
         return list(executor.map(run, range(count)))

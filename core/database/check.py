@@ -26,6 +26,7 @@ _REASONS = (
     ("read-only", "read-only"),
     ("unable to open", "cannot-be-opened"),
 )
+_ALIAS = "readiness"
 
 
 class NotReady(Exception):
@@ -45,11 +46,14 @@ class DatabaseCheck:
     def __call__(self) -> None:
         """Raises ``NotReady``."""
         database = _unpooled()
+        # Django's recorder of migrations asks the connection of this thread that has the alias.
+        connections[_ALIAS] = database
         try:
             self._check(database)
         except DatabaseError as error:
             raise NotReady(_reason_of(error)) from error
         finally:
+            del connections[_ALIAS]
             database.close()
 
     def _check(self, database: BaseDatabaseWrapper) -> None:
@@ -75,6 +79,7 @@ def pending_migrations(database: BaseDatabaseWrapper) -> list[str]:
 
 def _unpooled() -> BaseDatabaseWrapper:
     database = connections.create_connection(connection.alias)
+    database.alias = _ALIAS
     database.settings_dict = deepcopy(connection.settings_dict)
     if database.vendor == "postgresql":
         options = database.settings_dict["OPTIONS"]

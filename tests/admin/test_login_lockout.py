@@ -1,7 +1,6 @@
 """The admin's login resists guessing, password spraying and overload."""
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from time import sleep
@@ -17,6 +16,7 @@ from accounts.flows.second_factor import reset_second_factor
 from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateWindow, User
 from accounts.password_hasher import PASSWORD_HASHES
 from config.admin.known_browser import cookie_name
+from core.database.threads import DatabaseThreads
 from tests import factories
 from tests.admin.pages import page_of, text_of
 from tests.concurrency import at_once
@@ -316,7 +316,7 @@ def test_a_known_browser_is_hashed_before_strangers(
     with ExitStack() as strangers, PASSWORD_HASHES.place("another organisation"):
         strangers.enter_context(PASSWORD_HASHES.place())
         strangers_too_many = try_password(bob.email, PASSWORD).status_code
-        with ThreadPoolExecutor() as pool:
+        with DatabaseThreads(1) as pool:
             waiting = pool.submit(lambda: post(bobs_browser, bob.email, PASSWORD).status_code)
             while not PASSWORD_HASHES.waiting:
                 sleep(0.01)

@@ -5,12 +5,12 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any
 
 from core import green_threads
+from core.database.threads import DatabaseThreads
 from core.green_threads import READABLE, Scheduler
 
 LONG_SECONDS = 30.0
@@ -24,7 +24,7 @@ class Driver:
 
     def __init__(self, stack: ExitStack, most: int = 10) -> None:
         self.told: list[Any] = []
-        self.executor = stack.enter_context(ThreadPoolExecutor(4))
+        self.executor = stack.enter_context(DatabaseThreads(4))
         self._stack = stack
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._woken, self._wakes = os.pipe()

@@ -6,13 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 from django.db import connections
 
 from core import green_threads
+from core.database.threads import DatabaseThreads
 from core.green_threads import READABLE, Bell, GreenLoop, WakeUp
 from tests.core.green_driver import LONG_SECONDS, Driver
 
@@ -482,7 +482,7 @@ def test_context_variables_do_not_pass_to_the_next(driver: Driver) -> None:
 @pytest.fixture
 def loop(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> GreenLoop:
     monkeypatch.setattr(connections, "_connections", connections._connections)
-    return GreenLoop(most=3, executor=stack.enter_context(ThreadPoolExecutor(2)))
+    return GreenLoop(most=3, executor=stack.enter_context(DatabaseThreads(2)))
 
 
 def test_a_loop_ends_when_all_that_was_started_has_ended(loop: GreenLoop) -> None:

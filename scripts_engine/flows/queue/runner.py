@@ -14,7 +14,6 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from typing import NamedTuple
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
+from core.database.threads import DatabaseThreads
 from core.green_threads import Bell, GreenLoop, give_way, in_thread, sleep
 from core.http.bulkhead import return_pooled_connection
 from core.http.unavailable import DATABASE_ERRORS
@@ -88,7 +88,7 @@ class Runner:
     def __init__(self, slots: int, *, duties: tuple[Duty, ...] = ()) -> None:
         self._slots = slots
         self._duties = duties
-        self._threads = ThreadPoolExecutor(slots + 2, thread_name_prefix="queue")
+        self._threads = DatabaseThreads(slots + 2, "queue")
         self._loop = GreenLoop(most=slots + 2, executor=self._threads)
         # For the green thread of the bookkeeping, and for that of the duties.
         self._bell, self._end_of_duties = Bell(), Bell()

@@ -13,8 +13,10 @@ import pytest
 from django.test import Client
 
 from config.operations.readiness import Readiness
-from core.database.check import NotReady
+from core.bounded import Bounded
+from core.database.check import DatabaseCheck, NotReady
 from core.server import lifecycle
+from tests.database_connections import opened_connections
 from tests.eventually import eventually
 from tests.moonhook_server import WebServer
 from tests.servers import free_port
@@ -82,6 +84,15 @@ def test_a_database_without_its_migrations_is_not_ready(tmp_path: Path) -> None:
         200,
         {"status": "ok", "checks": {"database": "ok", "sandbox": "ok", "queue": "ok"}},
     )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_check_of_the_database_closes_each_connection_that_it_opens() -> None:
+    with opened_connections() as opened:
+        Bounded(DatabaseCheck(), seconds=60)()
+
+    assert opened
+    assert opened.still_open == []
 
 
 def test_a_process_that_is_about_to_stop_is_not_ready(

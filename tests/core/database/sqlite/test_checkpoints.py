@@ -3,7 +3,6 @@
 import sqlite3
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from django.utils import timezone
 from accounts.models import Organisation
 from core.database.sqlite import base
 from core.database.sqlite.checkpoints import CHANGES_BETWEEN, Checkpoints
+from core.database.threads import DatabaseThreads
 from core.green_threads import GreenLoop
 from tests.eventually import eventually
 
@@ -38,7 +38,7 @@ def write(count: int) -> None:
 
 def in_green_thread(call: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_connections", connections._connections)
-    with ThreadPoolExecutor(2) as threads:
+    with DatabaseThreads(2) as threads:
         GreenLoop(most=2, executor=threads).run(call)
 
 

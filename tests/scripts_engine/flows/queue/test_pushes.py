@@ -1,7 +1,6 @@
 """What a script pushes is queued with its run, or not at all."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from django.db import connections
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.database.threads import DatabaseThreads
 from core.green_threads import GreenLoop
 from scripts_engine.flows import run_script
 from scripts_engine.flows.author import NOBODY
@@ -186,7 +186,7 @@ def test_a_large_push_does_not_hold_up_green_threads(
     monkeypatch.setattr(run_script, "record_all", watched)
     monkeypatch.setattr(connections, "_connections", connections._connections)
     source = f"for i = 1, 2 do queue.push('target', ('x'):rep({size})) end"
-    with ThreadPoolExecutor(2) as executor:
+    with DatabaseThreads(2) as executor:
         GreenLoop(most=2, executor=executor).run(lambda: run_lua(acme, source))
 
     assert [each != threading.get_ident() for each in threads] == [is_aside]

@@ -30,6 +30,7 @@ from scripts_engine.flows.schedules.schedules import create_schedule, delete_sch
 from scripts_engine.models import QueueEntry, Run, RunLease, RunStatus, Script, StoredValue
 from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
 from tests.concurrency import at_once
+from tests.database_connections import opened_connections
 from tests.factories import make_hook, make_organisation, make_script
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
 
@@ -77,6 +78,16 @@ def test_a_runner_works_until_nothing_is_left(acme: Organisation) -> None:
     assert Counter(run.status for run in ended) == {RunStatus.SUCCEEDED: 30}
     assert StoredValue.objects.count() == 30
     assert set(StoredValue.objects.values_list("value", flat=True)) == {"1"}
+
+
+def test_a_runner_that_has_ended_leaves_no_connection_open(acme: Organisation) -> None:
+    queue(hook_that(acme, COUNTS))
+
+    with opened_connections() as opened:
+        work_until(is_empty)
+
+    assert opened
+    assert opened.still_open == []
 
 
 def test_several_runners_run_each_run_once(acme: Organisation) -> None:
