@@ -26,6 +26,10 @@ NUMBERS = [2**31, 2**63, -(2**63), 10**400, -1, 0.5]
 BODIES = [
     "[" * 15_000,
     "[" * 900 + "]" * 900,
+    # Parsed from Python 3.12 on, which no longer limits the parser as it limits functions.
+    "[" * 7_000 + "]" * 7_000,
+    '{"query": "{__typename}", "variables": {"a": ' + "[" * 4_000 + "]" * 4_000 + "}}",
+    '{"apiKey": ' + "[" * 4_000 + "]" * 4_000 + "}",
     '{"a":' * 900 + "1" + "}" * 900,
     "9" * 10_000,
     '{"query": ' + "9" * 10_000 + "}",

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from django.test import Client, override_settings
@@ -92,11 +93,10 @@ def test_a_short_token_is_refused() -> None:
     assert "METRICS_TOKEN must have at least 16 characters" in said
 
 
-def test_development_allows_the_local_machine() -> None:
-    assert settings_under(METRICS="on", MOONHOOK_DATA_DIR=os.environ.get("TMPDIR", "/tmp")) == (
-        0,
-        "True 127.0.0.0/8 ::1/128 True\n",
-    )
+def test_development_allows_the_local_machine(tmp_path: Path) -> None:
+    printed = "True 127.0.0.0/8 ::1/128 True\n"
+
+    assert settings_under(METRICS="on", MOONHOOK_DATA_DIR=str(tmp_path)) == (0, printed)
 
 
 def test_metrics_that_are_off_add_no_middleware() -> None:
