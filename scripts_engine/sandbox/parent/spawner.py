@@ -21,9 +21,14 @@ from scripts_engine.sandbox.protocol import EXIT_STATUS, FORK, NUMBER, ProtocolE
 SPAWN_SECONDS = 10.0
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[3]
+# Modules register functions that would run in each new child, and copy its pages: threading, which
+# zoneinfo imports since Python 3.13, would double them. No child needs one.
+_PREPARE = (
+    "import os, sys; sys.path.insert(0, sys.argv[1]); "
+    "os.register_at_fork = lambda **functions: None; "
+)
 _START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from scripts_engine.sandbox.child.fork_server import main; main(int(sys.argv[2]))"
+    _PREPARE + "from scripts_engine.sandbox.child.fork_server import main; main(int(sys.argv[2]))"
 )
 _ANSWER_SECONDS = 10.0
 # With each new child: its socket, pidfd and log file.

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts_engine.sandbox.parent import spawner
+
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WITHOUT_SECCOMP = """
 import json, os, sys
@@ -31,6 +33,21 @@ from scripts_engine.sandbox.child import fork_server, lockdown
 lockdown.prepare_lock_down()
 sys.stdout.write(json.dumps(sorted(sys.modules)))
 """
+# In this process, modules register their functions as they do in a fork server.
+WHAT_RUNS_IN_A_NEW_CHILD = """
+import json
+from scripts_engine.sandbox.child import fork_server
+import random, threading
+calls = []
+sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name + " " + event))
+pid = os.fork()
+sys.setprofile(None)
+if pid == 0:
+    sys.stdout.write(json.dumps([call for call in calls if call.endswith(" call")]))
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
 WHAT_THE_WORKER_IMPORTS = """
 import json, sys
 import scripts_engine.sandbox.parent.pool
@@ -40,7 +57,10 @@ sys.stdout.write(json.dumps(sorted(sys.modules)))
 
 def run_python(source):
     done = subprocess.run(
-        [sys.executable, "-c", source], cwd=PROJECT_ROOT, capture_output=True, check=True
+        [sys.executable, "-c", source, str(PROJECT_ROOT)],
+        cwd=PROJECT_ROOT,
+        capture_output=True,
+        check=True,
     )
     return json.loads(done.stdout)
 
@@ -57,9 +77,13 @@ def test_a_filter_that_cannot_be_compiled_is_not_taken_for_a_missing_layer():
     )
 
 
-def test_the_fork_server_imports_nothing_that_runs_after_each_fork():
+def test_the_fork_server_does_not_import_the_compiler_of_the_filter():
     modules = run_python(WHAT_THE_FORK_SERVER_IMPORTS)
-    assert not {"pyseccomp", "random", "subprocess", "tempfile", "threading"} & set(modules)
+    assert not {"pyseccomp", "random", "subprocess", "tempfile"} & set(modules)
+
+
+def test_no_function_of_a_module_runs_in_a_new_child():
+    assert run_python(spawner._PREPARE + WHAT_RUNS_IN_A_NEW_CHILD) == []
 
 
 def test_the_worker_imports_neither_lua_nor_django():
