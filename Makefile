@@ -7,7 +7,7 @@ export DJANGO_SETTINGS_MODULE := config.settings
 # Without cached bytecode, each process of the tests would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run announce test test-slow test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
+.PHONY: run announce test test-slow soak test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
 
 run: announce $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -32,6 +32,11 @@ TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisable
 
 test-slow: $(VENV)/.dev-installed
 	$(PYTEST) -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
+
+# The suite on other Pythons, as far as this machine can have them, then what is slow.
+soak: $(VENV)/.dev-installed
+	tests/soak/on_pythons.sh 3.12 3.13 3.14
+	$(MAKE) --no-print-directory test-slow
 
 # The GraphQL audits need their npm packages: cd tests/conformance && npm ci
 test-conformance: $(VENV)/.dev-installed
