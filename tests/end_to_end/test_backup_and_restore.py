@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -90,7 +90,7 @@ def test_a_sqlite_database_is_copied_and_put_back(tmp_path: Path) -> None:
     first = MoonhookServer(tmp_path / "first", "web", **SECRETS)
     with first.running():
         traces = use(first)
-        with sqlite3.connect(tmp_path / "first" / "moonhook.sqlite3") as connection:
+        with closing(sqlite3.connect(tmp_path / "first" / "moonhook.sqlite3")) as connection:
             connection.execute("VACUUM INTO ?", [str(backup)])
     (tmp_path / "second").mkdir()
     shutil.copy(backup, tmp_path / "second" / "moonhook.sqlite3")
@@ -164,17 +164,15 @@ def test_a_copy_of_sqlite_under_load_has_every_run_that_was_answered_before_it(
         traces = use(server)
         with hooks_called(server, traces) as answered:
             before = list(answered)
-            with sqlite3.connect(database) as connection:
+            with closing(sqlite3.connect(database)) as connection:
                 connection.execute("VACUUM INTO ?", [str(backup)])
-            connection.close()
     backup.replace(database)
     for log in ("moonhook.sqlite3-wal", "moonhook.sqlite3-shm"):
         (tmp_path / log).unlink(missing_ok=True)
     with server.running():
         assert_runs_are_there(server, traces, before)
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
 
 
 def test_a_backup_without_its_peppers_accepts_no_credential(tmp_path: Path) -> None:
