@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from scripts_engine.senders.boundaries import PLACEHOLDER, SIGNED_METHODS, crossed_separator
 from scripts_engine.senders.contract import (
     MAX_EVENT_ID_CHARS,
     MAX_SIGNATURES,
@@ -24,7 +25,6 @@ from scripts_engine.senders.preset import (
     TimestampUnit,
 )
 
-_PLACEHOLDER = re.compile(r"(\{(?:body|timestamp|id|method|url)\})")
 # 32 digits: more than any clock writes, few enough for float(). A leading zero could be a byte of
 # the body, where the time follows it without a separator.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,31}")
@@ -38,6 +38,7 @@ _ALPHABETS = {
 # The characters that HubSpot decodes in the URL before it signs it.
 _DECODED_BY_HUBSPOT = {f"%{ord(character):02X}": character for character in ":/?@!$'()*,;"}
 _ESCAPE = re.compile("|".join(_DECODED_BY_HUBSPOT), re.IGNORECASE)
+_IN_WORDS = {"{id}": "the id", "{url}": "the query"}
 
 
 class Kind(StrEnum):
@@ -145,6 +146,7 @@ def read_evidence(preset: Preset, call: Call) -> Evidence:
     event_id = headers.required_single(names.id) if names.id else None
     if event_id is not None and len(event_id) > MAX_EVENT_ID_CHARS:
         raise malformed(f"{names.id} is longer than {MAX_EVENT_ID_CHARS} characters")
+    _check_boundaries(preset, call, event_id)
     urls = [call.url]
     if preset.has_decoded_url and (decoded := decoded_by_hubspot(call.url)) != call.url:
         urls.append(decoded)
@@ -152,6 +154,40 @@ def read_evidence(preset: Preset, call: Call) -> Evidence:
         signed_material(preset.template, call, timestamp_text, event_id or "", url) for url in urls
     ]
     return Evidence(signatures, tuple(materials), preset.algorithm, timestamp, event_id)
+
+
+def _check_boundaries(preset: Preset, call: Call, event_id: str | None) -> None:
+    """Refuses fields whose bytes could also belong to the field beside them."""
+    if "{method}" in preset.template and call.method not in SIGNED_METHODS:
+        raise malformed("the method runs no script")
+    query = query_of_signed_url(call.url) if "{url}" in preset.template else ""
+    if crossed := crossed_separator(preset.template, {"{id}": event_id or "", "{url}": query}):
+        field, separator = crossed
+        raise malformed(
+            f"{_IN_WORDS[field]} contains “{separator}”, which ends it in the signed text"
+        )
+    if preset.body_begins:
+        _check_beginning(preset.body_begins, call, query)
+
+
+def query_of_signed_url(url: str) -> str:
+    """The query with its question mark: what a caller chooses of the URL.
+
+    Raises ``RefusalError`` for a fragment: no client sends one, and it would take any bytes.
+    """
+    if "#" in url:
+        raise malformed("the URL has a fragment")
+    _, mark, query = url.partition("?")
+    return mark + query
+
+
+def _check_beginning(body_begins: str, call: Call, query: str) -> None:
+    """Refuses a body that could also be the end of the query, for which GET is used instead."""
+    begins = call.body[:1].decode("latin-1")
+    if bool(begins) == (call.method == "GET") or begins not in body_begins:
+        raise malformed("the body could be the end of the URL")
+    if set(body_begins) & set(query):
+        raise malformed("the end of the URL could be the beginning of the body")
 
 
 def signed_material(template: str, call: Call, timestamp: str, event_id: str, url: str) -> bytes:
@@ -165,7 +201,7 @@ def signed_material(template: str, call: Call, timestamp: str, event_id: str, ur
         "{method}": call.method.encode("utf-8", "surrogatepass"),
         "{url}": url.encode("utf-8", "surrogatepass"),
     }
-    parts = _PLACEHOLDER.split(template)
+    parts = PLACEHOLDER.split(template)
     return b"".join(values[part] if part in values else part.encode() for part in parts)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from scripts_engine.senders.boundaries import PLACEHOLDER, boundaries_of
 from scripts_engine.senders.contract import (
     MAX_POINTERS,
     MAX_TOLERANCE_SECONDS,
@@ -22,7 +23,6 @@ from scripts_engine.senders.contract import (
 from scripts_engine.senders.secrets import SecretFormat
 
 _TABLE = Path(__file__).with_name("presets.toml")
-_PLACEHOLDER = re.compile(r"\{(body|timestamp|id|method|url)\}")
 # A field name of HTTP (RFC 9110, section 5.1).
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 # A JSON pointer (RFC 6901).
@@ -105,7 +105,9 @@ class Preset:
     ``template`` is the signed text; empty if the sender signs nothing. ``weaker`` names signature
     headers, and ``weaker_keys`` signature fields, that the sender also sends and that are not
     accepted. ``is_body_object``: a body other than a JSON object is refused, because the sender's
-    handshake signs any other text for everyone. ``methods`` is the default for the methods that
+    handshake signs any other text for everyone, or because nothing else says where the body ends
+    beside a URL. ``body_begins``: the first characters of a body beside a URL, which the query
+    never contains. ``methods`` is the default for the methods that
     run the script; handshakes are answered whatever it says.
     """
 
@@ -128,6 +130,7 @@ class Preset:
     template: str = "{body}"
     has_decoded_url: bool = False
     is_body_object: bool = False
+    body_begins: str = ""
     timestamp_unit: TimestampUnit = TimestampUnit.SECONDS
     timestamp_pointer: str = ""
     tolerance_seconds: int | None = None
@@ -275,14 +278,18 @@ def _check_choice(field: str, value: str, choices: type[StrEnum]) -> None:
 def _check_template(template: str) -> None:
     if template.count("{body}") != 1:
         raise InvalidOptionError("template", "Write {body} exactly once.")
-    if "}{id}" in template or "{id}{" in template:
-        # Bytes could move from the id to the body, so that a repeated call has another id.
-        raise InvalidOptionError("template", "Write a separator, such as a point, beside {id}.")
-    rest = _PLACEHOLDER.sub("", template)
+    rest = PLACEHOLDER.sub("", template)
     if len(template) > 500 or "{" in rest or "}" in rest or not rest.isprintable():
         raise InvalidOptionError(
             "template", "Use {body}, {timestamp}, {id}, {method}, {url} and printable text."
         )
+    for boundary in boundaries_of(template):
+        if boundary.is_open:
+            raise InvalidOptionError(
+                "template",
+                f"Write a separator between {boundary.left} and {boundary.right}: nothing says "
+                "where one ends and the other begins.",
+            )
 
 
 def read_presets(text: str) -> Mapping[str, Preset]:
@@ -361,6 +368,10 @@ def _check(preset: Preset) -> None:
         "headers is missing": is_in_header and not preset.headers and preset.name != "hmac",
         "strength and template contradict each other": signs_body
         != (preset.strength is Strength.SIGNED),
+        "template does not say where a field ends": preset.scheme
+        not in (Scheme.TWILIO, Scheme.MAILGUN)
+        and not (preset.is_body_object or preset.body_begins)
+        and any(boundary.is_open for boundary in boundaries_of(preset.template)),
         "tolerance_seconds is missing": preset.has_timestamp and tolerance is None,
         "tolerance_seconds is out of range": tolerance is not None
         and not MIN_TOLERANCE_SECONDS <= tolerance <= MAX_TOLERANCE_SECONDS,

@@ -17,6 +17,7 @@ from scripts_engine.senders.evidence import (
     malformed,
     missing,
     parse_timestamp,
+    query_of_signed_url,
 )
 from scripts_engine.senders.json_body import InvalidJSONError, parse_json
 from scripts_engine.senders.preset import Algorithm, Encoding, Preset
@@ -43,8 +44,9 @@ def twilio_evidence(preset: Preset, call: Call) -> Evidence:
         raise malformed(f"{name} is not base64")
     algorithm = _twilio_algorithm(headers) or preset.algorithm
     fields = _form_fields(call.body) if _media_type(headers) == _FORM else []
+    query = query_of_signed_url(call.url)
     if not fields:
-        _check_body_hash(call)
+        _check_body_hash(call, query)
     # Each distinct pair, by name and then by value, without separators.
     suffix = b"".join(name + value for name, value in sorted(set(fields)))
     materials = dict.fromkeys(
@@ -120,14 +122,20 @@ def _twilio_algorithm(headers: Headers) -> Algorithm | None:
     return _TWILIO_ALGORITHMS[names.pop()] if names else None
 
 
-def _check_body_hash(call: Call) -> None:
-    """Refuses a body that the signature does not cover."""
-    query = call.url.partition("?")[2].partition("#")[0]
-    hashes = [value for name, value in _pairs(query) if name == b"bodySHA256"]
+def _check_body_hash(call: Call, query: str) -> None:
+    """Refuses a body that the signature does not cover.
+
+    Twilio appends the hash to the URL. One in the middle may be the text of a message, out of a
+    form that is sent again as the query.
+    """
+    pairs = _pairs(query.removeprefix("?"))
+    hashes = [value for name, value in pairs if name == b"bodySHA256"]
     if not hashes and not call.body:
         return
     if len(hashes) > 1:
         raise malformed("bodySHA256 occurs twice in the URL")
+    if hashes and pairs[-1][0] != b"bodySHA256":
+        raise malformed("bodySHA256 is not the end of the URL")
     given = hashes[0].lower() if hashes else b""
     # Not secret: both are in the call. The signature covers the hash.
     if given != hashlib.sha256(call.body).hexdigest().encode():

@@ -100,7 +100,7 @@ def _examine(
         greeting := greet_signed(preset, secrets, call, body.document)
     ):
         return greeting
-    if preset.is_body_object and not call.body.lstrip(b" \t\r\n").startswith(b"{"):
+    if preset.is_body_object and not isinstance(body.document, dict):
         raise RefusalError(RefusalReason.SIGNATURE_MISMATCH, "the body is not a JSON object")
     return Verified(
         _event_id(preset, rules, evidence, body),

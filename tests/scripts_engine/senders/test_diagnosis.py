@@ -109,8 +109,9 @@ def test_another_hook_is_named_by_its_label(theirs: Rules) -> None:
 
 @pytest.mark.parametrize("host", ["hooks.example.org", "hooks.example.org:8443"])
 def test_the_public_url_is_tried_for_a_signed_url(host: str) -> None:
-    options = HmacOptions("X-Signature", template="{url}{body}")
-    signed = call(BODY, ("X-Signature", hex_digest(SECRET, f"https://{host}/hook".encode() + BODY)))
+    options = HmacOptions("X-Signature", template="{url} {body}")
+    material = f"https://{host}/hook ".encode() + BODY
+    signed = call(BODY, ("X-Signature", hex_digest(SECRET, material)))
     refused_call = Vector(
         "",
         Rules("hmac", options),

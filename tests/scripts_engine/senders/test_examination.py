@@ -458,4 +458,8 @@ def test_one_flipped_bit_of_a_signed_body_is_never_accepted(
 
     outcome = outcome_of(with_call(accepted, body=bytes(body)))
 
-    assert reason_of(outcome) is RefusalReason.SIGNATURE_MISMATCH
+    # Malformed: the body of a sender that signs the URL no longer begins like one.
+    assert reason_of(outcome) in {
+        RefusalReason.SIGNATURE_MISMATCH,
+        RefusalReason.SIGNATURE_MALFORMED,
+    }

@@ -76,6 +76,7 @@ def test_a_row_is_read() -> None:
         (row(steps=[]), "a: steps or methods is empty"),
         (row(template="{url}"), "a: strength and template contradict each other"),
         (row(template="{timestamp}{body}"), "a: tolerance_seconds is missing"),
+        (row(template="{url}{body}"), "a: template does not say where a field ends"),
         (row(tolerance_seconds=9), "a: tolerance_seconds is out of range"),
         (row(separator=","), "a: layout and separator contradict each other"),
         (row(layout="fields", separator=","), "a: layout needs timestamp_key"),
