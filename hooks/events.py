@@ -40,17 +40,20 @@ def event_of(
         for name, value in request.headers
         if name.lower() not in hidden and not holds_secret(value) and value not in secrets
     )
+    method, query, address = request.method, request.query, request.client_address
+    content = (method, request.path, query, body)
     if sender is None:
-        return Event(request.method, request.query, headers, body, request.client_address)
+        return Event(method, query, headers, body, address, content=content)
+    signed = sender.signed_content
     return Event(
-        method=request.method,
-        query=request.query,
+        method=method,
+        query=query,
         headers=headers,
         body=body,
-        client_address=request.client_address,
+        client_address=address,
         sender=sender.name,
         verified=sender.strength,
         event_id=sender.event_id,
-        signed_content=sender.signed_content,
+        content=content if signed is None else (method, signed),
         shared_secrets=tuple(secrets) if sender.strength == Strength.SHARED_SECRET else (),
     )

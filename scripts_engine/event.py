@@ -19,8 +19,8 @@ class Event(NamedTuple):
     ``""`` if deliveries are to be recognised by it and the call has none.
     """
 
-    signed_content: bytes | None = None
-    """What equal deliveries have in common; ``None`` if that is the body."""
+    content: tuple[str | bytes, ...] = ()
+    """What equal deliveries of a hook have in common where their body is compared."""
 
     shared_secrets: tuple[str, ...] = ()
     """Secrets that the payload may hold in clear; its record hides them."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import AuthEventKind, User
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.hook_audit import record_about_hook
-from scripts_engine.flows.rule_values import invalid, misfits, preset_of
+from scripts_engine.flows.rule_values import check_bodies_differ, invalid, misfits, preset_of
 from scripts_engine.flows.rules_of_call import (
     CONDITIONS,
     DETAILS,
@@ -66,7 +66,8 @@ def set_sender(
 
     ``hmac`` holds ``HMAC_OPTIONS`` with values as in ``HmacOptions``, for the sender ``hmac`` and
     no other; null values stand for defaults. Rules that do not fit the sender are reset, and
-    signing secrets that do not fit it end. Raises ``ValidationError`` by field.
+    signing secrets that do not fit it end. A hook that compares the bodies of GET keeps its sender.
+    Raises ``ValidationError`` by field.
     """
     options = _checked(sender, hmac)
     with transaction.atomic():
@@ -142,6 +143,7 @@ def _remove(hook: Hook) -> None:
     hook.sender, hook.hmac, hook.event_id_pointers = "", None, None
     hook.verify_token_ciphertext, hook.handshake_expected_until = None, None
     hook.signed_url, hook.tolerance_seconds = "", None
+    check_bodies_differ(hook)
     _reset_misfits(hook)
     end_secrets(hook)
 

@@ -133,22 +133,32 @@ class _State(NamedTuple):
 
 
 def delivery_digest(
-    hook_id: uuid.UUID, idempotency: str, *, event_id: str | None, content: bytes
+    hook_id: uuid.UUID,
+    idempotency: str,
+    *,
+    event_id: str | None,
+    content: Sequence[str | bytes],
 ) -> str | None:
     """Returns the key that equal deliveries of the hook share.
 
-    ``content`` is the body, or what the sender signs in its place. ``None`` if the hook does not
-    ask for it, or asks for an event id that the call does not have.
+    ``content`` is that of ``Event``. ``None`` if the hook does not ask for it, or asks for an event
+    id that the call does not have.
     """
     match idempotency:
         case Idempotency.EVENT_ID if event_id:
             common = event_id.encode("utf-8", "surrogatepass")
-        case Idempotency.BODY_HASH:
-            common = content
+        case Idempotency.BODY_HASH if content:
+            common = b"".join(_framed(part) for part in content)
         case _:
             return None
     prefix = f"{hook_id} {idempotency} ".encode()
     return hashlib.sha256(prefix + common).hexdigest()
+
+
+def _framed(part: str | bytes) -> bytes:
+    """The part after its length, so that no byte counts as one of its neighbour."""
+    encoded = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+    return len(encoded).to_bytes(8) + encoded
 
 
 def claim_delivery(

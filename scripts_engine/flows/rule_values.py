@@ -129,9 +129,24 @@ def preset_of(hook: Hook) -> Preset | None:
 
 
 def check_fit(hook: Hook) -> None:
-    """Checks rules against the hook's sender. Raises ``ValidationError`` by field."""
+    """Checks rules against the sender and each other. Raises ``ValidationError`` by field."""
     for name, problem in misfits(hook).items():
         raise invalid(name, problem)
+    check_bodies_differ(hook)
+
+
+def check_bodies_differ(hook: Hook) -> None:
+    """Refuses to compare the bodies of anyone's GET, which are empty.
+
+    Raises ``ValidationError``.
+    """
+    compares = hook.idempotency == Idempotency.BODY_HASH
+    if compares and not hook.sender and "GET" in (hook.methods or ALL_METHODS):
+        raise invalid(
+            "idempotency",
+            "Bodies of GET are empty, so they do not tell repeated calls from new ones. Choose "
+            "another idempotency, POST as the only method, or a sender.",
+        )
 
 
 def misfits(hook: Hook) -> dict[str, str]:

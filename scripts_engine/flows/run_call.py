@@ -101,7 +101,7 @@ def _delivery(
         hook_id,
         rules.idempotency,
         event_id=event.event_id,
-        content=event.body if event.signed_content is None else event.signed_content,
+        content=event.content,
     )
     if digest is None:
         return None

@@ -52,7 +52,8 @@ IdempotencyEnum = graphene.Enum(
         {
             Idempotency.NONE.value: "Every delivery runs the script.",
             Idempotency.EVENT_ID.value: "By the event id in signed material.",
-            Idempotency.BODY_HASH.value: "By the payload: equal payloads are one event.",
+            Idempotency.BODY_HASH.value: "By the call: equal methods, paths, queries and "
+            "payloads are one event. Not for `GET` without a sender.",
         },
         "How a repeated delivery is recognised.",
     ),
@@ -108,7 +109,8 @@ class HmacInput(graphene.InputObjectType):
     prefix = graphene.String(description="Text before the signature, for example `sha256=`.")
     template = graphene.String(
         description="What is signed: `{body}` exactly once, and `{timestamp}`, `{id}`, `{method}`, "
-        "`{url}`. `{body}` if not given."
+        "`{url}`, with text between them where nothing else says where one ends. `{body}` if not "
+        "given."
     )
     timestamp_header = graphene.String(description="The header with the time, in epoch seconds.")
     id_header = graphene.String(description="The header with the event id.")

@@ -99,8 +99,7 @@ class Verified:
 
     ``event_id`` is None where signed material names none. ``matched_secret`` is the index of the
     secret that matched, None for a sender that has no secret. ``signed_content`` is what equal
-    deliveries have in common where the sender signs more than the body, or not its bytes; None if
-    that is the body.
+    deliveries have in common where one signature holds for several bodies; otherwise None.
     """
 
     event_id: str | None

@@ -18,11 +18,11 @@ stays required. Set the sender and its signing secret on the hook's page, or by 
 - Signatures are compared over the bytes of the body as received. At most 8 signatures of a call are
   tried. A header that occurs twice, is empty or is not ASCII is refused.
 - A signed time may differ from the server's by the tolerance, in both directions.
-- Bytes cannot move from one signed field to the next while the signature holds. An id, or a query,
-  that contains the separator beside it in the signed text is refused. Beside a signed URL, the body
-  must be a JSON object (Square, Trello) or begin with `{` or `[` (HubSpot). A template of `hmac` that
-  does not say where a field ends cannot be set. Only Twilio's forms have
-  [no boundaries](#twilio-forms).
+- Bytes cannot move from one signed field to the next while the signature holds. An id, or a
+  query, that contains the separator beside it in the signed text is refused. Beside a signed URL,
+  the body must be a JSON object (Square, Trello) or begin with `{` or `[` (HubSpot). A template
+  of `hmac` that does not say where a field ends cannot be set. Only Twilio's forms have [no
+  boundaries](#twilio-forms).
 - The event id comes from signed material only. Where a sender names none, up to 3 JSON pointers
   may find it in a signed body.
 - Handshakes are answered by the platform and start no run.
@@ -47,11 +47,11 @@ is in the body where you can. Only these senders sign the URL, and with it the q
 ### Twilio forms
 
 Twilio signs a form as the URL, followed by the form's names and values, sorted, with nothing
-between them. So its signature cannot tell `Digits=1234` from `Digits1234=`, nor the end of the query
-from the first name: whoever has a signed call and the call token can send its bytes divided
-otherwise between query, names and values. Compare names and values with what Twilio documents before
-you act on them; a signed URL keeps the query out of it. A `bodySHA256` counts only at the end of the
-URL, where Twilio appends it: elsewhere it could be the text of a message.
+between them. So its signature cannot tell `Digits=1234` from `Digits1234=`, nor the end of the
+query from the first name: whoever has a signed call and the call token can send its bytes divided
+otherwise between query, names and values. Compare names and values with what Twilio documents
+before you act on them; a signed URL keeps the query out of it. A `bodySHA256` counts only at the
+end of the URL, where Twilio appends it: elsewhere it could be the text of a message.
 
 ## All senders
 
@@ -207,7 +207,8 @@ def _deliveries(preset: Preset) -> str:
         )
     return (
         "No signed material names the event, so every delivery runs the script, by default. JSON "
-        "pointers into the body, or the idempotency BodyHash, recognise repeated ones."
+        "pointers into the body, or the idempotency BodyHash (equal method, path, query and body), "
+        "recognise repeated ones."
     )
 
 

@@ -14,12 +14,7 @@ from scripts_engine.senders.contract import (
     Rules,
     Verified,
 )
-from scripts_engine.senders.evidence import (
-    Evidence,
-    malformed,
-    read_evidence,
-    signed_material,
-)
+from scripts_engine.senders.evidence import Evidence, malformed, read_evidence
 from scripts_engine.senders.handshakes import (
     SIGNED_HANDSHAKES,
     greet_signed,
@@ -106,21 +101,8 @@ def _examine(
         _event_id(preset, rules, evidence, body),
         matched,
         preset.strength,
-        _signed_content(preset, call, evidence),
+        evidence.materials[0] if preset.scheme is Scheme.TWILIO else None,
     )
-
-
-def _signed_content(preset: Preset, call: Call, evidence: Evidence) -> bytes | None:
-    """The signed material without times and ids; None if that is the body.
-
-    One signature of a URL and a body holds for several bodies: forms in another order or encoding,
-    and bytes that moved from the body to the end of the query.
-    """
-    if "{url}" not in preset.template:
-        return None
-    if preset.scheme is Scheme.TWILIO:
-        return evidence.materials[0]
-    return signed_material(preset.template, call, "", "", call.url)
 
 
 class _SignedBody:

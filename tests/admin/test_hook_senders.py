@@ -194,6 +194,29 @@ def test_bob_sets_limits(as_bob: Client, acme_hook: Hook) -> None:
     assert "120 a minute, 7 at once" in words_of(shown)
 
 
+@pytest.mark.parametrize("methods", ["", "GET"])
+def test_bob_cannot_compare_the_bodies_of_anyone_s_get(
+    as_bob: Client, acme_hook: Hook, methods: str
+) -> None:
+    shown = as_bob.post(page_of(acme_hook, "limits"), limits(methods=methods))
+
+    acme_hook.refresh_from_db()
+    assert "Bodies of GET are empty" in words_of(shown)
+    assert acme_hook.idempotency == ""
+
+
+def test_bob_cannot_remove_a_sender_whose_get_is_compared(as_bob: Client, acme_hook: Hook) -> None:
+    choose(as_bob, acme_hook, "github", value=SECRET)
+    as_bob.post(page_of(acme_hook, "limits"), limits(methods="GET"))
+
+    shown = as_bob.post(page_of(acme_hook, "sender"), {"sender": ""}, follow=True)
+
+    acme_hook.refresh_from_db()
+    assert "Bodies of GET are empty" in words_of(shown)
+    assert "Signatures are no longer checked" not in words_of(shown)
+    assert (acme_hook.sender, SigningSecret.objects.live().count()) == ("github", 1)
+
+
 def test_bob_lets_callers_not_wait(as_bob: Client, acme_hook: Hook) -> None:
     before = as_bob.get(page_of(acme_hook, "limits"))
     typed = limits(reply_mode="accepted", accepted_status="201", max_attempts="3")

@@ -1,4 +1,4 @@
-"""Deliveries recognised by their content, of senders that sign more than the bytes of the body."""
+"""Deliveries recognised by their content: method, path, query and body, or a Twilio form."""
 
 import base64
 import hashlib
@@ -10,11 +10,11 @@ import pytest
 from django.test import override_settings
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook
+from scripts_engine.flows.hooks import IssuedHook, update_hook
 from scripts_engine.models import Run
 from tests.client import Client
-from tests.factories import make_hook, make_script, set_rules, set_secret_of
-from tests.hooks.github import path_of
+from tests.factories import basic, make_hook, make_script, set_rules, set_secret_of
+from tests.hooks.github import path_of, secure_path_of
 
 SECRET = "a secret of the sender"
 ORIGIN = "https://hooks.example"
@@ -91,18 +91,6 @@ def post_signed(issued: IssuedHook, material: str, body: str, query: str, at: st
     return post(issued, body, "text/plain", query, **headers)
 
 
-def test_bytes_moved_from_the_body_to_the_query_make_no_new_delivery(acme: Organisation) -> None:
-    options = {"header": "X-Signature", "template": "{url}{body}"}
-    issued = make_hook_of("hmac", acme, hmac=options)
-    material = f"{ORIGIN}{path_of(issued)}?shop=1order 1"
-    first = post_signed(issued, material, "order 1", "?shop=1", "")
-    again = post_signed(issued, material, "rder 1", "?shop=1o", "")
-
-    assert (first.status_code, first.content) == (200, b"1")
-    assert (again.status_code, again.content) == (200, b"1")
-    assert again["Moonhook-Duplicate-Of"] == first["Moonhook-Run-Id"]
-
-
 def test_another_time_makes_no_new_delivery(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,3 +103,53 @@ def test_another_time_makes_no_new_delivery(
 
     assert [each.content for each in replies] == [b"1", b"1"]
     assert Run.objects.count() == 1
+
+
+# --- Without a sender ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_hook(acme: Organisation) -> IssuedHook:
+    issued = make_hook(make_script(acme, 'return store.increment("n")'))
+    update_hook(issued.hook, methods=["POST"], idempotency="body-hash")
+    return issued
+
+
+def test_another_query_runs(open_hook: IssuedHook) -> None:
+    queries = ("?shop=1", "?shop=2", "?shop=1", "?shop=1&", "")
+    replies = [post(open_hook, "order", "text/plain", query) for query in queries]
+
+    assert [each.content for each in replies] == [b"1", b"2", b"1", b"3", b"4"]
+    assert replies[2]["Moonhook-Duplicate-Of"] == replies[0]["Moonhook-Run-Id"]
+    assert Run.objects.count() == 4
+
+
+def test_bytes_of_the_query_are_not_those_of_the_body(open_hook: IssuedHook) -> None:
+    calls = [("?shop=1", "order"), ("?shop=1o", "rder"), ("", "?shop=1order")]
+    replies = [post(open_hook, body, "text/plain", query) for query, body in calls]
+
+    assert [each.content for each in replies] == [b"1", b"2", b"3"]
+
+
+def test_another_address_of_the_hook_runs(open_hook: IssuedHook) -> None:
+    credentials = basic(open_hook.hook.pk, open_hook.call_token)
+    by_url = post(open_hook, "order", "text/plain", "")
+    by_basic_auth = Client().post(
+        secure_path_of(open_hook), b"order", content_type="text/plain", headers=credentials
+    )
+
+    assert (by_url.content, by_basic_auth.content) == (b"1", b"2")
+
+
+def test_another_method_of_a_sender_runs(acme: Organisation) -> None:
+    issued = make_hook_of("github", acme)
+    update_hook(issued.hook, methods=["GET", "POST"])
+    headers = {
+        "X-Hub-Signature-256": f"sha256={hmac.new(SECRET.encode(), b'', 'sha256').hexdigest()}"
+    }
+    posted = post(issued, "", "text/plain", "", **headers)
+    got = Client().get(path_of(issued), headers=headers)
+    again = Client().get(path_of(issued), headers=headers)
+
+    assert (posted.content, got.content, again.content) == (b"1", b"2", b"2")
+    assert again["Moonhook-Duplicate-Of"] == got["Moonhook-Run-Id"]

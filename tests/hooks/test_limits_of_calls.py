@@ -16,7 +16,7 @@ from scripts_engine.flows.refused_calls import explain
 from scripts_engine.models import Hook, IdempotencyKey, RefusedCall, Run, RunLease, Script
 from tests.client import Client
 from tests.factories import make_hook, make_script, set_rules, set_secret_of
-from tests.hooks.github import refusals
+from tests.hooks.github import path_of, refusals
 
 SOURCE = 'return Reply{status = 201, headers = {["X-N"] = "n"}, body = store.increment("n")}'
 SECRET = "a secret of the sender"
@@ -44,9 +44,7 @@ def issued(acme: Organisation) -> IssuedHook:
 
 
 def post(issued: IssuedHook, body: bytes = b"order 1", **headers: str) -> Any:
-    script = issued.hook.script
-    path = f"/hook/{script.organisation_id}/{script.pk}/{issued.call_token}"
-    return Client().post(path, body, content_type="text/plain", headers=headers)
+    return Client().post(path_of(issued), body, content_type="text/plain", headers=headers)
 
 
 def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
@@ -82,8 +80,9 @@ def test_a_duplicate_of_a_run_in_progress_is_told_to_come_again(
 ) -> None:
     monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.1)
     set_rules(issued.hook, idempotency="body-hash")
+    content = ("POST", path_of(issued), "", b"order 1")
     digest = idempotency.delivery_digest(
-        issued.hook.pk, "body-hash", event_id=None, content=b"order 1"
+        issued.hook.pk, "body-hash", event_id=None, content=content
     )
     assert digest is not None
     delivery = idempotency.claim_delivery(

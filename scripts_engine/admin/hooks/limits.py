@@ -29,7 +29,7 @@ _METHODS = {"": None, "POST": ["POST"], "GET": ["GET"], "GET,POST": ["GET", "POS
 _DUPLICATES = {
     Idempotency.NONE.value: "not looked for",
     Idempotency.EVENT_ID.value: "by the sender's event id",
-    Idempotency.BODY_HASH.value: "by equal bodies",
+    Idempotency.BODY_HASH.value: "by equal method, path, query and body",
 }
 
 
@@ -64,11 +64,12 @@ class LimitsForm(forms.Form):
         choices=[
             ("", "By the event id, if the sender signs one"),
             (Idempotency.EVENT_ID.value, "By the event id"),
-            (Idempotency.BODY_HASH.value, "By equal bodies"),
+            (Idempotency.BODY_HASH.value, "By equal method, path, query and body"),
             (Idempotency.NONE.value, "Run every delivery"),
         ],
         widget=UnfoldAdminSelectWidget,
-        help_text="A repeated delivery gets the recorded reply, and nothing runs.",
+        help_text="A repeated delivery gets the recorded reply, and nothing runs. Bodies are not "
+        "compared where anyone may call with GET.",
     )
     idempotency_window_seconds = forms.IntegerField(
         label="Remember deliveries for (s)", required=False

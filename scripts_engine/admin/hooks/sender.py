@@ -226,9 +226,13 @@ class SenderPages(TenantModelAdmin):
         return True
 
     def _remove_sender(self, request: HttpRequest, hook: Hook) -> HttpResponse:
-        set_sender(hook, sender=None, origin=origin_of(request), by=person(request))
-        self.log_change(request, hook, "Removed the sender.")
-        self.message_user(request, "Signatures are no longer checked.", messages.SUCCESS)
+        try:
+            set_sender(hook, sender=None, origin=origin_of(request), by=person(request))
+        except ValidationError as error:
+            self.message_user(request, " ".join(error.messages), messages.ERROR)
+        else:
+            self.log_change(request, hook, "Removed the sender.")
+            self.message_user(request, "Signatures are no longer checked.", messages.SUCCESS)
         return redirect(page_of(hook))
 
     def _sender_page(

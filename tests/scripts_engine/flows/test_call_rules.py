@@ -306,6 +306,58 @@ def test_body_hashes_are_refused_where_bodies_do_not_name_events(hook: Hook, sen
     assert stored(hook).idempotency == ""
 
 
+def idempotency_problem(hook: Hook, **changes: Any) -> str:
+    with pytest.raises(ValidationError) as refused:
+        update_hook(stored(hook), **changes)
+    assert list(refused.value.message_dict) == ["idempotency"]
+    return " ".join(refused.value.messages)
+
+
+@pytest.mark.parametrize("methods", [None, ["GET"], ["GET", "POST"]])
+def test_bodies_of_anyone_s_get_are_not_compared(hook: Hook, methods: Any) -> None:
+    update_hook(hook, methods=methods)
+
+    assert "Bodies of GET are empty" in idempotency_problem(hook, idempotency="body-hash")
+    assert stored(hook).idempotency == ""
+    update_hook(stored(hook), idempotency="body-hash", methods=["POST"])
+    assert stored(hook).idempotency == "body-hash"
+
+
+@pytest.mark.parametrize("methods", [None, ["GET"], ["GET", "POST"]])
+def test_get_is_refused_while_bodies_are_compared(hook: Hook, methods: Any) -> None:
+    update_hook(hook, idempotency="body-hash", methods=["POST"])
+    stale = stored(hook)
+
+    idempotency_problem(stale, methods=methods)
+
+    assert (stored(hook).methods, stored(hook).idempotency) == (["POST"], "body-hash")
+    update_hook(stored(hook), idempotency="none", methods=methods)
+    assert stored(hook).methods == methods
+
+
+def test_bodies_of_a_sender_s_get_are_compared(hook: Hook) -> None:
+    set_sender(hook, sender="github")
+    update_hook(stored(hook), idempotency="body-hash", methods=["GET", "POST"])
+
+    assert rules_in_force(stored(hook)).idempotency == Idempotency.BODY_HASH
+
+
+def test_a_sender_whose_get_is_compared_is_not_removed(hook: Hook) -> None:
+    set_sender(hook, sender="github")
+    secret = set_signing_secret(hook, "hush")
+    update_hook(stored(hook), idempotency="body-hash", methods=["GET"])
+    with pytest.raises(ValidationError) as refused:
+        set_sender(stored(hook), sender=None)
+
+    assert list(refused.value.message_dict) == ["idempotency"]
+    kept = stored(hook)
+    assert (kept.sender, kept.idempotency, kept.signing_secret) == ("github", "body-hash", secret)
+    assert not AuthEvent.objects.filter(kind=AuthEventKind.SENDER_REMOVED).exists()
+    update_hook(stored(hook), methods=["POST"])
+    set_sender(stored(hook), sender=None)
+    assert (stored(hook).sender, stored(hook).idempotency) == ("", "body-hash")
+
+
 @pytest.mark.parametrize("sender", [None, "github", "shopify", "gitlab-token"])
 def test_an_event_id_has_to_be_signed(hook: Hook, sender: str | None) -> None:
     set_sender(hook, sender=sender)

@@ -291,7 +291,6 @@ def test_a_hook_has_its_defaults(hook: Hook, acme_token: str) -> None:
         ("allowedNetworks", '["192.0.2.0/24"]', ["192.0.2.0/24"]),
         ("methods", "[GET]", ["GET"]),
         ("maxBodyBytes", "1024", 1024),
-        ("idempotency", "BodyHash", "BodyHash"),
         ("idempotencyWindowSeconds", "60", 60),
         ("callsPerMinute", "55", 55),
         ("burst", "7", 7),
@@ -316,6 +315,25 @@ def test_a_limit_is_set_kept_and_reset(
     assert reset.data["updateHook"] == DEFAULTS
 
 
+def test_bodies_of_post_are_compared(hook: Hook, acme_token: str) -> None:
+    answer = update(hook, acme_token, 'idempotency: BodyHash, methods: ["POST"]')
+
+    assert answer.data["updateHook"] == DEFAULTS | {"idempotency": "BodyHash", "methods": ["POST"]}
+
+
+def test_a_sender_whose_get_is_compared_is_not_removed(hook: Hook, acme_token: str) -> None:
+    admin_graphql(SET_SENDER, acme_token, hook=str(hook.pk), sender="github")
+    update(hook, acme_token, 'idempotency: BodyHash, methods: ["GET"]')
+
+    answer = admin_graphql(SET_SENDER, acme_token, hook=str(hook.pk), sender=None)
+
+    assert (answer.errors[0]["extensions"]["code"], field_of(answer)) == (
+        "BAD_USER_INPUT",
+        "idempotency",
+    )
+    assert Hook.objects.get().sender == "github"
+
+
 def test_the_burst_is_a_tenth_of_the_calls(hook: Hook, acme_token: str) -> None:
     assert update(hook, acme_token, "callsPerMinute: 55").data["updateHook"]["burst"] == 5
 
@@ -330,6 +348,8 @@ def test_the_burst_is_a_tenth_of_the_calls(hook: Hook, acme_token: str) -> None:
         ('methods: ["PUT"]', "methods"),
         ("maxBodyBytes: 1048577", "maxBodyBytes"),
         ("idempotency: EventId", "idempotency"),
+        ("idempotency: BodyHash", "idempotency"),
+        ('idempotency: BodyHash, methods: ["GET"]', "idempotency"),
         ("idempotencyWindowSeconds: 604801", "idempotencyWindowSeconds"),
         ('eventIdPointers: ["/id"]', "eventIdPointers"),
         ("callsPerMinute: 0", "callsPerMinute"),
