@@ -1,7 +1,7 @@
 """The way of a call from its token to its run, in the order in which calls are refused.
 
-Network, the hook's methods, too many failed signatures, size, handshake and signature; then the
-limits of the run. A hook on which nothing of this is set goes straight to its run.
+Network, the hook's methods, size, handshake and signature; then the limits of the run. A hook on
+which nothing of this is set goes straight to its run.
 """
 
 from functools import partial
@@ -11,19 +11,17 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.networks import is_within
-from core.errors import RateLimitedError
 from core.http.problems import ProblemCode
 from core.logs.bound import bind
 from hooks.events import event_of
 from hooks.preferences import prefers_no_wait
-from hooks.refusals import CallRefused, Stranger, throttled
+from hooks.refusals import CallRefused, Stranger
 from hooks.replies import Response, acceptance_of, reply_of
 from hooks.request import Request
 from hooks.sender import prove_sender
 from scripts_engine.event import Event
 from scripts_engine.flows.call_notes.collector import call_notes
 from scripts_engine.flows.call_notes.notes import Credential
-from scripts_engine.flows.failed_signatures import refuse_if_throttled
 from scripts_engine.flows.idempotency import RepeatedReply
 from scripts_engine.flows.rules_of_call import CallRules
 from scripts_engine.flows.run_call import AcceptedCall, accept_call, run_call
@@ -83,10 +81,6 @@ def _answer_by_rules(
     if sender is None:
         body = request.read_body(rules.max_body_bytes)
         return _run(request, spec, event_of(request, body, hidden_headers))
-    try:
-        refuse_if_throttled(hook_id, request.client_address)
-    except RateLimitedError as error:
-        raise throttled(error) from error
     body = request.read_body(rules.max_body_bytes)
     proven = prove_sender(request, hook_id, rules, sender, body, unless_greeting=not_allowed)
     if isinstance(proven, Response):

@@ -85,7 +85,7 @@ class Stranger(NamedTuple):
 
 
 def throttled(error: RateLimitedError) -> CallRefused:
-    """The answer to a client whose calls had too many wrong signatures."""
+    """The answer to a wrong signature of a client that had too many."""
     return CallRefused(
         RefusalReason.RATE_LIMITED,
         ProblemCode.RATE_LIMITED,

@@ -58,7 +58,7 @@ def prove_sender(
         raise unless_greeting
     if isinstance(result, Refused):
         try:
-            count_failed_signature(hook_id, request.client_address)
+            count_failed_signature(hook_id, request.client_address, rules.secrets)
         except RateLimitedError as error:
             raise throttled(error) from error
         raise CallRefused(

@@ -26,8 +26,10 @@ stays required. Set the sender and its signing secret on the hook's page, or by 
 - The event id comes from signed material only. Where a sender names none, up to 3 JSON pointers
   may find it in a signed body.
 - Handshakes are answered by the platform and start no run.
-- A refused call gets 401 `invalid-signature`, without the reason. The hook's refused calls show the
-  reason and hints. No secret and no expected signature is shown there.
+- A refused call gets 401 `invalid-signature`, without the reason; after 60 of a client within a
+  minute, 429. A right signature is never refused because of wrong ones.
+- The hook's refused calls show the reason and hints. No secret and no expected signature is shown
+  there.
 
 ## Strengths
 

@@ -1,13 +1,13 @@
 """What a call of a hook must pass before its signature is looked at."""
 
-import io
-
 import pytest
+from django.db import connection
 from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organisation
 from scripts_engine.flows.hooks import IssuedHook, update_hook
-from scripts_engine.models import Run
+from scripts_engine.models import Hook, Run
 from tests.client import Client
 from tests.factories import basic, make_hook, make_script, set_rules, set_secret_of
 from tests.hooks.github import (
@@ -131,21 +131,58 @@ def fail(issued: IssuedHook, times: int, address: str = "192.0.2.1") -> set[int]
     return {call(issued, headers={}, REMOTE_ADDR=address).status_code for _ in range(times)}
 
 
-def test_sixty_failures_a_minute_throttle_a_client(github: IssuedHook) -> None:
-    assert call(github, REMOTE_ADDR="192.0.2.1").status_code == 200
-    Run.objects.all().delete()
+def test_a_client_gets_sixty_refusals_a_minute(github: IssuedHook) -> None:
     assert fail(github, 60) == {401}
-    unread = io.BytesIO(BODY)
     forget_taken_notes()
-    response = call(github, REMOTE_ADDR="192.0.2.1", **{"wsgi.input": unread})
+    response = call(github, headers={}, REMOTE_ADDR="192.0.2.1")
 
     assert response.status_code == 429
     assert response.json()["code"] == "rate-limited"
     assert 1 <= int(response["Retry-After"]) <= 60
-    assert unread.tell() == 0
+    assert "WWW-Authenticate" not in response
     assert Run.objects.count() == 0
     seen = "more than 60 wrong signatures of this client within a minute"
     assert refusals()[0] == ("RateLimited", seen)
+
+
+def test_a_right_signature_runs_after_any_number_of_wrong_ones(github: IssuedHook) -> None:
+    assert fail(github, 61) == {401, 429}
+    responses = [call(github, REMOTE_ADDR="192.0.2.1") for _ in range(3)]
+
+    assert [response.status_code for response in responses] == [200] * 3
+    assert Run.objects.count() == 3
+    assert fail(github, 1) == {429}
+
+
+def test_wrong_signatures_beyond_the_limit_write_nothing_but_notes(
+    transactional_db: None, github: IssuedHook
+) -> None:
+    fail(github, 61)
+    with CaptureQueriesContext(connection) as captured:
+        assert fail(github, 1) == {429}
+
+    assert {query["sql"].split()[0] for query in captured.captured_queries} == {"SELECT"}
+
+
+@pytest.mark.parametrize("overlap_seconds", [0, 60])
+def test_failures_before_a_new_secret_do_not_count(
+    github: IssuedHook, overlap_seconds: int
+) -> None:
+    fail(github, 61)
+    set_secret_of(github.hook, "the new one", overlap_seconds=overlap_seconds)
+
+    assert call(github, headers=signed(secret="the new one")).status_code == 200
+    assert fail(github, 60) == {401}
+    assert fail(github, 1) == {429}
+
+
+def test_failures_without_a_secret_do_not_count_once_one_is_set(github: IssuedHook) -> None:
+    Hook.objects.update(signing_secret=None)
+    assert fail(github, 61) == {401, 429}
+    set_secret_of(github.hook, SECRET)
+
+    assert call(github, REMOTE_ADDR="192.0.2.1").status_code == 200
+    assert fail(github, 1) == {401}
 
 
 def test_others_are_not_throttled(github: IssuedHook) -> None:
@@ -154,22 +191,23 @@ def test_others_are_not_throttled(github: IssuedHook) -> None:
     set_secret_of(other.hook, SECRET)
     fail(github, 60)
 
-    assert call(github, REMOTE_ADDR="192.0.2.1").status_code == 429
-    assert call(github, REMOTE_ADDR="192.0.2.2").status_code == 200
-    assert call(other, REMOTE_ADDR="192.0.2.1").status_code == 200
+    assert fail(github, 1, "192.0.2.1") == {429}
+    assert fail(github, 1, "192.0.2.2") == {401}
+    assert fail(other, 1, "192.0.2.1") == {401}
 
 
 def test_an_ipv6_client_is_its_64(github: IssuedHook) -> None:
     fail(github, 60, "2001:db8::1")
 
-    assert call(github, REMOTE_ADDR="2001:db8::2").status_code == 429
-    assert call(github, REMOTE_ADDR="2001:db8:0:1::1").status_code == 200
+    assert fail(github, 1, "2001:db8::2") == {429}
+    assert fail(github, 1, "2001:db8:0:1::1") == {401}
 
 
 def test_right_signatures_never_throttle(github: IssuedHook) -> None:
     statuses = {call(github, REMOTE_ADDR="192.0.2.1").status_code for _ in range(61)}
 
     assert statuses == {200}
+    assert fail(github, 1) == {401}
 
 
 def test_without_rate_limits_nobody_is_throttled(github: IssuedHook) -> None:

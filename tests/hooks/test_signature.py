@@ -37,15 +37,14 @@ def test_a_signed_call_runs_the_script(github: IssuedHook) -> None:
     assert refusals() == []
 
 
-def test_it_takes_two_selects_and_one_insert(
+def test_it_takes_one_select_and_one_insert(
     transactional_db: None, github: IssuedHook, django_assert_num_queries: Any
 ) -> None:
-    with django_assert_num_queries(3) as captured:
+    with django_assert_num_queries(2) as captured:
         call(github)
 
     statements = [query["sql"].split()[0] for query in captured.captured_queries]
-    # The second finds out whether the client has failed too often.
-    assert statements == ["SELECT", "SELECT", "INSERT"]
+    assert statements == ["SELECT", "INSERT"]
 
 
 @pytest.mark.parametrize(
