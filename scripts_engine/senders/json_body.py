@@ -13,6 +13,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _AS_ARRAYS = bytes.maketrans(b"{}", b"[]")
 _RUN = re.compile(rb"\[++|\]++")
 _REMOVED_LEVELS = 8
+_COLON_OR_BACKSLASH, _ESCAPED = re.compile(r"[:\\]"), r"\\\g<0>"
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -45,11 +46,16 @@ def at_pointer(document: Any, pointer: str) -> Any:
 
 
 def id_at(document: Any, pointers: tuple[str, ...]) -> str | None:
-    """The event id at the pointers, its parts joined by ":"; None unless every part is there."""
-    parts = [_id_text(at_pointer(document, pointer)) for pointer in pointers]
-    if not parts or not all(parts):
+    """The event id at the pointers, its parts joined by ":"; None unless every part is there.
+
+    A colon within a part that another part follows is escaped by a backslash, as is a backslash.
+    Otherwise two events could have one id.
+    """
+    parts = [_id_text(at_pointer(document, pointer)) or "" for pointer in pointers]
+    if not all(parts):
         return None
-    joined = ":".join(part for part in parts if part)
+    *before, last = parts
+    joined = "".join(f"{_COLON_OR_BACKSLASH.sub(_ESCAPED, part)}:" for part in before) + last
     return joined if len(joined) <= MAX_EVENT_ID_CHARS else None
 
 

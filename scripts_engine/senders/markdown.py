@@ -24,7 +24,8 @@ stays required. Set the sender and its signing secret on the hook's page, or by 
   of `hmac` that does not say where a field ends cannot be set. Only Twilio's forms have [no
   boundaries](#twilio-forms).
 - The event id comes from signed material only. Where a sender names none, up to 3 JSON pointers
-  may find it in a signed body.
+  may find it in a signed body. Of several parts, joined by colons, all but the last have a
+  backslash before their own colons and backslashes.
 - Handshakes are answered by the platform and start no run.
 - A refused call gets 401 `invalid-signature`, without the reason; after 60 of a client within a
   minute, 429. A right signature is never refused because of wrong ones.
@@ -49,8 +50,8 @@ is in the body where you can. Only these senders sign the URL, and with it the q
 ### Twilio forms
 
 Twilio signs a form as the URL, followed by the form's names and values, sorted, with nothing
-between them. So its signature cannot tell `Digits=1234` from `Digits1234=`, nor the end of the
-query from the first name: whoever has a signed call and the call token can send its bytes divided
+between them, and equal pairs once. So its signature cannot tell `Digits=1234` from `Digits1234=`,
+nor the end of the query from the first name: whoever has a signed call and the call token can send its bytes divided
 otherwise between query, names and values. Compare names and values with what Twilio documents
 before you act on them; a signed URL keeps the query out of it. A `bodySHA256` counts only at the
 end of the URL, where Twilio appends it: elsewhere it could be the text of a message.

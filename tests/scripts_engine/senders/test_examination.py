@@ -1,6 +1,7 @@
 """How a call is examined: secrets, headers, time, event ids, handshakes, and any input at all."""
 
 import hmac
+import json
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -280,6 +281,27 @@ def test_an_event_id_is_short_printable_text_or_an_integer(
     body: bytes, event_id: str | None
 ) -> None:
     rules = replace(GITHUB, event_id_pointers=("/id",))
+
+    outcome = examine(rules, ["k"], github_call("k", body), now=NOW)
+
+    assert outcome == Verified(event_id, 0, Strength.SIGNED)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "event_id"),
+    [
+        ("a", "b", "a:b"),
+        ("a", "b:c", "a:b:c"),
+        ("a:b", "c", "a\\:b:c"),
+        ("a\\", "b:c", "a\\\\:b:c"),
+        ("a\\:b", "c", "a\\\\\\:b:c"),
+    ],
+)
+def test_an_event_id_of_two_parts_says_where_each_ends(
+    first: str, second: str, event_id: str
+) -> None:
+    body = json.dumps({"first": first, "second": second}).encode()
+    rules = replace(GITHUB, event_id_pointers=("/first", "/second"))
 
     outcome = examine(rules, ["k"], github_call("k", body), now=NOW)
 
