@@ -102,11 +102,6 @@ class ClientSocket(socket.socket):
     def is_request_too_large(self) -> bool:
         return self._frame.is_too_large
 
-    @property
-    def is_told_to_continue(self) -> bool:
-        """Whether the client was sent ``100 Continue`` for this request."""
-        return self._is_told_to_continue
-
     def is_readable_within(self, seconds: float) -> bool:
         """Whether the client sends or disconnects within the time."""
         return bool(self._readable.poll(seconds * 1000))

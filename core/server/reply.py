@@ -22,6 +22,7 @@ class Reply(Response):
     headers: list[tuple[str, str]]
     headers_sent: bool
     response_length: int | None
+    is_whole = False
 
     def process_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         headers = list(headers)
@@ -49,6 +50,7 @@ class Reply(Response):
             self._send(b"")
         if self.chunked:
             self._send(b"0\r\n\r\n")
+        self.is_whole = True
 
     def _emit_body(self, data: bytes) -> None:
         self._send(b"%X\r\n%b\r\n" % (len(data), data) if self.chunked else data)

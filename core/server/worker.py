@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
+from io import BytesIO
 from typing import Any
 
 from django.conf import settings
@@ -233,13 +234,18 @@ class MoonhookWorker(ThreadWorker):
         return bool(self._green_threads.wait_idly_for(conn.sock.fileno(), READABLE, deadline))
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
-        """Answers a request that gunicorn's parser has read."""
-        if conn.sock.is_told_to_continue:
-            req._expected_100_continue = False
+        """Answers a request whose head gunicorn's parser has read."""
+        # The client was asked for the rest while it was missing, or is refused without it.
+        req._expected_100_continue = False
         reply, environ = wsgi.create(
             req, conn.sock, conn.client, conn.server, self.cfg, response_class=Reply
         )
         environ["wsgi.multithread"] = True
+        if conn.sock.is_request_whole:
+            # The application may leave a part unread, which the next request must not follow.
+            environ["wsgi.input"] = BytesIO(req.body.read())
+        if not conn.sock.is_request_read or _asks_to_close(environ):
+            reply.force_close()
         return self._exchange(conn, reply, environ)
 
     def _exchange(self, conn: Connection, reply: Reply, environ: dict[str, Any]) -> bool:
@@ -248,8 +254,8 @@ class MoonhookWorker(ThreadWorker):
         Does the same as gunicorn's ``handle_request``, but does not call ``pre_request`` and
         ``post_request``, which our configuration does not set.
 
-        Returns whether the connection may be kept alive. Raises what the application raised if
-        nothing was sent.
+        Returns whether the connection may be kept alive, as the reply says if it is whole. Raises
+        what the application raised if nothing was sent.
         """
         started = time.monotonic()
         self.nr += 1
@@ -267,13 +273,14 @@ class MoonhookWorker(ThreadWorker):
                 self.log.access(reply, reply.req, environ, duration)
                 if hasattr(pieces, "close"):
                     pieces.close()
-        except OSError:
-            raise
-        except (Exception, SystemExit):
-            if not reply.headers_sent:
+        except (Exception, SystemExit) as error:
+            if reply.is_whole:
+                self.log.exception("The application failed after its reply")
+            elif reply.headers_sent and not isinstance(error, OSError):
+                self.log.exception("The application failed in the middle of its reply")
+                return False
+            else:
                 raise
-            self.log.exception("The application failed in the middle of its reply")
-            return False
         return not reply.should_close()
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
@@ -318,7 +325,7 @@ class MoonhookWorker(ThreadWorker):
             head_and_body = conn.sock.head_and_body()
             request = head_and_body and self._plain_requests.read(*head_and_body)
         if request is None:
-            return super().handle(conn) is True and conn.sock.is_request_read
+            return super().handle(conn) is True
         # The next request may need gunicorn's parser.
         conn.init()
         environ = self._plain_requests.environ(request, conn.client, conn.server)
@@ -347,15 +354,6 @@ class MoonhookWorker(ThreadWorker):
             return False
         return conn.sock.has_received or conn.sock.is_readable_within(NEXT_REQUEST_SECONDS)
 
-    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        if not conn.sock.is_request_whole:
-            return False
-        try:
-            return bool(super()._keepalive_after(conn, keepalive))
-        except RequestCutOff:
-            # The client has its reply, and keeps sending a body that nobody reads.
-            return False
-
     # --- The end -------------------------------------------------------------------------------
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -382,3 +380,12 @@ class MoonhookWorker(ThreadWorker):
         services = services_of_this_node()
         is_adopted = services is not None and services.is_child_of_parent()
         return is_adopted and not is_draining()
+
+
+def _asks_to_close(environ: dict[str, Any]) -> bool:
+    """Whether ``close`` is among the options of the client's ``Connection`` fields.
+
+    gunicorn reads only the first field, and only if it has a single option.
+    """
+    options = environ.get("HTTP_CONNECTION", "").lower().split(",")
+    return "close" in (option.strip(" \t") for option in options)

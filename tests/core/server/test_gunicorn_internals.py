@@ -51,7 +51,6 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     ThreadWorker.finish_request: "(self, conn, fs)",
     ThreadWorker.murder_pending: "(self)",
     ThreadWorker.is_parent_alive: "(self)",
-    ThreadWorker._keepalive_after: "(self, conn, keepalive)",
     ThreadWorker._cap_keepalive: "(self, deadline)",
     TConn.__init__: "(self, cfg, sock, client, server)",
     TConn.set_timeout: "(self)",
