@@ -242,7 +242,7 @@ class MoonhookWorker(ThreadWorker):
         )
         environ["wsgi.multithread"] = True
         if conn.sock.is_request_whole:
-            # The application may leave a part unread, which the next request must not follow.
+            # A part that the application leaves unread would precede the next request.
             environ["wsgi.input"] = BytesIO(req.body.read())
         if not conn.sock.is_request_read or _asks_to_close(environ):
             reply.force_close()

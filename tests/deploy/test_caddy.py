@@ -1,4 +1,4 @@
-"""deploy/Caddyfile as a real Caddy runs it, on one machine with a node."""
+"""deploy/Caddyfile as a real Caddy runs it, on one machine with two nodes."""
 
 import os
 import re
@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.deploy.nodes import HOST, BrittleNode, status_of, two_nodes
 from tests.eventually import eventually
-from tests.life_cycle.hooks import hook_of
+from tests.life_cycle.hooks import hook_of, run_ids
+from tests.life_cycle.load import Load
+from tests.life_cycle.refusals import REFUSALS, hook_refusals
 from tests.moonhook_server import MoonhookServer
 from tests.servers import free_port
 from tests.sessions import call
@@ -19,18 +22,17 @@ from tests.sessions import call
 CADDY = shutil.which("caddy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CADDY is None, reason="caddy is not installed")]
 CONFIGURATION = Path(__file__).resolve().parent.parent.parent / "deploy" / "Caddyfile"
-HOST = "hooks.example.com"
 
 
 class Caddy:
-    def __init__(self, directory: Path, node_port: int) -> None:
+    def __init__(self, directory: Path, node_ports: list[int]) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         # With the port, by which Caddy finds the site's log.
         self.host = f"{HOST}:{self.port}"
         self.log = directory / "log"
         self._configuration = directory / "Caddyfile"
-        self._configuration.write_text(self._on_loopback(CONFIGURATION.read_text(), node_port))
+        self._configuration.write_text(self._on_loopback(CONFIGURATION.read_text(), node_ports))
         self._environment = {
             "HOME": str(directory),
             "XDG_DATA_HOME": str(directory),
@@ -38,9 +40,10 @@ class Caddy:
             "PUBLIC_HOST": f"http://{self.host}",
         }
 
-    def _on_loopback(self, text: str, node_port: int) -> str:
+    def _on_loopback(self, text: str, node_ports: list[int]) -> str:
         """The same without TLS, at a free port."""
-        text = text.replace("web-1:8000 web-2:8000", f"127.0.0.1:{node_port}")
+        addresses = " ".join(f"127.0.0.1:{port}" for port in node_ports)
+        text = text.replace("web-1:8000 web-2:8000", addresses)
         # What Caddy 2.6 and older call it.
         text = re.sub(r"\brequest_buffers 2MB", "buffer_requests", text)
         text = text.replace("{$PUBLIC_HOST} {", "{$PUBLIC_HOST} {\n\tbind 127.0.0.1", 1)
@@ -72,20 +75,20 @@ class Caddy:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
-    environment = {
-        "PUBLIC_URL": f"https://{HOST}",
-        "ALLOWED_HOSTS": f"{HOST},127.0.0.1",
-        "TRUSTED_PROXY_COUNT": "1",
-        "WEB_CONCURRENCY": "1",
-    }
-    with MoonhookServer(tmp_path_factory.mktemp("data"), "web", **environment).running() as server:
-        yield server
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MoonhookServer]]:
+    with two_nodes(tmp_path_factory.mktemp("data"), WEB_CONCURRENCY="1") as nodes:
+        yield nodes
 
 
 @pytest.fixture(scope="module")
-def caddy(node: MoonhookServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caddy]:
-    with Caddy(tmp_path_factory.mktemp("caddy"), node.port).running() as proxy:
+def node(nodes: list[MoonhookServer]) -> MoonhookServer:
+    return nodes[0]
+
+
+@pytest.fixture(scope="module")
+def caddy(nodes: list[MoonhookServer], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caddy]:
+    directory = tmp_path_factory.mktemp("caddy")
+    with Caddy(directory, [node.port for node in nodes]).running() as proxy:
         yield proxy
 
 
@@ -130,7 +133,7 @@ def test_no_call_token_is_in_the_log_while_no_node_answers(
     node: MoonhookServer, tmp_path: Path
 ) -> None:
     path = hook_of(node).removeprefix(f"https://{HOST}")
-    with Caddy(tmp_path, free_port()).running() as away:
+    with Caddy(tmp_path, [free_port()]).running() as away:
         headers = {"Host": away.host, "Referer": f"https://{HOST}{path}"}
         status = call("POST", f"{away.url}{path}", b"{}", headers)[0]
         too_large = call("POST", f"{away.url}{path}", b"x" * (3 << 20), headers)[0]
@@ -150,3 +153,34 @@ def test_internal_paths_are_not_public(caddy: Caddy, node: MoonhookServer) -> No
 def test_no_header_bypasses_the_paths_that_the_proxy_blocks(caddy: Caddy, name: str) -> None:
     assert get(caddy, "/x/readyz", **{name: "/x"}) == 404
     assert get(caddy, "/healthz", **{name: "/readyz"}) == 200
+
+
+def test_a_stranger_whose_large_bodies_are_refused_disturbs_nobody(
+    caddy: Caddy, node: MoonhookServer
+) -> None:
+    path = hook_of(node).removeprefix(f"https://{HOST}")
+    # Of another host Caddy has no site.
+    mine = [refusal for refusal in REFUSALS.values() if refusal.host is None]
+    refusals = [*mine, *hook_refusals(node).values()] * 2
+    before = set(run_ids(node))
+    with Load(f"{caddy.url}{path}", host=caddy.host, pause_seconds=0.01).running() as load:
+        statuses = [status_of(refusal, caddy.url, caddy.host) for refusal in refusals]
+
+    assert load.failures == []
+    assert load.statuses == {200}
+    assert statuses == [refusal.status for refusal in refusals]
+    assert set(run_ids(node)) - before == set(load.runs)
+
+
+def test_a_few_broken_connections_do_not_exclude_a_node(tmp_path: Path) -> None:
+    with (
+        BrittleNode().running() as first,
+        BrittleNode().running() as second,
+        Caddy(tmp_path, [first.port, second.port]).running() as proxy,
+    ):
+        headers = {"Host": proxy.host}
+        broken = [call("POST", f"{proxy.url}/break", b"", headers)[0] for _ in range(6)]
+        others = [call("POST", f"{proxy.url}/", b"", headers)[0] for _ in range(20)]
+
+    assert broken == [502] * 6
+    assert others == [200] * 20

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.deploy.nodes import HOST, BrittleNode, status_of, two_nodes
 from tests.eventually import eventually
 from tests.life_cycle.hooks import hook_of, run_ids
 from tests.life_cycle.load import Load
+from tests.life_cycle.refusals import REFUSALS, hook_refusals
 from tests.moonhook_server import MoonhookServer
 from tests.servers import free_port
 from tests.sessions import call
@@ -25,7 +27,6 @@ from tests.sessions import call
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(NGINX is None, reason="nginx is not installed")]
 CONFIGURATION = Path(__file__).resolve().parent.parent.parent / "deploy" / "nginx.conf"
-HOST = "hooks.example.com"
 
 
 class Nginx:
@@ -84,18 +85,8 @@ class Nginx:
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MoonhookServer]]:
-    """Two nodes with one data directory, as production has them behind a proxy."""
-    data = tmp_path_factory.mktemp("data")
-    environment = {
-        "PUBLIC_URL": f"https://{HOST}",
-        "ALLOWED_HOSTS": f"{HOST},127.0.0.1",
-        "TRUSTED_PROXY_COUNT": "1",
-        "DRAIN_SECONDS": "2",
-    }
-    first = MoonhookServer(data, "web", **environment)
-    second = MoonhookServer(data, "web", "--no-migrate", **environment)
-    with first.running(), second.running():
-        yield [first, second]
+    with two_nodes(tmp_path_factory.mktemp("data")) as nodes:
+        yield nodes
 
 
 @pytest.fixture(scope="module")
@@ -228,3 +219,31 @@ def test_a_node_is_restarted_and_no_call_is_lost(
     assert load.failures == []
     assert load.statuses == {200}
     assert set(run_ids(nodes[0])) - before == set(load.runs)
+
+
+def test_a_stranger_whose_large_bodies_are_refused_disturbs_nobody(
+    nginx: Nginx, nodes: list[MoonhookServer], hook_path: str
+) -> None:
+    refusals = [*REFUSALS.values(), *hook_refusals(nodes[0]).values()] * 2
+    before = set(run_ids(nodes[0]))
+    with Load(f"{nginx.url}{hook_path}", host=HOST, pause_seconds=0.01).running() as load:
+        statuses = [status_of(refusal, nginx.url, HOST) for refusal in refusals]
+
+    assert load.failures == []
+    assert load.statuses == {200}
+    assert statuses == [refusal.status for refusal in refusals]
+    assert set(run_ids(nodes[0])) - before == set(load.runs)
+
+
+def test_a_few_broken_connections_do_not_exclude_a_node(tmp_path: Path) -> None:
+    with (
+        BrittleNode().running() as first,
+        BrittleNode().running() as second,
+        Nginx(tmp_path, [first.port, second.port]).running() as proxy,
+    ):
+        headers = {"Host": HOST}
+        broken = [call("POST", f"{proxy.url}/break", b"", headers)[0] for _ in range(6)]
+        others = [call("POST", f"{proxy.url}/", b"", headers)[0] for _ in range(20)]
+
+    assert broken == [502] * 6
+    assert others == [200] * 20
