@@ -20,6 +20,13 @@ _CHALLENGE = {"WWW-Authenticate": 'Basic realm="hooks", charset="UTF-8"'}
 _CREDENTIAL_HEADERS = frozenset({"authorization"})
 # With OPTIONS, senders of CloudEvents ask whether they may send events.
 _PERMISSION_HEADER = "WebHook-Request-Origin"
+# Programs send no Sec-Fetch-Dest; browsers send "empty" for ``fetch()``, "document" for a typed
+# address, "report" for a violated policy. A reply is never part of a page: as a script, it would
+# act on behalf of the page, which may be one of the admin's.
+_DESTINATIONS = frozenset({None, "empty", "document", "report"})
+_PART_OF_A_PAGE = (
+    "A page may not load this address as a part of itself, such as a script or an image."
+)
 
 
 def call_by_url(
@@ -87,8 +94,10 @@ def resolve(path: str) -> tuple[Endpoint, list[str]]:
 
 
 def answer(request: Request, endpoint: Endpoint, address: list[str]) -> Response:
-    """Checks the method first, and turns errors into problem documents."""
+    """Checks what the browser asks for, and the method, and turns errors into problem documents."""
     try:
+        if request.environ.get("HTTP_SEC_FETCH_DEST") not in _DESTINATIONS:
+            raise Problem(ProblemCode.CROSS_ORIGIN, _PART_OF_A_PAGE)
         if request.method not in endpoint.methods and not _asks_for_permission(request, endpoint):
             raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(endpoint.methods))
         return endpoint.view(request, *address)

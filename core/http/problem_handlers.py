@@ -48,7 +48,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, template: str, status: HTTPStatus) -> HttpResponse:
     """Render the page with the admin's policy: a wrong Host is refused before the middleware."""
     response = render(request, template, status=status)
-    set_admin_policy(response)
+    set_admin_policy(request, response)
     return response
 
 

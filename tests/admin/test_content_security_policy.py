@@ -7,7 +7,7 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from accounts.models import Organisation, User
-from core.http.admin_pages import ADMIN_POLICY
+from core.http.admin_pages import admin_policy
 from core.http.problem_handlers import server_error
 from scripts_engine.models import Hook, Script
 from tests import factories
@@ -22,6 +22,7 @@ from tests.client import Client
 from tests.one_of_each import one_of_each
 
 HEADER = "Content-Security-Policy"
+POLICY = admin_policy("testserver")
 WITH_ARGUMENTS = {"app_list": ["accounts"]}
 
 
@@ -36,7 +37,7 @@ def without_policy(client: Client, addresses: list[str]) -> list[str]:
         f"{method.__name__} {address}"
         for address in addresses
         for method in (client.get, client.post)
-        if method(address).headers.get(HEADER) != ADMIN_POLICY
+        if method(address).headers.get(HEADER) != POLICY
     ]
 
 
@@ -44,22 +45,73 @@ def site_addresses() -> list[str]:
     return [reverse(f"admin:{name}", args=WITH_ARGUMENTS.get(name)) for name in SITE_ADDRESSES]
 
 
-def test_the_policy_lets_scripts_come_from_files_of_this_server_alone() -> None:
-    directives = dict(part.split(" ", 1) for part in ADMIN_POLICY.split("; "))
+def directives_for(host: str | None) -> dict[str, str]:
+    return dict(part.split(" ", 1) for part in admin_policy(host).split("; "))
 
-    assert directives == {
+
+def test_sources_name_paths_of_this_server_and_none_of_hooks(settings: Any) -> None:
+    settings.PUBLIC_URL = "https://hooks.example.com"
+
+    assert directives_for("hooks.example.com") == {
         "default-src": "'none'",
-        "script-src": "'self' 'unsafe-eval'",
+        "script-src": "hooks.example.com/static/ hooks.example.com/admin/jsi18n/ 'unsafe-eval'",
         "script-src-attr": "'none'",
-        "style-src": "'self' 'unsafe-inline'",
-        "img-src": "'self' data:",
-        "font-src": "'self'",
-        "connect-src": "'self'",
+        "worker-src": "'none'",
+        "style-src": "hooks.example.com/static/ 'unsafe-inline'",
+        "img-src": "hooks.example.com/static/ data:",
+        "font-src": "hooks.example.com/static/",
+        "connect-src": "hooks.example.com/admin/",
         "object-src": "'none'",
         "base-uri": "'none'",
-        "form-action": "'self'",
+        "form-action": "hooks.example.com/admin/",
         "frame-ancestors": "'none'",
     }
+
+
+@pytest.mark.parametrize(
+    ("host", "pages"),
+    [
+        ("10.1.2.3:8000", "10.1.2.3:8000/admin/ hooks.example.com:8443/admin/"),
+        # A proxy may pass the host without its port.
+        ("hooks.example.com", "hooks.example.com/admin/ hooks.example.com:8443/admin/"),
+        ("hooks.example.com:8443", "hooks.example.com:8443/admin/"),
+        ("[::1]:8000", "'self'"),
+        (None, "'self'"),
+    ],
+)
+def test_sources_name_the_host_of_the_request_and_the_public_one(
+    settings: Any, host: str | None, pages: str
+) -> None:
+    settings.PUBLIC_URL = "https://hooks.example.com:8443"
+
+    assert directives_for(host)["connect-src"] == pages
+
+
+def test_a_page_names_the_host_that_it_is_asked_of(as_bob: Client, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["moonhook.internal"]
+
+    response = as_bob.get("/admin/", headers={"Host": "moonhook.internal:81"})
+
+    assert (response.status_code, response[HEADER]) == (200, admin_policy("moonhook.internal:81"))
+
+
+@pytest.mark.parametrize("host", ["a; script-src *", "a/hook/", "a b", "a,b", "a'*", "é", "[::1"])
+def test_a_host_adds_nothing_to_the_policy(db: None, settings: Any, host: str) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+
+    response = Client().get("/admin/login/", headers={"Host": host})
+
+    assert (response.status_code, response[HEADER]) == (400, admin_policy(None))
+
+
+@pytest.mark.parametrize("path", ["/static/%s", "/static/..%%2F%s", "/admin/jsi18n/%s"])
+def test_no_path_of_scripts_redirects(as_bob: Client, path: str) -> None:
+    """A policy compares no paths after a redirect."""
+    addresses = [path % end for end in ("", "hook/a/b/c", "..%2Fhook/a/b/c", "//elsewhere.example")]
+
+    statuses = {as_bob.get(address).status_code for address in addresses}
+
+    assert statuses <= {200, 404}
 
 
 @pytest.mark.slow
@@ -91,7 +143,7 @@ def test_every_address_that_is_no_models_has_the_policy(as_root: Client, root: U
 def test_a_refusal_has_the_policy(as_bob: Client, address: str, status: int) -> None:
     response = as_bob.get(address)
 
-    assert (response.status_code, response[HEADER]) == (status, ADMIN_POLICY)
+    assert (response.status_code, response[HEADER]) == (status, POLICY)
 
 
 def test_a_form_without_its_token_is_refused_with_the_policy(bob: User) -> None:
@@ -100,19 +152,19 @@ def test_a_form_without_its_token_is_refused_with_the_policy(bob: User) -> None:
 
     response = client.post(list_of(Script, "add"), {"name": "x"})
 
-    assert (response.status_code, response[HEADER]) == (403, ADMIN_POLICY)
+    assert (response.status_code, response[HEADER]) == (403, POLICY)
 
 
 def test_a_wrong_host_is_refused_with_the_policy(db: None) -> None:
     response = Client().get("/admin/login/", headers={"Host": "a b"})
 
-    assert (response.status_code, response[HEADER]) == (400, ADMIN_POLICY)
+    assert (response.status_code, response[HEADER]) == (400, admin_policy(None))
 
 
 def test_an_unexpected_error_has_the_policy() -> None:
     response = server_error(RequestFactory().get("/admin/"))
 
-    assert (response.status_code, response[HEADER]) == (500, ADMIN_POLICY)
+    assert (response.status_code, response[HEADER]) == (500, POLICY)
 
 
 def test_the_editors_json_has_the_policy(as_bob: Client, acme: Organisation) -> None:
@@ -123,7 +175,7 @@ def test_the_editors_json_has_the_policy(as_bob: Client, acme: Organisation) -> 
     )
 
     assert response["Content-Type"] == "application/json"
-    assert (response.status_code, response[HEADER]) == (200, ADMIN_POLICY)
+    assert (response.status_code, response[HEADER]) == (200, POLICY)
 
 
 @pytest.mark.parametrize(
