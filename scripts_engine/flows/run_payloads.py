@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -21,7 +22,7 @@ from accounts.models import RunStorage
 from core.database.compiled_query import JsonText
 from core.database.ids import first_id_at
 from core.metrics.catalogue import RUN_PAYLOADS_REMOVED
-from scripts_engine.models import Run
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.queue_entry import not_needed_by_queue
 from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 
@@ -62,6 +63,22 @@ def measured(row: Mapping[str, Any]) -> dict[str, Any]:
         "request_bytes": request_bytes,
         "response_bytes": response_bytes,
         "payload_bytes": payload_bytes,
+    }
+
+
+def without_reply(row: Mapping[str, Any], problem: str) -> dict[str, Any]:
+    """The measured row of a run that failed after its script: nobody gets the reply."""
+    headers = row["response_headers"]
+    reply_bytes = row["response_bytes"] + (len(headers.text) if headers else 0)
+    return {
+        **row,
+        "status": RunStatus.FAILED.value,
+        "response_status": HTTPStatus.INTERNAL_SERVER_ERROR.value,
+        "response_headers": [],
+        "response_body": b"",
+        "response_bytes": 0,
+        "payload_bytes": row["payload_bytes"] - reply_bytes,
+        "error_message": problem,
     }
 
 

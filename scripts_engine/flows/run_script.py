@@ -12,9 +12,10 @@ from core.http.unavailable import DATABASE_ERRORS
 from core.logs.bound import bind
 from core.metrics.catalogue import count_run
 from scripts_engine.event import Event
-from scripts_engine.flows.queue.enqueue import pushed_rows, record_all
+from scripts_engine.flows.queue.enqueue import pushed_rows, record_pushed
+from scripts_engine.flows.queue.keys import KeyTakenError
 from scripts_engine.flows.record_run import Row, RunNotRecordedError, record_run, record_together
-from scripts_engine.flows.run_payloads import measured
+from scripts_engine.flows.run_payloads import measured, without_reply
 from scripts_engine.flows.run_rows import STATUS_OF, run_params, run_row
 from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.host.handler import RunHost
@@ -22,7 +23,7 @@ from scripts_engine.host.queue import PushingRun
 from scripts_engine.host.unrecorded import UnrecordedHost
 from scripts_engine.models import Run, Trigger
 from scripts_engine.redaction import Redactor
-from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind
+from scripts_engine.sandbox.contract import Job, Outcome, OutcomeKind, ScriptError
 from scripts_engine.sandbox.limits import Limits
 from scripts_engine.sandbox_pool import sandbox_pool
 
@@ -60,23 +61,43 @@ def run_script(
     """
     run_id = run_id or uuid7()
     host = RunHost(spec.organisation_id, pushing=pushing_run(spec, run_id))
-    run_id, outcome, row = execute(spec, event, host, run_id)
+    execution = execute(spec, event, host, run_id)
+    try:
+        outcome = _record(execution, spec, host, note_altered_reply)
+    except BaseException:
+        host.free_keys()
+        raise
+    if outcome.kind is not OutcomeKind.SUCCEEDED:
+        host.free_keys()
+    return FinishedRun(run_id, outcome)
+
+
+def _record(
+    execution: Execution,
+    spec: RunSpec,
+    host: RunHost,
+    note_altered_reply: Callable[[], object] | None,
+) -> Outcome:
+    """Commits the run with what its script has pushed. Returns how it ended."""
+    run_id, outcome, row = execution
     if note_altered_reply is not None and _is_reply_altered(outcome, row):
         try:
             note_altered_reply()
         except DATABASE_ERRORS as error:
             raise RunNotRecordedError(f"run {run_id}: {error}") from error
-    if host.pushes and outcome.kind is OutcomeKind.SUCCEEDED:
-        secrets = host.revealed_secrets
-        pushed = pushed_rows(host.pushes, by=spec, run_id=run_id, secrets=secrets)
-        record_together(
-            measured(row),
-            partial(record_all, pushed),
-            size=sum(each.run["payload_bytes"] for each in pushed),
-        )
-    else:
-        record_run(measured(row))
-    return FinishedRun(run_id, outcome)
+    measured_row = measured(row)
+    if not host.pushes or outcome.kind is not OutcomeKind.SUCCEEDED:
+        record_run(measured_row)
+        return outcome
+    pushed = pushed_rows(host.pushes, by=spec, run_id=run_id, secrets=host.revealed_secrets)
+    size = sum(each.run["payload_bytes"] for each in pushed)
+    try:
+        record_together(measured_row, partial(record_pushed, pushed), size=size)
+    except KeyTakenError as error:
+        record_run(without_reply(measured_row, str(error)))
+        failure = ScriptError(str(error))
+        return outcome._replace(kind=OutcomeKind.FAILED, reply=None, error=failure)
+    return outcome
 
 
 def run_unrecorded(spec: RunSpec, event: Event) -> Run:

@@ -55,6 +55,11 @@ class RunHost:
         """What the script wants to have in the queue if its run succeeds. Nothing is there yet."""
         return [] if self._queue is None else self._queue.pushes
 
+    def free_keys(self) -> None:
+        """Frees the keys that the script has reserved in the queue, because its run has failed."""
+        if self._queue is not None:
+            self._queue.free_keys()
+
     @cached_property
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Created on the first call, because most runs make none."""

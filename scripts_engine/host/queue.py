@@ -1,21 +1,31 @@
 """queue.push: work for later, collected while the script runs.
 
 What a script pushes is committed with its run and only if the run succeeds, so that a run that is
-killed, or tried again, leaves nothing behind.
+killed, or tried again, leaves nothing behind. Only keys are reserved at once, so that what a script
+is told of them is still true when its run is committed.
 """
 
+import logging
 import uuid
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from core.database.ids import parse_uuid
+from core.http.unavailable import DATABASE_ERRORS
+from scripts_engine.flows.queue.keys import free_keys, reserve_key
 from scripts_engine.flows.queue.room import is_over_quota, waiting_of
+from scripts_engine.flows.waiting_calls import growing_pauses
+from scripts_engine.host.deadline import remaining
 from scripts_engine.models import QueueKey, Script
+from scripts_engine.models.queue_entry import key_digest
 from scripts_engine.sandbox.contract import HostCallError
 from scripts_engine.sandbox.limits import MAX_PUSHED_BYTES, figure_in_words
+
+logger = logging.getLogger(__name__)
 
 MAX_PUSHES = 20
 MAX_CHAIN_DEPTH = 20
@@ -59,6 +69,7 @@ class QueueCapability:
         self._organisation_id = organisation_id
         self._pushing = pushing
         self.pushes: list[Push] = []
+        self._reserved: list[str] = []
         # How many of the organisation's runs wait, counted on the first push.
         self._waiting: int | None = None
 
@@ -68,7 +79,8 @@ class QueueCapability:
         """Collects the work, and returns the id of its run and whether the run is new.
 
         A key finds the run that was pushed for the script with it before, and nothing is collected.
-        Raises ``HostCallError`` with a message for the script.
+        Waits until the deadline while another run in progress pushes with the key. Raises
+        ``HostCallError`` with a message for the script.
         """
         if self._pushing is None:
             raise HostCallError("not available here")
@@ -79,11 +91,15 @@ class QueueCapability:
         key = _checked_key(key)
         max_attempts = _checked_attempts(attempts)
         target = self._find_script(script)
-        if key and (known := self._find_run(target.pk, key)):
-            return [str(known).encode(), False]
-        self._check_room()
+        run_id = uuid7()
+        if key:
+            holder = self._find_or_reserve(target.pk, key, run_id, self._pushing, deadline)
+            if holder != run_id:
+                return [str(holder).encode(), False]
+        else:
+            self._check_room()
         push = Push(
-            run_id=uuid7(),
+            run_id=run_id,
             script_id=target.pk,
             version_id=target.current_version_id,
             payload=payload,
@@ -93,6 +109,15 @@ class QueueCapability:
         )
         self.pushes.append(push)
         return [str(push.run_id).encode(), True]
+
+    def free_keys(self) -> None:
+        """Does not raise for database errors: the reservations end anyway."""
+        if not self._reserved or self._pushing is None:
+            return
+        try:
+            free_keys(self._pushing.run_id, self._reserved)
+        except DATABASE_ERRORS as error:
+            logger.warning("Keys not freed until they expire: %s", " ".join(str(error).split()))
 
     def _find_script(self, given: Any) -> Script:
         """The organisation's script with this id or name, enabled or not."""
@@ -111,11 +136,47 @@ class QueueCapability:
             raise HostCallError("several scripts have this name; use the id of one")
         return found[0]
 
-    def _find_run(self, script_id: uuid.UUID, key: str) -> uuid.UUID | None:
+    def _find_or_reserve(
+        self,
+        script_id: uuid.UUID,
+        key: str,
+        run_id: uuid.UUID,
+        pushing: PushingRun,
+        deadline: float,
+    ) -> uuid.UUID:
+        """Returns the run that was pushed with the key, or reserves the key for this one."""
         for push in self.pushes:
             if (push.script_id, push.key) == (script_id, key):
                 return push.run_id
-        return QueueKey.objects.find_run(script_id, key)
+        digest = key_digest(script_id, key)
+        for _ in chain((None,), growing_pauses(remaining(deadline))):
+            holder = QueueKey.objects.find_holder(digest)
+            if holder is None:
+                self._check_room()
+                if self._reserve(digest, run_id, pushing, deadline):
+                    return run_id
+            elif holder.reserved_by is None:
+                return holder.run_id
+            elif self._reserved and holder.reserved_by <= pushing.run_id:
+                # Two runs that each have a key and want the other's would wait for each other.
+                raise HostCallError("another run in progress pushes with this key; try again")
+        raise TimeoutError
+
+    def _reserve(
+        self, digest: str, run_id: uuid.UUID, pushing: PushingRun, deadline: float
+    ) -> bool:
+        # Before the statement: its answer may get lost.
+        self._reserved.append(digest)
+        is_reserved = reserve_key(
+            self._organisation_id,
+            digest,
+            run_id,
+            reserved_by=pushing.run_id,
+            run_seconds=remaining(deadline),
+        )
+        if not is_reserved:
+            self._reserved.remove(digest)
+        return is_reserved
 
     def _check_room(self) -> None:
         if len(self.pushes) >= MAX_PUSHES:

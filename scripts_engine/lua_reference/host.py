@@ -133,7 +133,8 @@ QUEUE = Section(
             "queue.push(script, payload [, {delay = seconds, key = …, attempts = n}])",
             "Runs a script of the organisation later, given by its name or id, with this payload. "
             "Returns the id of its run, and whether the run is new: with a `key`, the run that was "
-            "pushed for the script with it in the last 24 hours is found, and nothing is pushed. "
+            "pushed for the script with it in the last 24 hours is found, and nothing is pushed. A "
+            "run in progress that pushes with the key is waited for. "
             "Pushes take effect only if the run that makes them succeeds.",
             example='local run_id, is_new = queue.push("ship", {order = 7}, {key = "order:7"})',
             limits=(

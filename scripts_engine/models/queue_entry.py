@@ -1,5 +1,7 @@
 import hashlib
 import uuid
+from datetime import timedelta
+from typing import NamedTuple
 
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery, Value
@@ -11,6 +13,9 @@ from scripts_engine.models.hook import Hook
 from scripts_engine.models.run import Run, RunQuerySet
 from scripts_engine.models.schedule import Schedule
 from scripts_engine.models.script import Script
+
+# A key's reservation that ends later than any new one could is from before the clock was set back.
+MAX_RESERVATION = timedelta(minutes=2)
 
 _WAITING = Q(lease_id__isnull=True)
 _LEASED = Q(lease_id__isnull=False)
@@ -105,14 +110,23 @@ def _is_found(entries: QueueEntryQuerySet) -> Coalesce:
     return Coalesce(Subquery(found, output_field=models.BooleanField()), False)
 
 
+class KeyHolder(NamedTuple):
+    run_id: uuid.UUID
+    """The run that is queued with the key, or will be."""
+    reserved_by: uuid.UUID | None
+    """The run in progress that pushes it; ``None`` if it is queued."""
+
+
 class QueueKeyQuerySet(models.QuerySet["QueueKey"]):
     def expired(self) -> "QueueKeyQuerySet":
         return self.filter(expires_at__lte=timezone.now())
 
-    def find_run(self, script_id: uuid.UUID, key: str) -> uuid.UUID | None:
-        """The run that was queued for the script with this key, while the key is known."""
-        live = self.filter(pk=key_digest(script_id, key), expires_at__gt=timezone.now())
-        return live.values_list("run_id", flat=True).first()
+    def find_holder(self, digest: str) -> KeyHolder | None:
+        now = timezone.now()
+        is_valid = Q(reserved_by=None) | Q(expires_at__lte=now + MAX_RESERVATION)
+        live = self.filter(is_valid, pk=digest, expires_at__gt=now)
+        row = live.values_list("run_id", "reserved_by").first()
+        return None if row is None else KeyHolder(*row)
 
 
 def key_digest(script_id: uuid.UUID, key: str) -> str:
@@ -120,7 +134,10 @@ def key_digest(script_id: uuid.UUID, key: str) -> str:
 
 
 class QueueKey(models.Model):
-    """A key under which work was queued, so that the same work is not queued again."""
+    """A key under which work was queued, so that the same work is not queued again.
+
+    Reserved, for as long as it may take, while a run that pushes with it is in progress.
+    """
 
     digest = models.CharField(
         max_length=64, primary_key=True, help_text="SHA-256 of the script's id and the key."
@@ -128,6 +145,9 @@ class QueueKey(models.Model):
     organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="+")
     # Not a foreign key: the run may be deleted before the key.
     run_id = models.UUIDField()
+    reserved_by = models.UUIDField(
+        null=True, help_text="The run that pushes this one, while it is in progress."
+    )
     expires_at = models.DateTimeField(db_index=True)
 
     objects = QueueKeyQuerySet.as_manager()

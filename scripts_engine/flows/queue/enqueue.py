@@ -5,18 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.utils import timezone
+from django.db import transaction
 from uuid_utils.compat import uuid7
 
-from core.database.compiled_query import column_value
 from core.green_threads import in_thread
 from scripts_engine.event import Event
 from scripts_engine.flows.author import NOBODY, Author
 from scripts_engine.flows.queue.hidden_parts import seal_hidden_parts
+from scripts_engine.flows.queue.keys import KeyTakenError, claim_key
 from scripts_engine.flows.queue.room import check_room
 from scripts_engine.flows.queue.wake_up import wake_runners
 from scripts_engine.flows.record_run import Row, record_queued
@@ -24,22 +23,12 @@ from scripts_engine.flows.run_payloads import measured
 from scripts_engine.flows.run_rows import queued_row
 from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.host.queue import Push
-from scripts_engine.models import QueueKey, Trigger
+from scripts_engine.models import Trigger
 from scripts_engine.models.queue_entry import key_digest
 from scripts_engine.redaction import Redactor
 
-KEY_WINDOW = timedelta(hours=24)
 MAX_KEY_CHARACTERS = 200
 MAX_DELAY_SECONDS = 30 * 86_400
-
-# A key that has expired is taken over. The statement locks the row before it reads it.
-_CLAIM_KEY = """
-    INSERT INTO {keys} (digest, organisation_id, run_id, expires_at)
-    VALUES (%(digest)s, %(organisation)s, %(run)s, %(expires_at)s)
-    ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at
-    WHERE {keys}.expires_at <= %(now)s
-    RETURNING run_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,7 @@ class QueuedRows(NamedTuple):
     run: Row
     entry: Row
     key: str = ""
-    """If another run has taken it meanwhile, this one is not queued."""
+    """Under which the run is queued; empty if there is none."""
 
 
 class Enqueued(NamedTuple):
@@ -180,40 +169,38 @@ def entry_row(
     }
 
 
-def claim_key(
-    organisation_id: uuid.UUID, script_id: uuid.UUID, key: str, run_id: uuid.UUID
-) -> uuid.UUID:
-    """Takes the key for the run, or returns the run that has it. Call it in a transaction."""
-    now = timezone.now()
-    values: dict[str, Any] = {
-        "digest": key_digest(script_id, key),
-        "organisation": column_value(QueueKey, "organisation", organisation_id),
-        "run": column_value(QueueKey, "run_id", run_id),
-        "expires_at": column_value(QueueKey, "expires_at", now + KEY_WINDOW),
-        "now": column_value(QueueKey, "expires_at", now),
-    }
-    keys = connection.ops.quote_name(QueueKey._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM_KEY.format(keys=keys), values)
-        if cursor.fetchone() is not None:
-            return run_id
-    return QueueKey.objects.values_list("run_id", flat=True).get(pk=values["digest"])
-
-
-def record_all(rows: Sequence[QueuedRows]) -> None:
+def record_all(rows: Iterable[QueuedRows]) -> None:
     """Inserts the rows in the caller's transaction, and wakes runners after it."""
-    # Keys in one order everywhere, or two transactions could wait for each other's.
-    for each in sorted(rows, key=_order_of_key):
-        run = each.run
-        if each.key:
-            owner = claim_key(run["organisation_id"], run["script_id"], each.key, run["id"])
-            if owner != run["id"]:
-                continue
+    for each in rows:
         _record(each)
 
 
-def _order_of_key(rows: QueuedRows) -> str:
-    return key_digest(rows.run["script_id"], rows.key) if rows.key else ""
+def record_pushed(rows: Sequence[QueuedRows]) -> None:
+    """Inserts what a run has pushed, in the caller's transaction. Raises ``KeyTakenError``."""
+    take_keys(rows)
+    record_all(rows)
+
+
+def take_keys(pushed: Sequence[QueuedRows]) -> None:
+    """Takes the keys of what a run has pushed, or none and raises ``KeyTakenError``.
+
+    Call it in the transaction that records the run as succeeded.
+    """
+    # Keys in one order everywhere, or two transactions could wait for each other's.
+    keyed = sorted((each for each in pushed if each.key), key=digest_of)
+    if not keyed:
+        return
+    with transaction.atomic():
+        for each in keyed:
+            run = each.run
+            owner = claim_key(run["organisation_id"], run["script_id"], each.key, run["id"])
+            if owner != run["id"]:
+                raise KeyTakenError
+
+
+def digest_of(rows: QueuedRows) -> str:
+    """The digest of the key, under which it is stored."""
+    return key_digest(rows.run["script_id"], rows.key)
 
 
 def pushed_rows(

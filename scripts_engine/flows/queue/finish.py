@@ -23,7 +23,9 @@ from core.metrics.catalogue import ATTEMPTS, DEAD_LETTERS
 from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.attempts import follow
 from scripts_engine.flows.queue.claim import Claimed
-from scripts_engine.flows.queue.enqueue import QueuedRows, record_all
+from scripts_engine.flows.queue.enqueue import QueuedRows, digest_of, record_all, take_keys
+from scripts_engine.flows.queue.keys import KeyTakenError, free_keys
+from scripts_engine.flows.run_payloads import without_reply
 from scripts_engine.flows.run_quota import count_when_committed
 from scripts_engine.models import QueueEntry, Run, RunStatus
 
@@ -81,7 +83,7 @@ def _count(outcome: str, *, is_dead_letter: bool = False) -> None:
 
 def _end(ended: Ended) -> Sequence[QueuedRows]:
     """Records how the run ended. Returns what follows from it."""
-    run, columns = ended.run, ended.columns
+    run, columns = ended.run, _columns_with_keys(ended)
     following: Sequence[QueuedRows] = ()
     is_dead_letter = None
     if columns["status"] == RunStatus.SUCCEEDED:
@@ -102,6 +104,18 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
     more = columns["payload_bytes"] - (run.payload_bytes or 0)
     count_when_committed(run.organisation_id, more)
     return following
+
+
+def _columns_with_keys(ended: Ended) -> dict[str, Any]:
+    """Takes the keys of what was pushed. The run has failed if another run was first."""
+    if ended.columns["status"] != RunStatus.SUCCEEDED:
+        return ended.columns
+    try:
+        take_keys(ended.pushed)
+    except KeyTakenError as error:
+        free_keys(ended.run.pk, [digest_of(each) for each in ended.pushed if each.key])
+        return without_reply(ended.columns, str(error))
+    return ended.columns
 
 
 @cache

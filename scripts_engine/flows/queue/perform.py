@@ -61,6 +61,8 @@ def perform(claimed: Claimed) -> Ended:
         QUEUE_WAIT.observe(max(0.0, waited))
         host = RunHost(run.organisation_id, pushing=pushing_run(spec, run.pk))
         execution = execute(spec, event, host, run.pk)
+        if execution.outcome.kind is not OutcomeKind.SUCCEEDED:
+            host.free_keys()
         secrets, verdict = host.revealed_secrets, execution.outcome.verdict
         if secrets:
             _hide_from_next_attempt(claimed, event, execution.row)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind, Organisation
 from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.queue.enqueue import KEY_WINDOW
+from scripts_engine.flows.queue.keys import KEY_WINDOW
 from scripts_engine.flows.run_payloads import remove_payloads
 from scripts_engine.flows.scripts import delete_script, update_script
 from scripts_engine.graphql.mutations import queue

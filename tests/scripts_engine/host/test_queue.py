@@ -31,6 +31,11 @@ def host_of(script: Script, chain_depth: int = 0) -> RunHost:
     return RunHost(script.organisation_id, pushing=pushing)
 
 
+def pushing_run(host: RunHost) -> uuid.UUID:
+    assert host._pushing is not None
+    return host._pushing.run_id
+
+
 def push(
     host: RunHost | UnrecordedHost,
     script: Any,
@@ -79,7 +84,12 @@ def test_a_push_is_collected_with_all_that_was_said(ship: Script) -> None:
             payload=b"\0order", delay_seconds=1.5, key="é", max_attempts=3,
         )
     ]  # fmt: skip
-    assert QueueEntry.objects.count() == QueueKey.objects.count() == Run.objects.count() == 0
+    assert QueueEntry.objects.count() == Run.objects.count() == 0
+    # Reserved, so that the answer is still true when the run is committed.
+    assert QueueKey.objects.values_list("run_id", "reserved_by").get() == (
+        run_id,
+        pushing_run(host),
+    )
 
 
 def test_a_push_leaves_the_rest_to_the_queue(ship: Script) -> None:

@@ -72,7 +72,9 @@ class BothQueues:
     def end_attempts(
         self, ends: Sequence[tuple[Claimed, Outcome]], pushes: Sequence[tuple[int, str]] = ()
     ) -> None:
-        pushed = [(self.script(place), uuid7(), key) for place, key in pushes]
+        # A run pushes a key once.
+        keyed = {(self.script(place), key or place): key for place, key in pushes}
+        pushed = [(script, uuid7(), key) for (script, _), key in keyed.items()]
         rows = [
             queued_rows(self.work(script), run_id)._replace(key=key)
             for script, run_id, key in pushed
@@ -89,10 +91,18 @@ class BothQueues:
             attempt = self.model.holder(claimed.run_id, claimed.lease_id)
             if attempt is None:
                 continue
+            is_pushing = place == 0 and outcome.status is RunStatus.SUCCEEDED
+            if is_pushing and any(
+                self.model.has_key(script.pk, key, self.now) for script, _, key in pushed
+            ):
+                followings.append(
+                    self.model.end(attempt, Outcome(RunStatus.FAILED, outcome.is_final))
+                )
+                continue
             followings.append(self.model.end(attempt, outcome))
-            if place == 0 and outcome.status is RunStatus.SUCCEEDED:
+            if is_pushing:
                 for script, run_id, key in pushed:
-                    self.add(script, run_id, self.work(script), key)
+                    assert self.add(script, run_id, self.work(script), key)
         self.check_followings(followings)
 
     def check_followings(self, followings: Iterable[Following | None]) -> None:
@@ -183,7 +193,14 @@ class BothQueues:
 
 
 def ended(claimed: Claimed, outcome: Outcome, pushed: Sequence[QueuedRows]) -> Ended:
-    columns = {"status": outcome.status.value, "response_status": 200, "payload_bytes": 7}
+    columns = {
+        "status": outcome.status.value,
+        "response_status": 200,
+        "response_headers": [],
+        "response_body": b"",
+        "response_bytes": 0,
+        "payload_bytes": 7,
+    }
     return Ended(
         claimed,
         claimed.entry.run,

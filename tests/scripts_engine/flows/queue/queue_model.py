@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from scripts_engine.flows.queue.attempts import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS
-from scripts_engine.flows.queue.enqueue import KEY_WINDOW
 from scripts_engine.flows.queue.finish import MAX_LEASE
+from scripts_engine.flows.queue.keys import KEY_WINDOW
 from scripts_engine.models import RunStatus
 
 
@@ -84,13 +84,15 @@ class QueueModel:
     def leases(self) -> Counter[uuid.UUID]:
         return Counter(each.organisation_id for each in self.leased)
 
+    def has_key(self, script_id: uuid.UUID, key: str, now: datetime) -> bool:
+        return (script_id, key) in self.keys and self.keys[script_id, key][1] > now
+
     def add(self, attempt: Attempt, key: str, now: datetime) -> bool:
         """Whether it is new: no other run has its key."""
-        place = attempt.script_id, key
-        if key and place in self.keys and self.keys[place][1] > now:
+        if self.has_key(attempt.script_id, key, now):
             return False
         if key:
-            self.keys[place] = attempt.run_id, now + KEY_WINDOW
+            self.keys[attempt.script_id, key] = attempt.run_id, now + KEY_WINDOW
         self.attempts[attempt.run_id] = attempt
         return True
 

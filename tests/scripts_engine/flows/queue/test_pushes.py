@@ -13,10 +13,10 @@ from core.green_threads import GreenLoop
 from scripts_engine.flows import run_script
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.queue import enqueue
-from scripts_engine.flows.queue.enqueue import claim_key, record_all
+from scripts_engine.flows.queue.enqueue import record_pushed
+from scripts_engine.flows.queue.keys import claim_key
 from scripts_engine.flows.queue.steer import NotReplayableError, cancel_orphans, replay_runs
 from scripts_engine.flows.secrets import set_secret
-from scripts_engine.host.queue import QueueCapability
 from scripts_engine.models import QueueEntry, QueueKey, Run, RunStatus, Script, Trigger
 from tests.factories import make_script, reply_of, run_lua
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
@@ -84,26 +84,6 @@ def test_a_key_finds_the_run_that_was_pushed_with_it(acme: Organisation) -> None
     (queued,) = pushed()
     assert first == f'["{queued.pk}",true]'
     assert again == f'["{queued.pk}",false]'
-
-
-def test_of_two_runs_that_push_a_key_at_once_one_is_queued(
-    acme: Organisation, target: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The other run commits between the call and the end of this one.
-    other = queue(hook_that(acme, "return 1"))
-    find: Any = QueueCapability._find_run
-
-    def find_and_lose(queued: QueueCapability, script_id: Any, key: str) -> Any:
-        found = find(queued, script_id, key)
-        claim_key(acme.pk, target.pk, key, other.pk)
-        return found
-
-    monkeypatch.setattr(QueueCapability, "_find_run", find_and_lose)
-    run = run_lua(acme, "return queue.push('target', '', {key = 'k'})")
-
-    assert run.status == RunStatus.SUCCEEDED
-    assert pushed() == []
-    assert QueueKey.objects.get().run_id == other.pk
 
 
 def test_keys_are_taken_in_one_order(acme: Organisation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +161,9 @@ def test_a_large_push_does_not_hold_up_green_threads(
 
     def watched(rows: Any) -> None:
         threads.append(threading.get_ident())
-        record_all(rows)
+        record_pushed(rows)
 
-    monkeypatch.setattr(run_script, "record_all", watched)
+    monkeypatch.setattr(run_script, "record_pushed", watched)
     monkeypatch.setattr(connections, "_connections", connections._connections)
     source = f"for i = 1, 2 do queue.push('target', ('x'):rep({size})) end"
     with DatabaseThreads(2) as executor:
