@@ -83,6 +83,11 @@ class QueueEntry(models.Model):
             models.Index(
                 fields=["organisation", "due_at", "run"], condition=_WAITING, name="queue_waiting"
             ),
+            models.Index(
+                fields=["organisation", "script", "due_at", "run"],
+                condition=_WAITING,
+                name="queue_waiting_by_script",
+            ),
             models.Index(fields=["script", "due_at", "run"], name="queue_of_script"),
             models.Index(
                 fields=["lease_ends_at", "organisation"], condition=_LEASED, name="queue_leased"

@@ -19,10 +19,6 @@ class ScriptQuerySet(models.QuerySet["Script"]):
     def existing(self) -> "ScriptQuerySet":
         return self.filter(deleted_at__isnull=True)
 
-    def working_their_queue(self) -> "ScriptQuerySet":
-        """Those whose queued runs may start: the others' wait, or are about to be cancelled."""
-        return self.existing().filter(is_enabled=True, queue_paused_at__isnull=True)
-
 
 class Script(models.Model):
     """A Lua program of an organisation, with versions of its source.

@@ -5,8 +5,8 @@ this node served longest ago. A runner takes no more than it can start at once, 
 with a thousand waiting runs delays another's next run by one run's time at most.
 
 Claims walk the due runs of an organisation. Where many of them cannot start, because their script
-is paused or at its limit, that walk would delay everybody: then each script's first run is looked
-up instead.
+is paused or at its limit, that walk would delay everybody: then the first run of each script with
+waiting runs is looked up instead.
 """
 
 import uuid
@@ -18,7 +18,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, UUIDField
+from django.db.models import Count, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from accounts.models import Organisation
@@ -26,6 +26,7 @@ from core.database.compiled_query import (
     CompiledQuery,
     CompiledUpdate,
     Parameter,
+    column_value,
     parameters,
     rows_of,
 )
@@ -47,6 +48,31 @@ _WAITING_ORGANISATIONS = """
                 ORDER BY organisation_id LIMIT 1)
         FROM waiting WHERE waiting.organisation_id IS NOT NULL
     )
+"""
+# The scripts of an organisation with due runs that may start, found in the same way, however many
+# scripts it has. Each with when the first of its runs is due.
+_READY_SCRIPTS = """
+    WITH RECURSIVE with_runs(script_id) AS (
+        SELECT (SELECT script_id FROM {entries}
+                WHERE lease_id IS NULL AND organisation_id = {organisation}
+                ORDER BY script_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT script_id FROM {entries}
+                WHERE lease_id IS NULL AND organisation_id = {organisation}
+                    AND script_id > with_runs.script_id
+                ORDER BY script_id LIMIT 1)
+        FROM with_runs WHERE with_runs.script_id IS NOT NULL
+    )
+    SELECT script.id, first_of_script.due_at
+    FROM with_runs
+        JOIN {scripts} AS script ON script.id = with_runs.script_id
+        JOIN {entries} AS first_of_script ON first_of_script.run_id = (
+            SELECT run_id FROM {entries}
+            WHERE lease_id IS NULL AND organisation_id = {organisation}
+                AND script_id = with_runs.script_id
+            ORDER BY due_at, run_id LIMIT 1
+        )
+    WHERE {is_ready} AND first_of_script.due_at <= %(now)s
 """
 _PARTS = {
     # Each with the run that is due first, and its script.
@@ -235,9 +261,8 @@ def _due_by_script(
     whole = {each.script_id for each in at_limit if each.hook_id is None}
     hooks = [each.hook_id for each in at_limit if each.hook_id is not None]
     # Of some scripts, all that is due may be at a limit.
-    scripts = _scripts_query(number + len(at_limit)).all(organisation=organisation_id, now=now)
     found: list[tuple[datetime, uuid.UUID]] = []
-    for (script_id,) in scripts:
+    for script_id in _ready_scripts(organisation_id, number + len(at_limit), now):
         if script_id not in whole:
             found += _due_of_script(script_id, number, now, hooks)
     chosen = [run_id for _, run_id in sorted(found)[:number]]
@@ -248,18 +273,17 @@ def _due_by_script(
     return rows
 
 
-@cache
-def _scripts_query(number: int) -> CompiledQuery:
-    """The scripts that have waited longest, each found by one look into the index."""
-    first = QueueEntry.objects.waiting().filter(script=OuterRef("pk")).order_by("due_at", "run_id")
-    scripts = (
-        Script.objects.working_their_queue()
-        .filter(organisation=Parameter("organisation", UUIDField()))
-        .annotate(first_due_at=Subquery(first.values("due_at")[:1]))
-        .filter(first_due_at__lte=_NOW)
-        .order_by("first_due_at")
-    )
-    return CompiledQuery(scripts.values_list("pk")[:number])
+def _ready_scripts(organisation_id: uuid.UUID, number: int, now: datetime) -> list[uuid.UUID]:
+    """Those that have waited longest."""
+    values = {
+        "organisation": column_value(QueueEntry, "organisation", organisation_id),
+        "now": column_value(QueueEntry, "due_at", now),
+        "number": number,
+    }
+    statement = _ready_scripts_statement() + " ORDER BY first_of_script.due_at LIMIT %(number)s"
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return [as_uuid(script_id) for script_id, _ in cursor.fetchall()]
 
 
 def _due_of_script(
@@ -332,14 +356,29 @@ def _take(
 def statement_of_waiting(template: str) -> str:
     """A statement that begins with the organisations with waiting runs, ``waiting``.
 
-    The template may name tables and ``_PARTS`` in braces.
+    The template may name tables and ``_PARTS`` in braces, and ``ready_scripts`` of the organisation
+    of ``waiting``.
     """
+    tables = _tables()
+    parts = {name: part.format(**tables) for name, part in _PARTS.items()}
+    ready_scripts = _READY_SCRIPTS.format(organisation="waiting.organisation_id", **tables, **parts)
+    return (_WAITING_ORGANISATIONS + template).format(
+        ready_scripts=ready_scripts, **tables, **parts
+    )
+
+
+@cache
+def _ready_scripts_statement() -> str:
+    return _READY_SCRIPTS.format(
+        organisation="%(organisation)s", is_ready=_PARTS["is_ready"], **_tables()
+    )
+
+
+def _tables() -> dict[str, str]:
     quote = connection.ops.quote_name
-    tables = {
+    return {
         "entries": quote(QueueEntry._meta.db_table),
         "scripts": quote(Script._meta.db_table),
         "paused": quote(PausedQueue._meta.db_table),
         "organisations": quote(Organisation._meta.db_table),
     }
-    parts = {name: part.format(**tables) for name, part in _PARTS.items()}
-    return (_WAITING_ORGANISATIONS + template).format(**tables, **parts)

@@ -42,15 +42,7 @@ _COUNT_DELAYED = """
 _OLDEST = """
     SELECT MIN(due_at) FROM (
         SELECT CASE WHEN {is_ready} THEN first.due_at ELSE (
-            SELECT MIN(of_script.due_at) FROM (
-                SELECT (
-                    SELECT entry.due_at FROM {entries} AS entry
-                    WHERE entry.script_id = script.id AND entry.lease_id IS NULL
-                    ORDER BY entry.due_at, entry.run_id LIMIT 1
-                ) AS due_at
-                FROM {scripts} AS script
-                WHERE script.organisation_id = waiting.organisation_id AND {is_ready}
-            ) AS of_script WHERE of_script.due_at <= %(now)s
+            SELECT MIN(of_script.due_at) FROM ({ready_scripts}) AS of_script
         ) END AS due_at
         FROM {first_of_each} WHERE {is_open} AND first.due_at <= %(now)s
     ) AS oldest

@@ -1,7 +1,8 @@
 """Claims are fair between organisations, and leases end."""
 
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +11,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.flows.queue.claim import Turns, claim_due_runs
+from scripts_engine.flows.queue.claim import Claimed, Turns, claim_due_runs
 from scripts_engine.flows.queue.clock import move_to_present
+from scripts_engine.flows.queue.figures import oldest_due_at
 from scripts_engine.flows.queue.finish import MAX_LEASE, end_lost_runs, finish, give_back
 from scripts_engine.flows.queue.perform import perform
 from scripts_engine.flows.queue.steer import (
@@ -285,6 +287,40 @@ def test_a_claim_takes_no_more_steps_for_more_runs_that_cannot_start(
     assert many < 1.5 * few
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite counts its steps")
+def test_a_claim_takes_no_more_steps_for_more_scripts_without_runs(hook: Hook) -> None:
+    queue(hook)
+    pause_script(hook.script)
+    free = make_hook(make_script(hook.organisation, name="free")).hook
+
+    few = steps_of_claim(queue(free).pk)
+    make_many_scripts(hook.organisation, 1000)
+    many = steps_of_claim(queue(free).pk)
+
+    assert many < 1.5 * few
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite counts its steps")
+def test_the_age_of_the_queue_takes_no_more_steps_for_more_scripts_without_runs(hook: Hook) -> None:
+    queue(hook)
+    pause_script(hook.script)
+    free = queue(make_hook(make_script(hook.organisation, name="free")).hook)
+    oldest: list[datetime | None] = []
+
+    few = steps_of(lambda: oldest.append(oldest_due_at()))
+    make_many_scripts(hook.organisation, 1000)
+    many = steps_of(lambda: oldest.append(oldest_due_at()))
+
+    assert oldest == [free.queue_entry.due_at] * 2
+    assert many < 1.5 * few
+
+
+def make_many_scripts(organisation: Organisation, number: int) -> None:
+    Script.objects.bulk_create(
+        Script(organisation=organisation, name=f"script {place}") for place in range(number)
+    )
+
+
 def queue_many(hook: Hook, number: int) -> None:
     now = timezone.now()
     runs = [past_run(hook, now, RunStatus.QUEUED) for _ in range(number)]
@@ -297,14 +333,20 @@ def queue_many(hook: Hook, number: int) -> None:
 
 def steps_of_claim(expected: UUID) -> int:
     """How many instructions SQLite needs, in tens, to claim nothing but this run."""
+    claimed: list[Claimed] = []
+    steps = steps_of(lambda: claimed.extend(claim_due_runs(4, Turns()).claimed))
+    assert [each.run_id for each in claimed] == [expected]
+    return steps
+
+
+def steps_of(call: Callable[[], object]) -> int:
     steps = []
     connection.ensure_connection()
     connection.connection.set_progress_handler(lambda: steps.append(1), 10)
     try:
-        claimed = claim_due_runs(4, Turns()).claimed
+        call()
     finally:
         connection.connection.set_progress_handler(None, 0)
-    assert [each.run_id for each in claimed] == [expected]
     return len(steps)
 
 
