@@ -108,6 +108,22 @@ def ticks_between(
         yield tick
 
 
+def newest_ticks(
+    cron: str, time_zone: str, after: datetime, until: datetime, count: int
+) -> list[datetime]:
+    """The last ``count`` ticks after the one moment and up to the other, oldest first.
+
+    The search goes back in growing steps, because a week may have ten thousand ticks.
+    """
+    step = count * _MINUTE
+    while True:
+        start = max(after, until - step)
+        found = list(ticks_between(cron, time_zone, start, until))
+        if len(found) >= count or start == after:
+            return found[-count:]
+        step *= 2
+
+
 def ticks_after(cron: str, time_zone: str, after: datetime) -> Iterator[datetime]:
     """The ticks after that moment, in UTC, earliest first.
 

@@ -2,6 +2,9 @@
 
 Each schedule is dealt with in a transaction of its own, which inserts runs and outcomes and moves
 the schedule on. A node that finds the row locked leaves it to the other one.
+
+Others wait for these transactions, so ticks are computed before them, and a schedule that has many
+runs to catch up on gets some of them at each look.
 """
 
 import logging
@@ -21,15 +24,18 @@ from core.metrics.catalogue import SCHEDULE_LAG, SCHEDULE_TICKS
 from scripts_engine.event import Event
 from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
 from scripts_engine.flows.queue.room import QueueFullError
-from scripts_engine.flows.schedules.cron import next_ticks, ticks_between
+from scripts_engine.flows.schedules.cron import newest_ticks, next_ticks
 from scripts_engine.flows.schedules.outcomes import RUNS, Decided, decide
 from scripts_engine.models import QueueEntry, Schedule, ScheduleTick, Trigger
 
 logger = logging.getLogger(__name__)
 
+# More than ``MAX_CAUGHT_UP``. Of ticks before these, only the first is noted as missed.
 KEPT_TICKS = 200
-# As long as the longest window of catch-up: of ticks before, only the first is noted as missed.
+# As long as the longest window of catch-up.
 LOOK_BACK = timedelta(days=7)
+# How many runs of a schedule are queued in a transaction.
+MAX_RUNS_AT_ONCE = 20
 # A last tick that is further ahead is from before the clock was set back.
 FAR_AHEAD = timedelta(days=1)
 # With more database errors in one round, it is not the schedule's fault.
@@ -84,24 +90,34 @@ def _advance(schedule_id: uuid.UUID) -> int:
 
     Raises ``QueueFullError`` if nothing was done for that reason.
     """
+    now = timezone.now()
+    is_due = Q(next_tick_at__lte=now) | Q(buffered_tick_at__isnull=False)
+    due_row = Schedule.objects.filter(is_due, pk=schedule_id)
+    found = due_row.first()
+    if found is None:
+        return 0
+    due = _due_ticks(found, now)
+    following = next_ticks(found.cron, found.time_zone, due[-1], 1) if due else []
     with transaction.atomic():
-        rows = Schedule.objects.select_related("script", "organisation")
-        locked = rows.select_for_update(of=("self",), skip_locked=True)
-        now = timezone.now()
-        is_due = Q(next_tick_at__lte=now) | Q(buffered_tick_at__isnull=False)
-        schedule = locked.filter(is_due, pk=schedule_id).first()
+        # As it was: another node may have dealt with it, or a person may have changed it.
+        same = due_row.filter(
+            cron=found.cron, time_zone=found.time_zone, next_tick_at=found.next_tick_at
+        )
+        rows = same.select_related("script", "organisation")
+        schedule = rows.select_for_update(of=("self",), skip_locked=True).first()
         if schedule is None:
             return 0
         if schedule.script.deleted_at is not None:
             schedule.next_tick_at = schedule.buffered_tick_at = None
         else:
-            _run_ticks(schedule, now)
+            _run_ticks(schedule, due, next(iter(following), None), now)
         schedule.save(update_fields=["last_tick_at", "next_tick_at", "buffered_tick_at"])
     return 1
 
 
-def _run_ticks(schedule: Schedule, now: datetime) -> None:
-    due = _due_ticks(schedule, now)
+def _run_ticks(
+    schedule: Schedule, due: list[datetime], following: datetime | None, now: datetime
+) -> None:
     known = _known(schedule, due)
     script = schedule.script
     decided = decide(
@@ -115,14 +131,13 @@ def _run_ticks(schedule: Schedule, now: datetime) -> None:
         ),
         is_running=QueueEntry.objects.filter(schedule=schedule).exists(),
     )
-    ticks, refused = _carry_out(schedule, decided)
+    ticks, left = _carry_out(schedule, decided)
     _keep(schedule, ticks)
-    if refused is not None:
-        due = [tick for tick in due if tick < refused]
+    if left is not None:
+        due = [tick for tick in due if tick < left]
     if due:
         schedule.last_tick_at = due[-1]
-        following = next_ticks(schedule.cron, schedule.time_zone, due[-1], 1)
-        schedule.next_tick_at = refused or next(iter(following), None)
+        schedule.next_tick_at = left or following
     transaction.on_commit(partial(_count, ticks, now))
 
 
@@ -132,7 +147,8 @@ def _due_ticks(schedule: Schedule, now: datetime) -> list[datetime]:
     if first is None or first > now:
         return []
     after = max(first, now - LOOK_BACK)
-    return [first, *ticks_between(schedule.cron, schedule.time_zone, after, now)]
+    newest = newest_ticks(schedule.cron, schedule.time_zone, after, now, KEPT_TICKS)
+    return [first, *newest]
 
 
 def _known(schedule: Schedule, due: Sequence[datetime]) -> frozenset[datetime]:
@@ -146,14 +162,20 @@ def _known(schedule: Schedule, due: Sequence[datetime]) -> frozenset[datetime]:
 def _carry_out(
     schedule: Schedule, decided: Sequence[Decided]
 ) -> tuple[list[ScheduleTick], datetime | None]:
-    """The outcomes to record, and the first tick that the queue had no room for."""
+    """The outcomes to record, and the first tick that is left for later: the queue has no room for
+    it, or it would be one too many at once.
+    """
     ticks: list[ScheduleTick] = []
+    runs = 0
     for one in decided:
         if one.outcome is None:
             schedule.buffered_tick_at = one.tick_at
             continue
         run_id = None
         if one.outcome in RUNS:
+            if runs == MAX_RUNS_AT_ONCE:
+                return ticks, one.tick_at
+            runs += 1
             try:
                 run_id = enqueue(_work(schedule, one.tick_at)).run_id
             except QueueFullError:

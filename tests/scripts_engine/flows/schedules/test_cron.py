@@ -15,6 +15,7 @@ from scripts_engine.flows.schedules.cron import (
     clean_cron,
     clean_time_zone,
     known_time_zones,
+    newest_ticks,
     next_ticks,
     ticks_after,
     ticks_between,
@@ -284,3 +285,14 @@ def test_ticks_do_not_depend_on_where_the_search_starts(
     ticks = list(islice(ticks_after(cron, zone, after), 8))
     assert ticks == sorted(set(ticks))
     assert [next_ticks(cron, zone, tick, 1)[0] for tick in ticks[:-1]] == ticks[1:]
+
+
+@given(_MINUTES, _HOURS, _DAYS, _MOMENTS, st.sampled_from([BERLIN, LORD_HOWE]), st.integers(1, 9))
+def test_the_newest_ticks_are_the_last_of_all(
+    minutes: str, hours: str, days: str, after: datetime, zone: str, count: int
+) -> None:
+    cron, until = f"{minutes} {hours} {days} * *", after + timedelta(days=7)
+
+    newest = newest_ticks(cron, zone, after, until, count)
+
+    assert newest == list(ticks_between(cron, zone, after, until))[-count:]
