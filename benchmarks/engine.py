@@ -59,7 +59,6 @@ class InProcess:
         self.prelude = compile_prelude()
         area = LogArea(log_file)
         self.operations = Operations(area, lambda _name, _arguments: None, self.prelude.later)
-        os.close(log_file)
         self.limits = Limits().as_run_arguments()
 
     def run(self, source: bytes, body: bytes) -> Any:

@@ -32,7 +32,11 @@ AREA_BYTES = _HEAD.size + MAX_TEXT_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size
 def create_area_file() -> int:
     """Create an anonymous file of the right size; the caller closes the descriptor."""
     descriptor = os.memfd_create("run-log", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, AREA_BYTES)
+    try:
+        os.ftruncate(descriptor, AREA_BYTES)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -40,7 +44,11 @@ class LogArea:
     """One side's view of the area."""
 
     def __init__(self, descriptor: int) -> None:
-        self._memory = mmap.mmap(descriptor, AREA_BYTES)
+        """Map the file and close the descriptor, also if the mapping fails: it keeps its own."""
+        try:
+            self._memory = mmap.mmap(descriptor, AREA_BYTES)
+        finally:
+            os.close(descriptor)
         self._end = _HEAD.size
 
     def clear(self) -> None:

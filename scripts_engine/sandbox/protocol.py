@@ -14,7 +14,8 @@ Never pickle, which can run code: an attacker may have written what a child send
 
 Between the worker and its fork server, one packet each way:
 
-    FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached
+    FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached,
+                            or the number of the error that the system gave, negative
     EXIT_STATUS, NUMBER  -> NUMBER wait status of that child, which has ended
 """
 

@@ -9,12 +9,13 @@ ends when the worker closes that socket, and its children end with it.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NoReturn
 
 from scripts_engine.sandbox.child import time_zones
@@ -58,21 +59,31 @@ class ForkServer:
                 self._control.send(NUMBER.pack(self._take_status(pid)))
 
     def _fork(self) -> None:
-        ours, theirs = socket.socketpair()
-        log_file = create_area_file()
+        """Fork a child, or say why not: the error must not end the children that there are."""
+        try:
+            with ExitStack() as opened:
+                ours, theirs = map(opened.enter_context, socket.socketpair())
+                log_file = create_area_file()
+                opened.callback(os.close, log_file)
+                pid, pidfd = self._forked(theirs, log_file)
+                opened.callback(os.close, pidfd)
+                descriptors = [ours.fileno(), pidfd, log_file]
+                socket.send_fds(self._control, [NUMBER.pack(pid)], descriptors)
+        except OSError as error:
+            # A child that was forked sees its socket close.
+            self._control.send(NUMBER.pack(-(error.errno or errno.EIO)))
+
+    def _forked(self, channel: socket.socket, log_file: int) -> tuple[int, int]:
+        """The pid and pidfd of a new child. Raises OSError."""
         # A child reaped before its pidfd is open could leave its pid to another process.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        pid = os.fork()
-        if pid == 0:
-            self._become_child(theirs, log_file, os.getppid())
-        pidfd = os.pidfd_open(pid)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        descriptors = [ours.fileno(), pidfd, log_file]
-        socket.send_fds(self._control, [NUMBER.pack(pid)], descriptors)
-        ours.close()
-        theirs.close()
-        os.close(pidfd)
-        os.close(log_file)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_child(channel, log_file, os.getppid())
+            return pid, os.pidfd_open(pid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
     def _become_child(self, channel: socket.socket, log_file: int, server_pid: int) -> NoReturn:
         status = 1
@@ -154,7 +165,6 @@ def _warm_up(prelude: Prelude) -> None:
         worker.shutdown(socket.SHUT_WR)
         with suppress(ParentGone):
             Child(channel, LogArea(log_file), prelude).serve_forever()
-    os.close(log_file)
     gc.collect()
     give_back_memory()
 
@@ -171,7 +181,6 @@ def _unexpected_names(prelude: Prelude) -> str | None:
 def _new_state(prelude: Prelude) -> LuaState:
     log_file = create_area_file()
     operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
-    os.close(log_file)
     return LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
 
 

@@ -46,6 +46,7 @@ class ChildProcess:
         log_file: int,
         waiting: Waiting | None = None,
     ) -> None:
+        """Take over the descriptors. Raises OSError after it has ended the process."""
         self.pid = pid
         self.waiting = waiting or Waiting()
         self.tenant = ""
@@ -54,11 +55,15 @@ class ChildProcess:
         self.cpu_seconds = 0.0
         self.has_lowest_priority = False
         self._armed_cpu_seconds: int | None = None
-        self.log_area = LogArea(log_file)
-        os.close(log_file)
         self._channel = channel
         self._channel.setblocking(False)
         self._pidfd = pidfd
+        try:
+            self.log_area = LogArea(log_file)
+        except OSError:
+            self.kill()
+            self._close()
+            raise
         self._reader = FrameReader(FROM_CHILD, child_frames.read)
         self._events = select.poll()
         self._events.register(channel.fileno(), select.POLLIN)
@@ -130,14 +135,17 @@ class ChildProcess:
 
     def forget(self) -> None:
         """Close the worker's descriptors and leave the process alone."""
-        self._channel.close()
-        os.close(self._pidfd)
+        self._close()
         self.log_area.close()
 
     def end(self) -> None:
         """Kill the process and close the worker's descriptors."""
         self.kill()
         self.forget()
+
+    def _close(self) -> None:
+        self._channel.close()
+        os.close(self._pidfd)
 
     def _wait_until_readable(self, deadline: float) -> bool:
         return self.waiting.until_readable(self._channel.fileno(), self._events, deadline)

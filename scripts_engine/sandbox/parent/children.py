@@ -14,11 +14,14 @@ from scripts_engine.sandbox.contract import OutcomeKind
 from scripts_engine.sandbox.parent.child_process import ChildProcess
 from scripts_engine.sandbox.parent.endings import Ending
 from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
-from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed
+from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed, SystemShortage
 from scripts_engine.sandbox.parent.waiting import Waiting
 
 # More at once would delay the run that ends them.
 _EXPIRED_AT_ONCE = 8
+# A new child needs four descriptors for a moment, and an ended one leaves three. Further ones are
+# for what others open at the same time; if that is not enough, the shortage is not of our making.
+_EVICTED_FOR_ROOM = 4
 # Looking after each run would cost as much as finding a warm child.
 _EXPIRIES_PER_IDLE_TIME = 60
 
@@ -91,10 +94,9 @@ class Children:
             evicted = self._warm.take_least_needed() if self.count >= self._most else None
             self.count += 1
         if evicted:
-            self._end(evicted, Change.EVICTED)
-            self._observer.evicted()
+            self._evict(evicted)
         try:
-            child = self._waiting.in_thread(self.spawner.spawn)
+            child = self._waiting.in_thread(self._spawn)
         except BaseException:
             with self._lock:
                 self.count -= 1
@@ -135,6 +137,28 @@ class Children:
         for child in self._warm.take_all():
             child.forget()
         self.spawner.forget()
+
+    def _spawn(self) -> ChildProcess:
+        """Start a child; while the system has no room, end the least needed warm one.
+
+        Raises SpawnFailed.
+        """
+        for _ in range(_EVICTED_FOR_ROOM):
+            try:
+                return self.spawner.spawn()
+            except SystemShortage:
+                with self._lock:
+                    evicted = self._warm.take_least_needed() if len(self._warm) else None
+                if evicted is None:
+                    raise
+                self._evict(evicted)
+                # Returns after the system has taken the process back.
+                self.spawner.exit_status(evicted.pid)
+        return self.spawner.spawn()
+
+    def _evict(self, child: ChildProcess) -> None:
+        self._end(child, Change.EVICTED)
+        self._observer.evicted()
 
     def _keep_or_end(self, child: ChildProcess, ending: Ending) -> None:
         if ending.kill_reason is not None:

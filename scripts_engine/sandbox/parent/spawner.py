@@ -5,6 +5,7 @@ Role in a run: used only if the tenant has no warm child.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -33,6 +34,7 @@ _START = (
 _ANSWER_SECONDS = 10.0
 # With each new child: its socket, pidfd and log file.
 _DESCRIPTORS = 3
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}
 # Each run allocates and frees over a thousand small blocks for its Lua state. The per-thread cache
 # of glibc keeps only seven of a size; without it a child needs a fifth less CPU time and no more
 # memory. Other C libraries ignore the variable.
@@ -41,6 +43,15 @@ _ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 class SpawnFailed(Exception):
     """No child could be started."""
+
+
+class SystemShortage(SpawnFailed):
+    """The system has no descriptor, process or memory left for a child."""
+
+
+def _spawn_failed(error: OSError) -> SpawnFailed:
+    failure = SystemShortage if error.errno in _SHORTAGES else SpawnFailed
+    return failure((error.strerror or str(error)).lower())
 
 
 class Spawner:
@@ -67,19 +78,21 @@ class Spawner:
         return client.pid if client else None
 
     def spawn(self) -> ChildProcess:
-        """Start a child and wait until it is locked down. Raises SpawnFailed.
+        """Start a child and wait until it is locked down. Raises SpawnFailed, SystemShortage.
 
         A fork server found lost is replaced once.
         """
-        client = self._running_client()
         try:
-            return self._child_of(client)
-        except ForkServerLost:
-            self._drop(client)
-        try:
+            client = self._running_client()
+            try:
+                return self._child_of(client)
+            except ForkServerLost:
+                self._drop(client)
             return self._child_of(self._running_client())
         except ForkServerLost as error:
             raise SpawnFailed(str(error)) from error
+        except OSError as error:
+            raise _spawn_failed(error) from error
 
     def exit_status(self, pid: int) -> int | None:
         """The wait status of a child that has ended, or None if it is unknown."""
@@ -107,10 +120,7 @@ class Spawner:
             if self._is_closed:
                 raise SpawnFailed("the sandbox is closed")
             if self._client is None:
-                try:
-                    self._client = ForkClient()
-                except ForkServerLost as error:
-                    raise SpawnFailed(str(error)) from error
+                self._client = ForkClient()
                 self.fork_servers += 1
             return self._client
 
@@ -144,7 +154,7 @@ class ForkClient:
     """One fork server process. Thread-safe: one request at a time."""
 
     def __init__(self) -> None:
-        """Start the process. Raises ForkServerLost."""
+        """Start the process. Raises OSError."""
         self.has_forked = False
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -160,9 +170,9 @@ class ForkClient:
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )
-            except OSError as error:
+            except OSError:
                 self._control.close()
-                raise ForkServerLost(f"the fork server cannot be started: {error}") from error
+                raise
 
     @property
     def pid(self) -> int:
@@ -171,7 +181,8 @@ class ForkClient:
     def fork(self) -> tuple[int, socket.socket, int, int]:
         """Fork a child: its pid, socket, pidfd and log file.
 
-        Raises ForkServerLost, or SpawnFailed if this process may open no more files.
+        Raises ForkServerLost, or OSError if this process may open no more files or the system
+        refuses to fork.
         """
         with self._lock:
             try:
@@ -183,13 +194,15 @@ class ForkClient:
                 raise ForkServerLost(f"the fork server does not answer: {error}") from error
         if not data:
             raise ForkServerLost("the fork server has ended")
-        self.has_forked = True
         (pid,) = NUMBER.unpack(data)
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        self.has_forked = True
         if len(descriptors) < _DESCRIPTORS:
             # The kernel drops those that it cannot open here. The child sees its socket close.
             for descriptor in descriptors:
                 os.close(descriptor)
-            raise SpawnFailed("too many open files")
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         channel, pidfd, log_file = descriptors
         return pid, socket.socket(fileno=channel), pidfd, log_file
 

@@ -36,7 +36,6 @@ class Walked:
     def __init__(self, prelude: Prelude) -> None:
         log_file = create_area_file()
         self._log_area = LogArea(log_file)
-        os.close(log_file)
         self._operations = Operations(self._log_area, lambda _name, _packed: b"\xc0", prelude.later)
         self.serve = self._operations.serve
         self._state = LuaState(prelude, self.serve, 64 * MIB)

@@ -24,7 +24,6 @@ def test_a_corrupt_log_area_is_read_within_bounds(written):
     log_file = create_area_file()
     os.pwrite(log_file, written, 0)
     area = LogArea(log_file)
-    os.close(log_file)
     assert len(area.lines()) <= 1100
     area.close()
 
@@ -33,7 +32,6 @@ def test_half_a_record_is_not_shown():
     log_file = create_area_file()
     os.pwrite(log_file, struct.pack("<IIdBI", 16, 0, 1.0, 1, 100) + b"half", 0)
     area = LogArea(log_file)
-    os.close(log_file)
     assert area.lines() == ()
     area.close()
 
@@ -43,6 +41,5 @@ def test_a_log_line_with_an_invalid_time_is_not_shown(at):
     log_file = create_area_file()
     os.pwrite(log_file, struct.pack("<IIdBI", 13, 0, at, 1, 0), 0)
     area = LogArea(log_file)
-    os.close(log_file)
     assert area.lines() == ()
     area.close()

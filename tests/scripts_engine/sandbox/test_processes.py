@@ -37,32 +37,73 @@ threading.Event().wait()
 """
 
 
-WITHOUT_OPEN_FILES = """
-import json, os, resource, sys
+FEW_OPEN_FILES = """
+import os, resource, sys
 sys.path.insert(0, sys.argv[1])
 from scripts_engine.sandbox.contract import Job
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 pool = SandboxPool()
-run = lambda tenant: pool.run(tenant, Job(source=b"return 1", chunk_name="x")).kind
-print(run("acme"))
-opened = []
-try:
-    while True:
-        opened.append(os.open("/", os.O_RDONLY))
-except OSError:
-    os.close(opened.pop())
-    os.close(opened.pop())
-try:
-    run("globex")
-except SandboxUnavailable as error:
-    print(error)
-print(run("acme"))
-for each in opened:
-    os.close(each)
-print(run("globex"))
+def run(tenant, source=b"return 1", host=None):
+    try:
+        return pool.run(tenant, Job(source=source, chunk_name="x"), host).kind
+    except SandboxUnavailable as error:
+        return str(error)
+def open_all_but(count):
+    opened = []
+    try:
+        while True:
+            opened.append(os.open("/", os.O_RDONLY))
+    except OSError:
+        for _ in range(count):
+            os.close(opened.pop())
+    return opened
+def close(opened):
+    for each in opened:
+        os.close(each)
+"""
+EVICTING = """
+for tenant in ("acme", "globex", "initech"):
+    run(tenant)
+opened = open_all_but(0)
+print(run("hooli"), pool.stats().evicted)
+print(run("initech"), pool.stats().spawned)
+print(run("acme"), pool.stats().spawned)
+print(pool.stats().fork_servers)
+"""
+NOTHING_IDLE = """
+run("acme")
+def inner(name, arguments, *, deadline, note):
+    for free in range(4):
+        opened = open_all_but(free)
+        print(run("globex"), pool.stats().children)
+        left = open_all_but(0)
+        print(len(left) == free)
+        close(opened + left)
+    print(run("globex"))
+print(run("acme", b"store.get('k')", inner))
 print(pool.stats().fork_servers, pool.stats().children)
-pool.close()
+"""
+FORK_REFUSED = """
+run("acme")
+def inner(name, arguments, *, deadline, note):
+    server = pool.fork_server_pid()
+    _, hard = limits = resource.prlimit(server, resource.RLIMIT_NOFILE)
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (4, hard))
+    print(run("globex"), pool.stats().children)
+    resource.prlimit(server, resource.RLIMIT_NOFILE, limits)
+    print(run("globex"))
+print(run("acme", b"store.get('k')", inner))
+print(pool.stats().fork_servers, pool.stats().children)
+"""
+NO_FORK_SERVER = """
+opened = open_all_but(0)
+print(run("acme"))
+left = open_all_but(0)
+print(len(left))
+close(opened + left)
+print(run("acme"))
+print(pool.stats().fork_servers)
 """
 
 
@@ -87,11 +128,30 @@ def test_no_process_survives_its_worker_not_even_in_a_busy_loop(worker, ending):
     wait_until(lambda: not any(is_running(pid) for pid in {server, *children}))
 
 
-def test_a_worker_without_open_files_to_spare_keeps_its_children():
-    command = [sys.executable, "-c", WITHOUT_OPEN_FILES, str(PROJECT_ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = ["succeeded", "too many open files", "succeeded", "succeeded", "1 2"]
-    assert done.stdout.splitlines() == expected
+def lines_of(script):
+    command = [sys.executable, "-c", f"{FEW_OPEN_FILES}{script}pool.close()", str(PROJECT_ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_worker_without_open_files_evicts_the_children_unused_longest():
+    # Acme's and globex's, for the four descriptors of a new one.
+    assert lines_of(EVICTING) == ["succeeded 2", "succeeded 4", "succeeded 5", "1"]
+
+
+def test_a_worker_without_open_files_or_idle_children_refuses_runs_and_leaks_none():
+    refused = ["too many open files 1", "True"]
+    assert lines_of(NOTHING_IDLE) == [*refused * 4, "succeeded", "succeeded", "1 2"]
+
+
+def test_a_fork_server_that_cannot_fork_keeps_its_children():
+    expected = ["too many open files 1", "succeeded", "succeeded", "1 2"]
+    assert lines_of(FORK_REFUSED) == expected
+
+
+def test_a_fork_server_that_cannot_start_is_started_by_a_later_run():
+    assert lines_of(NO_FORK_SERVER) == ["too many open files", "0", "succeeded", "1"]
 
 
 def test_a_signal_to_the_terminal_group_does_not_reach_the_sandbox(new_pool):
