@@ -10,22 +10,19 @@ from core.metrics.catalogue import SANDBOX_SLOTS, export_zeros
 from core.metrics.process_files import delete_gauges, delete_those_of_dead_processes
 from core.metrics.processes import announce
 from core.server.arbiter import MoonhookArbiter
-from core.server.open_files import allow_open_files
 from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
+from scripts_engine.open_files import fit_processes_to_open_files
 
 if TYPE_CHECKING:
     from scripts_engine.flows.call_notes.collector import CallNotes
-
-# Database and log, scripts' connections to other servers, and a margin.
-OTHER_FILES = 500
 
 
 def on_starting(server: Any) -> None:
     """Refuse to run scripts in production without the lockdown, however gunicorn was started."""
     require_lockdown()
-    allow_open_files(worker_connections + 3 * settings.SANDBOX_PROCESSES + OTHER_FILES)
+    fit_processes_to_open_files(connections=worker_connections)
     if services_of_this_node() is None:
         # The supervisor deletes all files instead.
         delete_those_of_dead_processes()

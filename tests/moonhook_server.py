@@ -44,6 +44,14 @@ def _prepared() -> Path:
     return directory
 
 
+def prepare_database(data_dir: Path) -> None:
+    """Puts a migrated SQLite database there, unless there is one."""
+    database = data_dir / "moonhook.sqlite3"
+    if not database.exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
+        shutil.copy(_prepared() / database.name, database)
+
+
 class MoonhookServer:
     """A running `manage.py serve`; ``output`` collects what it prints.
 
@@ -110,10 +118,8 @@ class MoonhookServer:
 
     def _prepare(self) -> None:
         self.environment.setdefault("STATIC_ROOT", str(_prepared() / "static"))
-        database = self._data_dir / "moonhook.sqlite3"
-        if "DATABASE_URL" not in self.environment and not database.exists():
-            self._data_dir.mkdir(parents=True, exist_ok=True)
-            shutil.copy(_prepared() / database.name, database)
+        if "DATABASE_URL" not in self.environment:
+            prepare_database(self._data_dir)
 
     def _collect(self) -> None:
         assert self.process.stdout is not None

@@ -15,6 +15,7 @@ from core.database.check import DatabaseCheck, NotReady
 from core.http.problem_handlers import safe_methods_only
 from core.server import service_table
 from core.server.lifecycle import is_draining
+from core.server.open_files import are_few_files_left
 from scripts_engine.flows.queue.figures import is_stalled
 from scripts_engine.sandbox.parent.pool import SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_health
@@ -66,6 +67,9 @@ class Readiness:
             reason, cause = not_ready.reason, not_ready.__cause__
         except Exception as error:  # noqa: BLE001  (a failure too is an answer)
             reason, cause = "failed", error
+        if reason is not None and are_few_files_left():
+            # The check may have failed because it could open nothing, so it proves nothing.
+            return self._known[name]
         self._log_change(name, reason, cause)
         return reason
 
@@ -103,7 +107,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons.
 
     Another service of the node that does not run, and a queue that stands still, are reported with
-    200, as the web server works without them. A process that is about to stop reports "draining"
+    200, as the web server works without them. So is a lack of open files, which passes. A process that is about to stop reports "draining"
     without running the checks.
     """
     if is_draining():
@@ -117,6 +121,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     degraded = service_table.reasons() | {
         name: reason for name, reason in troubles.items() if name in NOT_NEEDED
     }
+    if are_few_files_left():
+        degraded["open-files"] = "few-left"
     document: dict[str, object] = {
         "status": "unavailable" if failed else "degraded" if degraded else "ok",
         "checks": {name: "failed" if name in troubles else "ok" for name in reasons},

@@ -5,7 +5,6 @@ The state is compared whole: everything that Lua refers to, from its registry (`
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
