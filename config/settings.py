@@ -319,6 +319,15 @@ SANDBOX_QUEUE = integer("SANDBOX_QUEUE", 4 * SANDBOX_SLOTS, minimum=1)
 # each with a thread. At most half are of one organisation; further ones are refused immediately.
 CALLS_WAITING = integer("CALLS_WAITING", 8, minimum=1)
 
+# --- What an organisation may have; one more is refused -----------------------------------------
+
+SCRIPTS_PER_ORGANISATION = integer("SCRIPTS_PER_ORGANISATION", 1_000, minimum=1)
+HOOKS_PER_ORGANISATION = integer("HOOKS_PER_ORGANISATION", 10_000, minimum=1)
+API_KEYS_PER_ORGANISATION = integer("API_KEYS_PER_ORGANISATION", 1_000, minimum=1)
+USERS_PER_ORGANISATION = integer("USERS_PER_ORGANISATION", 100_000, minimum=1)
+# Changes of a script's source, each of which is a version.
+SCRIPT_SAVES_PER_MINUTE = integer("SCRIPT_SAVES_PER_MINUTE", 60, minimum=1)
+
 # --- Queue -------------------------------------------------------------------------------------
 
 # Queued runs at once on this node, apart from the slots of calls that wait for a reply.
@@ -335,6 +344,7 @@ RUNS_KEPT_PER_ORGANISATION = integer("RUNS_KEPT_PER_ORGANISATION", 100_000)
 # Beyond it the oldest payloads are deleted, but not their runs; 0: no quota. Organisations may
 # differ.
 RUN_BYTES_PER_ORGANISATION = integer("RUN_BYTES_PER_ORGANISATION", 1024**3)
+VERSIONS_KEPT_PER_SCRIPT = integer("VERSIONS_KEPT_PER_SCRIPT", 200, minimum=1)
 AUTH_EVENTS_KEPT = timedelta(days=400)
 TASKS_KEPT = timedelta(days=1)
 FAILED_TASKS_KEPT = timedelta(days=14)

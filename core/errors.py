@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django.core.exceptions import ValidationError
+
 
 class ForbiddenError(Exception):
     """The actor may not do this to that object."""
@@ -17,6 +19,13 @@ class RateLimitedError(Exception):
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__(f"too many attempts; try again in {retry_after_seconds} s")
         self.retry_after_seconds = retry_after_seconds
+
+
+class LimitExceededError(ValidationError):
+    """As much as allowed is there already. Nothing was changed; the text is for the client."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="limit")
 
 
 class NotFoundError(Exception):

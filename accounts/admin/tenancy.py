@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
+from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
-from django.forms import Field, ModelChoiceField
+from django.forms import Field, ModelChoiceField, ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -24,6 +25,7 @@ from accounts.models import User
 from core.admin.display import EmptyState
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
+from core.errors import LimitExceededError
 
 _FORMER_MEMBER = "A former member"
 
@@ -120,6 +122,25 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
     ) -> HttpResponse:
         raise Http404
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """The form; if the flow has refused what it holds, with that as its error."""
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        refusal: LimitExceededError | None = getattr(request, "refusal", None)
+        return form if refusal is None else _refused(form, refusal)
+
+    def _changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Shows the form again if the flow refuses one row more, which it does when it saves."""
+        response: HttpResponse
+        try:
+            with transaction.atomic():
+                response = super()._changeform_view(request, *args, **kwargs)
+        except LimitExceededError as error:
+            request.refusal = error  # type: ignore[attr-defined]
+            response = super()._changeform_view(request, *args, **kwargs)
+        return response
+
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Values from the query string, and the organisation if the person has only one."""
         typed: dict[str, Any] = super().get_changeform_initial_data(request)
@@ -173,6 +194,15 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
             request, context, add, change, form_url, obj
         )
         return response
+
+
+def _refused(form: type[ModelForm[Any]], refusal: LimitExceededError) -> type[ModelForm[Any]]:
+    class RefusedForm(form):  # type: ignore[valid-type, misc]
+        def clean(self) -> Any:
+            self.add_error(None, refusal)
+            return super().clean()
+
+    return RefusedForm
 
 
 class ReadOnlyTenantModelAdmin(TenantModelAdmin):

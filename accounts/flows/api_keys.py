@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import Ended, Subject, record, record_ends
+from accounts.flows.room import check_room
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from accounts.models.rotating_secret import validated_overlap
 from accounts.networks import canonical_networks
@@ -32,7 +34,7 @@ def issue_api_key(
 ) -> IssuedApiKey:
     """Creates a key; its secret is returned here only, and never stored.
 
-    Raises ``ValidationError`` by field.
+    Raises ``ValidationError`` by field or ``LimitExceededError``.
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise ValidationError(
@@ -47,7 +49,10 @@ def issue_api_key(
     )
     secret = api_key.renew_secret()
     api_key.full_clean()
-    api_key.save()
+    with transaction.atomic():
+        keys = ApiKey.objects.filter(organisation=organisation, revoked_at__isnull=True)
+        check_room(organisation.pk, keys, settings.API_KEYS_PER_ORGANISATION, "API keys")
+        api_key.save()
     record(
         AuthEventKind.API_KEY_ISSUED,
         origin,

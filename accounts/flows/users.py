@@ -1,10 +1,12 @@
 """Creating, changing and deactivating users."""
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import record, record_about
+from accounts.flows.room import check_room
 from accounts.models import AuthEventKind, Membership, Organisation, PinChallenge, Role, User
 from core.errors import AddressTakenError, ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Origin
@@ -28,7 +30,7 @@ def create_user(
     """Creates a user as a member of the organisation.
 
     Raises ``ValidationError`` by field, and ``AddressTakenError`` if the address belongs to a user
-    outside the organisation, who can only be invited.
+    outside the organisation, who can only be invited, or ``LimitExceededError``.
     """
     # Other fields are checked first, so that their errors do not reveal whether the address exists.
     User(email=email, name=name, phone=phone).clean_fields(exclude=["password"])
@@ -39,6 +41,8 @@ def create_user(
                 {"email": ValidationError("This user is already a member.", code="member")}
             )
         raise AddressTakenError("A user with this e-mail exists elsewhere. Use addMember.")
+    members = Membership.objects.filter(organisation=organisation)
+    check_room(organisation.pk, members, settings.USERS_PER_ORGANISATION, "users")
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
     record(AuthEventKind.USER_CREATED, origin, user=user, organisation=organisation)

@@ -42,5 +42,9 @@ FAILURE_MAILS_TO_ADDRESS = RateLimitItemPerHour(20)
 ADDRESS_REFUSALS_OF_ORGANISATION = RateLimitItemPerHour(30)
 
 
+def saves_a_minute(per_minute: int) -> RateLimitItem:
+    return RateLimitItemPerMinute(per_minute)
+
+
 def messages_a_day(per_day: int) -> RateLimitItem:
     return RateLimitItemPerDay(per_day)

@@ -107,8 +107,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons.
 
     Another service of the node that does not run, and a queue that stands still, are reported with
-    200, as the web server works without them. So is a lack of open files, which passes. A process that is about to stop reports "draining"
-    without running the checks.
+    200, as the web server works without them. So is a lack of open files, which passes. A process
+    that is about to stop reports "draining" without running the checks.
     """
     if is_draining():
         return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)

@@ -11,7 +11,7 @@ from graphene.utils.orderedtype import OrderedType
 from graphene.utils.str_converters import to_camel_case
 
 from core.database.ids import parse_uuid
-from core.errors import ForbiddenError, NotFoundError, RateLimitedError
+from core.errors import ForbiddenError, LimitExceededError, NotFoundError, RateLimitedError
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 
 Ordered = TypeVar("Ordered", bound=OrderedType)
@@ -25,6 +25,8 @@ def domain_errors(field: str = "") -> Iterator[None]:
     """
     try:
         yield
+    except LimitExceededError as error:
+        raise GraphQLProblem(GraphQLCode.LIMIT_EXCEEDED, error.message) from None
     except ValidationError as error:
         raise bad_user_input(error, field) from None
     except ForbiddenError as error:

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.flows.room import check_room
 from accounts.models import AuthEventKind, User
 from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
@@ -37,13 +39,16 @@ def issue_hook(
 ) -> IssuedHook:
     """Creates a hook with a call token. Only the return value contains the token.
 
-    ``rules`` are out of ``RULES``. Raises ``ValidationError`` by field.
+    ``rules`` are out of ``RULES``. Raises ``ValidationError`` by field or ``LimitExceededError``.
     """
     hook = Hook(script=script, name=name.strip(), **cleaned_rules(rules))
     call_token = hook.renew_secret()
     hook.full_clean()
     check_fit(hook)
-    hook.save()
+    with transaction.atomic():
+        hooks = Hook.objects.of_organisation(hook.organisation)
+        check_room(hook.organisation.pk, hooks, settings.HOOKS_PER_ORGANISATION, "hooks")
+        hook.save()
     record_about_hook(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
     return IssuedHook(hook, call_token)
 

@@ -1,10 +1,14 @@
 """Creates, changes, restores and deletes scripts."""
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import Subject, record
+from accounts.flows.room import check_room
 from accounts.models import AuthEventKind, Organisation, SubjectKind
+from accounts.rate_limits.limiter import hit
+from accounts.rate_limits.windows import saves_a_minute
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.queue.steer import cancel_runs_of
@@ -24,11 +28,16 @@ def create_script(
     author: Author,
     origin: Origin = NOWHERE,
 ) -> Script:
-    """Creates a script and its first version. Raises ``ValidationError`` or ``SourceError``."""
+    """Creates a script and its first version.
+
+    Raises ``ValidationError`` by field, ``SourceError`` or ``LimitExceededError``.
+    """
     script = Script(organisation=organisation, name=name.strip())
     script.full_clean()
     check_source(organisation, source, script.name)
     with transaction.atomic():
+        scripts = Script.objects.of_organisation(organisation)
+        check_room(organisation.pk, scripts, settings.SCRIPTS_PER_ORGANISATION, "scripts")
         script.save()
         save_source(script, source, author)
         _record(AuthEventKind.SCRIPT_CREATED, script, origin)
@@ -52,7 +61,8 @@ def update_script(
     """Changes the given fields, out of ``FIELDS``, and saves a new version of a given source.
 
     ``restored`` is the number of the earlier version that the source is from. Changes all or
-    nothing. Raises ``ValidationError`` by field, or ``SourceError``.
+    nothing. Raises ``ValidationError`` by field, ``SourceError``, ``LimitExceededError`` or
+    ``RateLimitedError``.
     """
     for field in FIELDS & changes.keys():
         value = changes[field]
@@ -95,11 +105,13 @@ def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
     """Saves the source as the script's next version, and makes that the current one.
 
     Returns the current version if the source has not changed. Call it in a transaction that locks
-    the script's row.
+    the script's row. Raises ``RateLimitedError``.
     """
     current = script.current_version
-    if current is not None and current.source == source:
-        return current
+    if current is not None:
+        if current.source == source:
+            return current
+        hit([saves_a_minute(settings.SCRIPT_SAVES_PER_MINUTE)], "script-save", str(script.pk))
     last = script.versions.order_by("-number").values_list("number", flat=True).first() or 0
     version = ScriptVersion.objects.create(
         script=script,

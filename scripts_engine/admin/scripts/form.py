@@ -3,10 +3,12 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings as django_settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django_ace import AceWidget
 
+from core.errors import RateLimitedError
 from core.http.origin import Origin
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
@@ -105,6 +107,8 @@ class ScriptForm(forms.ModelForm[Script]):
             }
         except ValidationError as error:
             self.add_error(None, error)
+        except RateLimitedError as error:
+            self.add_error("source", ValidationError(saved_too_often(error), code="rate-limited"))
         except (SandboxBusy, SandboxUnavailable):
             self.add_error(
                 "source",
@@ -140,6 +144,13 @@ class ScriptForm(forms.ModelForm[Script]):
             self.instance = update_script(
                 created, author=self.author, origin=self.origin, **settings
             )
+
+
+def saved_too_often(error: RateLimitedError) -> str:
+    most, seconds = django_settings.SCRIPT_SAVES_PER_MINUTE, error.retry_after_seconds
+    return (
+        f"A script can be saved {most} times a minute. Nothing was saved; try again in {seconds} s."
+    )
 
 
 def _with_line(error: SourceError) -> str:

@@ -15,7 +15,9 @@ from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import page_of
+from core.errors import LimitExceededError, RateLimitedError
 from core.http.origin import origin_of
+from scripts_engine.admin.scripts.form import saved_too_often
 from scripts_engine.errors import SourceError
 from scripts_engine.flows.author import Author
 from scripts_engine.flows.scripts import restore_script_version
@@ -90,6 +92,12 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         except (SandboxBusy, SandboxUnavailable):
             why = "No sandbox slot became free to compile it. Nothing was changed; try again."
             self.message_user(request, why, messages.ERROR)
+            return redirect(page_of(version))
+        except LimitExceededError as error:
+            self.message_user(request, error.message, messages.ERROR)
+            return redirect(page_of(version))
+        except RateLimitedError as error:
+            self.message_user(request, saved_too_often(error), messages.ERROR)
             return redirect(page_of(version))
         except (SourceError, ValidationError):
             why = "This version no longer compiles. Nothing was changed."
