@@ -28,7 +28,7 @@ class RunStorageUse:
 
 def run_storage_use(organisation: Organisation) -> RunStorageUse:
     storage = RunStorage.objects.filter(pk=organisation.pk).first()
-    limit, used = organisation.run_bytes_limit, storage.bytes_used if storage else 0
+    limit, used = organisation.run_bytes_limit, storage.total_bytes if storage else 0
     return RunStorageUse(
         used=size_text(used),
         limit="" if limit is None else size_text(limit),

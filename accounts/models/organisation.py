@@ -64,15 +64,15 @@ class Organisation(Activation):
 
     @property
     def run_bytes_limit(self) -> int | None:
-        """The effective quota for the payloads of its runs, in bytes; ``None`` for no quota."""
+        """The effective quota for what it stores, in bytes; ``None`` for no quota."""
         own = self.run_bytes_quota
         return (settings.RUN_BYTES_PER_ORGANISATION if own is None else own) or None
 
     @property
     def run_bytes_used(self) -> int:
-        """The size of its runs' payloads; a few seconds old."""
+        """The size of its runs' payloads, scripts and hooks; a few seconds old."""
         try:
-            used: int = self.run_storage.bytes_used
+            used: int = self.run_storage.total_bytes
         except ObjectDoesNotExist:
             return 0
-        return max(0, used)
+        return used

@@ -24,6 +24,7 @@ from scripts_engine.flows.forget_call_notes import (
     forget_retired_secrets,
     forget_unused_tokens,
 )
+from scripts_engine.flows.forget_definitions import forget_definitions
 from scripts_engine.flows.forget_old_runs import forget_old_runs
 from scripts_engine.flows.run_quota import settle_run_bytes
 from scripts_engine.flows.schedules.schedules import forget_schedules_of_deleted_scripts
@@ -125,7 +126,8 @@ DUTIES: Duties = (
     forget_schedules_of_deleted_scripts,
     restart_schedules_far_ahead,
     forget_old_runs,
-    # After forget_old_runs, so that deleted runs are not counted.
+    # After forget_old_runs, so that deleted runs keep no version, and are not counted.
+    forget_definitions,
     settle_run_bytes,
 )
 

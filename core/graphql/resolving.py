@@ -26,7 +26,7 @@ def domain_errors(field: str = "") -> Iterator[None]:
     try:
         yield
     except LimitExceededError as error:
-        raise GraphQLProblem(GraphQLCode.LIMIT_EXCEEDED, error.message) from None
+        raise GraphQLProblem(GraphQLCode.LIMIT_EXCEEDED, str(error.message)) from None
     except ValidationError as error:
         raise bad_user_input(error, field) from None
     except ForbiddenError as error:

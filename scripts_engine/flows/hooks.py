@@ -12,6 +12,7 @@ from accounts.flows.room import check_room
 from accounts.models import AuthEventKind, User
 from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
+from scripts_engine.flows.definition_quota import count_definition
 from scripts_engine.flows.hook_audit import record_about_hook
 from scripts_engine.flows.rule_values import RULES, check_fit, cleaned_rules
 from scripts_engine.models import Hook, Script
@@ -48,6 +49,7 @@ def issue_hook(
     with transaction.atomic():
         hooks = Hook.objects.of_organisation(hook.organisation)
         check_room(hook.organisation.pk, hooks, settings.HOOKS_PER_ORGANISATION, "hooks")
+        count_definition(hook.organisation)
         hook.save()
     record_about_hook(AuthEventKind.CALL_TOKEN_ISSUED, hook, origin, by)
     return IssuedHook(hook, call_token)

@@ -82,7 +82,7 @@ def without_reply(row: Mapping[str, Any], problem: str) -> dict[str, Any]:
     }
 
 
-class _Octets(Func):
+class Octets(Func):
     """The length of a text in bytes of UTF-8; ``Length`` counts characters."""
 
     function = "octet_length"
@@ -101,8 +101,8 @@ SIZES: dict[str, Any] = {
     "payload_bytes": sum(
         [
             Length("response_body"),
-            *(_Octets(name) for name in _TEXTS),
-            *(_Octets(Cast(name, TextField())) for name in _JSON),
+            *(Octets(name) for name in _TEXTS),
+            *(Octets(Cast(name, TextField())) for name in _JSON),
         ],
         start=Length("request_body"),
     ),

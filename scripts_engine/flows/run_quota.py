@@ -103,7 +103,7 @@ def _add_to_count(organisation_id: uuid.UUID, due: int) -> None:
             )
             storage.update(bytes_used=F("bytes_used") + due)
         found = storage.select_related("organisation").get()
-    limit = found.organisation.run_bytes_limit
+    limit = found.payload_bytes_limit
     if limit is not None and found.bytes_used > limit:
         # Twice what was added, so that a lowered quota is reached, but not within one call.
         remove_oldest_payloads(organisation_id, limit, max_bytes=2 * due)
@@ -119,7 +119,8 @@ def settle_run_bytes() -> int:
 
 
 def _settle(organisation: Organisation) -> int:
-    limit = organisation.run_bytes_limit
+    storage, _ = RunStorage.objects.get_or_create(organisation=organisation)
+    limit = storage.payload_bytes_limit
     removed = _count_earlier_runs(organisation, limit, stored_bytes(organisation.pk))
     used = _count_again(organisation)
     if limit is not None and used > limit:
@@ -128,7 +129,6 @@ def _settle(organisation: Organisation) -> int:
 
 
 def _count_again(organisation: Organisation) -> int:
-    RunStorage.objects.get_or_create(organisation=organisation)
     with transaction.atomic():
         # Processes that add to the count meanwhile wait for the lock.
         storage = RunStorage.objects.select_for_update().get(organisation=organisation)

@@ -11,6 +11,7 @@ from accounts.rate_limits.limiter import hit
 from accounts.rate_limits.windows import saves_a_minute
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.flows.author import Author
+from scripts_engine.flows.definition_quota import count_definition
 from scripts_engine.flows.queue.steer import cancel_runs_of
 from scripts_engine.flows.source import check_source
 from scripts_engine.models import Script, ScriptVersion
@@ -105,13 +106,14 @@ def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
     """Saves the source as the script's next version, and makes that the current one.
 
     Returns the current version if the source has not changed. Call it in a transaction that locks
-    the script's row. Raises ``RateLimitedError``.
+    the script's row. Raises ``RateLimitedError`` or ``LimitExceededError``.
     """
     current = script.current_version
     if current is not None:
         if current.source == source:
             return current
         hit([saves_a_minute(settings.SCRIPT_SAVES_PER_MINUTE)], "script-save", str(script.pk))
+    count_definition(script.organisation, source)
     last = script.versions.order_by("-number").values_list("number", flat=True).first() or 0
     version = ScriptVersion.objects.create(
         script=script,

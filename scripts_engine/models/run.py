@@ -182,8 +182,15 @@ class Run(models.Model):
     script = models.ForeignKey(
         Script, on_delete=models.CASCADE, related_name="runs", db_index=False
     )
+    # Without a constraint too, or the database would read all runs when a version is deleted. Only
+    # versions that no run names are.
     script_version = models.ForeignKey(
-        ScriptVersion, null=True, on_delete=models.CASCADE, related_name="runs", db_index=False
+        ScriptVersion,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="runs",
+        db_index=False,
+        db_constraint=False,
     )
     unsaved_source = models.TextField(
         blank=True,

@@ -100,7 +100,7 @@ def test_a_removed_payload_cannot_be_tried(as_bob: Client, emptied: Run) -> None
 
 def test_removed_payloads_are_not_offered(as_bob: Client, emptied: Run) -> None:
     script: Script = emptied.script
-    RunStorage.objects.create(organisation=script.organisation, removed_before=emptied.started_at)
+    RunStorage.objects.update(removed_before=emptied.started_at)
 
     assert as_bob.get(page_of(script, "payloads")).json()["requests"] == []
 

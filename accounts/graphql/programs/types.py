@@ -37,11 +37,12 @@ class OrganisationType(DjangoObjectType):
     id = graphene.ID(required=True, description="The organisation's id.")
     run_bytes_used = graphene.Float(
         required=True,
-        description="Size of its runs' payloads, replies, headers and logs, in whole bytes; a few "
-        "seconds old.",
+        description="Size of its runs' payloads, replies, headers and logs, and of its scripts' "
+        "versions and hooks, in whole bytes; a few seconds old.",
     )
     run_bytes_quota = graphene.Float(
-        description="Quota of that size, beyond which the oldest are removed. Null: no quota.",
+        description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
+        "quota.",
     )
 
     @staticmethod

@@ -1,0 +1,48 @@
+"""Counts versions of scripts, and hooks, against the organisation's storage quota.
+
+Each takes the bytes of its source and a fixed number for its row, so that neither many empty
+versions nor hooks that are created and deleted in turn escape the quota. The count changes in the
+transaction that adds or deletes the rows, so it is exact.
+"""
+
+import uuid
+
+from django.db.models import F
+from django.db.models.functions import Greatest
+
+from accounts.models import Organisation, RunStorage
+from core.errors import LimitExceededError
+
+# More than a row, its index entries and its audit event take.
+ROW_BYTES = 1024
+
+
+def count_definition(organisation: Organisation, source: str = "") -> None:
+    """Counts a version or a hook. Raises ``LimitExceededError`` if it does not fit the quota.
+
+    Call it in the transaction that adds the row. Payloads of runs make room for it: they are
+    removed when the next run is recorded.
+    """
+    size, limit = ROW_BYTES + len(source.encode()), organisation.run_bytes_limit
+    if _add(organisation.pk, size, limit):
+        return
+    missing = [RunStorage(organisation_id=organisation.pk)]
+    RunStorage.objects.bulk_create(missing, ignore_conflicts=True)
+    if not _add(organisation.pk, size, limit):
+        raise LimitExceededError(
+            f"The scripts and hooks of the organisation use up its storage quota of {limit:,} "
+            "bytes, with their earlier versions."
+        )
+
+
+def _add(organisation_id: uuid.UUID, size: int, limit: int | None) -> bool:
+    storage = RunStorage.objects.filter(pk=organisation_id)
+    if limit is not None:
+        storage = storage.filter(definition_bytes__lte=limit - size)
+    return bool(storage.update(definition_bytes=F("definition_bytes") + size))
+
+
+def uncount_definitions(organisation_id: uuid.UUID, freed_bytes: int) -> None:
+    """Call it in the transaction that deletes the rows."""
+    left = Greatest(0, F("definition_bytes") - freed_bytes)
+    RunStorage.objects.filter(pk=organisation_id).update(definition_bytes=left)
