@@ -15,21 +15,28 @@ from accounts.flows.notices import notify_invitation, notify_new_device, send_ex
 from accounts.flows.send_password_link import choose_user_to_reset, mail_password_link
 from accounts.flows.send_pin import choose_pin_channels, send_pin
 from accounts.messages.channels import Channel, SendVia
+from core.database.ids import parse_uuid
 
 
 @task(takes_context=True)
-def deliver_pin(context: TaskContext, email: str, send_via: str, *, request_id: str = "") -> None:
+def deliver_pin(
+    context: TaskContext, email: str, send_via: str, *, device: str = "", request_id: str = ""
+) -> None:
     """Queues one delivery per channel, so that each is retried by itself."""
     asked_at = context.task_result.enqueued_at or timezone.now()
     channels = choose_pin_channels(email, SendVia(send_via), asked_at)
     with transaction.atomic():
         for channel in channels:
-            deliver_pin_over.enqueue(email, channel, asked_at.isoformat(), request_id=request_id)
+            deliver_pin_over.enqueue(
+                email, channel, asked_at.isoformat(), device=device, request_id=request_id
+            )
 
 
 @task()
-def deliver_pin_over(email: str, channel: str, asked_at: str, *, request_id: str = "") -> None:
-    send_pin(email, Channel(channel), datetime.fromisoformat(asked_at))
+def deliver_pin_over(
+    email: str, channel: str, asked_at: str, *, device: str = "", request_id: str = ""
+) -> None:
+    send_pin(email, Channel(channel), datetime.fromisoformat(asked_at), parse_uuid(device))
 
 
 @task()

@@ -178,9 +178,9 @@ STEPS = (
     (
         "PIN challenges",
         "users",
-        """INSERT INTO accounts_pinchallenge (id, email, tries, opened_at, expires_at, ended_at,
+        """INSERT INTO accounts_pinchallenge (id, email, opened_at, expires_at, ended_at,
             user_id)
-        SELECT pg_temp.id_at(at, n), 'user' || n || '@example.com', 0, at, at, at,
+        SELECT pg_temp.id_at(at, n), 'user' || n || '@example.com', at, at, at,
             pg_temp.id(2, n)
         FROM (SELECT n, now() - n * interval '1 second' AS at
               FROM generate_series(%(first)s, %(last)s) n) rows""",

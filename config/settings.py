@@ -205,8 +205,9 @@ REDIS_URL = env.str("REDIS_URL", default="")  # Empty: the counters are in the d
 
 PIN_LIFETIME = timedelta(minutes=10)
 PIN_LIVE_CODES = 3
-PIN_TRIES_PER_CHALLENGE = 5
+PIN_TRIES_PER_DEVICE = 5  # In one challenge.
 PIN_FAILURES_PER_DAY = 20
+PIN_FAILURES_OF_NAMED_PER_DAY = 50  # 10 sends a day, each with the tries of one device.
 PIN_CONSECUTIVE_FAILURES = 100
 
 API_KEY_SESSION_IDLE = timedelta(hours=1)

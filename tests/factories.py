@@ -56,15 +56,15 @@ def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedA
     return issue_api_key(organisation, name=name)
 
 
-def make_pin(user: User) -> str:
+def make_pin(user: User, device: uuid.UUID | None = None) -> str:
     """A new code as the worker makes it, without sending it."""
-    return make_code(user.email, user)
+    return make_code(user.email, user, device)
 
 
-def make_code(email: str, user: User | None) -> str:
+def make_code(email: str, user: User | None, device: uuid.UUID | None = None) -> str:
     # Later than every code that there is, or the newest would be returned again.
     asked_at = timezone.now() + timedelta(seconds=1)
-    pin = code_to_send(email, user, asked_at)
+    pin = code_to_send(email, user, asked_at, device)
     assert pin is not None
     return pin
 

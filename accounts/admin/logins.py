@@ -66,11 +66,15 @@ class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
     list_select_related = ("user",)
     search_fields = ("email",)
     search_help_text = "E-mail"
-    fields = ("email", "user", "tries", "opened_at", "expires_at", "ended_at")
+    fields = ("email", "user", "device", "tries", "opened_at", "expires_at", "ended_at")
     readonly_fields = fields
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(user__in=own_users(request))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.prefetch_related("tries_of_devices")
 
 
 @admin.register(PinFailures)

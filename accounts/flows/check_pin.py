@@ -15,10 +15,17 @@ from accounts.models import (
     AuthEventKind,
     DeviceToken,
     PinChallenge,
+    PinCode,
     PinFailures,
+    PinTries,
     User,
 )
-from accounts.models.pin_failures import known_devices_bucket, strangers_bucket
+from accounts.models.pin_failures import (
+    Bucket,
+    known_devices_bucket,
+    named_devices_bucket,
+    strangers_bucket,
+)
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.tasks import send_new_device_notice
@@ -41,8 +48,8 @@ def check_pin(
     """Returns the device's new token for a correct PIN, and ``None`` for any failure.
 
     Spaces and hyphens in the PIN are ignored; only 0–9 are digits. The try is counted, for the
-    challenge and for the account, before anything is compared. Call outside a transaction, which
-    would roll the count of a failure back. Raises ``RateLimitedError``.
+    account and for the device, before anything is compared. Call outside a transaction, which would
+    roll the count of a failure back. Raises ``RateLimitedError``.
     """
     hit([windows.PIN_CHECKS_OF_CLIENT], "pin-check", network_of(origin.client_address))
     address = canonical_email(email)
@@ -77,39 +84,43 @@ def _evaluate(address: str, pin: str, device: uuid.UUID, label: str) -> _Login |
     digits = _SEPARATORS.sub("", pin)
     if not _PIN.fullmatch(digits):
         return AuditReason.MALFORMED_PIN
-    challenge = PinChallenge.objects.open_for(address)
-    bucket = _bucket_of(address, device)
-    has_try = PinChallenge.objects.claim_try(challenge)
+    bucket, challenges = _choose(address, device)
+    # Asked first: a stranger who is stopped touches no challenge.
     may_try = PinFailures.objects.claim_try(bucket)
-    if challenge is None or not has_try:
+    claimed = PinTries.objects.claim(challenges if may_try else (), device)
+    if may_try and not claimed:
+        PinFailures.objects.give_back(bucket)
         return AuditReason.NO_OPEN_CHALLENGE
+    challenge = PinCode.objects.find_challenge(claimed, digits)
     if not may_try:
         return AuditReason.ACCOUNT_STOPPED
-    if not challenge.has_code(digits):
+    if challenge is None:
         return AuditReason.WRONG_OR_EXPIRED_PIN
     is_new = not DeviceToken.objects.filter(user=challenge.user_id, device=device).exists()
     issued = _log_in(challenge, bucket, device, label)
     return AuditReason.USED_OR_INACTIVE if issued is None else _Login(issued, is_new)
 
 
-def _bucket_of(email: str, device: uuid.UUID) -> str:
-    """The bucket that counts the failures.
+def _choose(email: str, device: uuid.UUID) -> tuple[Bucket, list[PinChallenge]]:
+    """The bucket that counts the device's failures, and the challenges whose codes it may try.
 
-    A device on which the user is logged in has a bucket of its own; all others share one.
+    A device on which the user is logged in may try every code but those that other devices asked
+    for by name. Unknown devices may not try each other's: one that asked by name tries its own
+    codes, and any other those that were asked for without a name.
     """
-    known = DeviceToken.objects.filter(
-        user__email=email, device=device, revoked_at__isnull=True
-    ).exists()
-    if not known:
-        return strangers_bucket(email)
-    bucket = known_devices_bucket(email, device)
-    PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
-    return bucket
+    is_known = DeviceToken.objects.is_known(email, device)
+    challenges = PinChallenge.objects.with_live_codes(email, device)
+    own = [challenge for challenge in challenges if challenge.device is not None]
+    if is_known:
+        bucket = known_devices_bucket(email, device)
+        PinFailures.objects.get_or_create(bucket=bucket.name, defaults={"email": email})
+        return bucket, challenges
+    return (named_devices_bucket(email), own) if own else (strangers_bucket(email), challenges)
 
 
 @transaction.atomic
 def _log_in(
-    challenge: PinChallenge, bucket: str, device: uuid.UUID, label: str
+    challenge: PinChallenge, bucket: Bucket, device: uuid.UUID, label: str
 ) -> IssuedDeviceToken | None:
     user = User.objects.select_for_update().filter(pk=challenge.user_id, is_active=True).first()
     if user is None or not PinChallenge.objects.redeem(challenge):

@@ -1,10 +1,12 @@
 """The PIN is made and sent by the worker, over the channels that ``choose_pin_channels`` names."""
 
+import uuid
 from collections.abc import Callable
 from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -16,7 +18,7 @@ from accounts.messages.email import send_pin_email
 from accounts.messages.quotas import claim_sms, may_send_mail, organisation_that_pays
 from accounts.messages.sms import send_pin_sms
 from accounts.models import AuditReason, AuthEventKind, PinChallenge, PinCode, PinFailures, User
-from accounts.models.pin_failures import strangers_bucket
+from accounts.models.pin_failures import named_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import is_first
 from core.database.ids import first_id_at
@@ -56,8 +58,12 @@ def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, .
     return channels
 
 
-def send_pin(email: str, channel: Channel, asked_at: datetime) -> None:
+def send_pin(
+    email: str, channel: Channel, asked_at: datetime, device: uuid.UUID | None = None
+) -> None:
     """Sends the code that was requested for the canonical address at ``asked_at``.
+
+    ``device`` is the one that asked, if it named itself.
 
     The first delivery makes the code; the other channel and every retry send the same one. It is
     committed before it is sent, so that it works as soon as it is read. Nothing is sent if the
@@ -68,7 +74,7 @@ def send_pin(email: str, channel: Channel, asked_at: datetime) -> None:
     """
     user = User.objects.find_active_by_email(email)
     _refuse_old_request(user, asked_at)
-    pin = code_to_send(email, user, asked_at)
+    pin = code_to_send(email, user, asked_at, device)
     if user is None or pin is None:
         return
     try:
@@ -90,22 +96,24 @@ def _refuse_old_request(user: User | None, asked_at: datetime) -> None:
 
 
 @transaction.atomic
-def code_to_send(email: str, user: User | None, asked_at: datetime) -> str | None:
+def code_to_send(
+    email: str, user: User | None, asked_at: datetime, device: uuid.UUID | None = None
+) -> str | None:
     """The PIN for the request made at ``asked_at``: every call for one request returns the same.
 
     Each call makes it valid for a whole ``PIN_LIFETIME``. ``None`` if it has been used or
     cancelled meanwhile.
     """
     _lock(email)
-    code = PinCode.objects.newest_since(email, first_id_at(asked_at))
+    code = PinCode.objects.newest_since(email, device, first_id_at(asked_at))
     if code is None:
-        return _make_code(email, user)
+        return _make_code(email, user, device)
     challenge = code.challenge
     if challenge.ended_at is not None:
         return None
     is_retired = code.pepper_version not in settings.PEPPERS
     if challenge.user != user or challenge.is_spent or is_retired:
-        return _make_code(email, user)
+        return _make_code(email, user, device)
     code.expires_at = challenge.expires_at = timezone.now() + settings.PIN_LIFETIME
     code.save(update_fields=["expires_at"])
     challenge.save(update_fields=["expires_at"])
@@ -113,23 +121,29 @@ def code_to_send(email: str, user: User | None, asked_at: datetime) -> str | Non
 
 
 def _lock(email: str) -> None:
-    """Locks the address's row, so that two workers never open two challenges for it."""
-    bucket = strangers_bucket(email)
+    """Locks the address's row, so that two workers never open two challenges at once for it."""
+    bucket = strangers_bucket(email).name
     PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
     PinFailures.objects.select_for_update().get(bucket=bucket)
 
 
-def _make_code(email: str, user: User | None) -> str:
-    """Adds a code to the open challenge of the address, or to a new one; returns the PIN."""
+def _make_code(email: str, user: User | None, device: uuid.UUID | None) -> str:
+    """Adds a code to the open challenge of the device, or to a new one; returns the PIN.
+
+    A challenge in which a device has used its tries up stays open for the others.
+    """
     now = timezone.now()
     expires_at = now + settings.PIN_LIFETIME
-    challenge = PinChallenge.objects.open_for(email)
-    if challenge is not None and (challenge.is_spent or challenge.user != user):
-        challenge.ended_at = now
-        challenge.save(update_fields=["ended_at"])
-        challenge = None
-    if challenge is None:
-        challenge = PinChallenge.objects.create(email=email, user=user, expires_at=expires_at)
+    if device is not None:
+        bucket = named_devices_bucket(email).name
+        PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
+    over = ~Q(user=user) | Q(expires_at__lte=now)
+    PinChallenge.objects.open_of(email).filter(over).update(ended_at=now)
+    challenge = PinChallenge.objects.open_for(email, device)
+    if challenge is None or challenge.is_spent:
+        challenge = PinChallenge.objects.create(
+            email=email, user=user, device=device, expires_at=expires_at
+        )
     else:
         challenge.expires_at = expires_at
         challenge.save(update_fields=["expires_at"])

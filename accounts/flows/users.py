@@ -178,7 +178,7 @@ def change_profile(user: User, **changes: object) -> User:
     addresses = {"delivery_email"} if "email" in given else set()
     user.save(update_fields=given | addresses)
     if (user.email, user.phone) != before:
-        end_open_challenge(before[0])
+        end_open_challenges(before[0])
     return user
 
 
@@ -190,9 +190,9 @@ def locked(user: User) -> User:
     return User.objects.select_for_update().get(pk=user.pk)
 
 
-def end_open_challenge(email: str) -> None:
+def end_open_challenges(email: str) -> None:
     """Cancels codes that were sent to a former address or number."""
-    PinChallenge.objects.filter(email=email, ended_at__isnull=True).update(ended_at=timezone.now())
+    PinChallenge.objects.open_of(email).update(ended_at=timezone.now())
 
 
 def require_home(organisation: Organisation, user: User) -> None:

@@ -13,6 +13,7 @@ from accounts.models.membership import Membership, Role
 from accounts.models.organisation import Organisation
 from accounts.models.pin_challenge import PinChallenge, PinCode
 from accounts.models.pin_failures import PinFailures
+from accounts.models.pin_tries import PinTries
 from accounts.models.rate_window import RateWindow
 from accounts.models.rotating_secret import RotatingSecret
 from accounts.models.run_storage import RunStorage
@@ -33,6 +34,7 @@ __all__ = [
     "PinChallenge",
     "PinCode",
     "PinFailures",
+    "PinTries",
     "RateWindow",
     "Role",
     "RotatingSecret",

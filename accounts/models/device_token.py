@@ -14,6 +14,10 @@ class DeviceTokenQuerySet(models.QuerySet["DeviceToken"]):
         """Devices of the users whose home is the organisation."""
         return self.filter(user__in=User.objects.belonging_to(organisation.pk))
 
+    def is_known(self, email: str, device: uuid.UUID) -> bool:
+        """Whether the user with the canonical address is logged in on the device."""
+        return self.filter(user__email=email, device=device, revoked_at__isnull=True).exists()
+
 
 class DeviceToken(models.Model):
     """A person's long-lived credential, bound to the device that a PIN was entered on.

@@ -1,9 +1,9 @@
 import uuid
+from collections.abc import Collection
 from datetime import datetime
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -22,23 +22,22 @@ def _latest_expiry(now: datetime) -> datetime:
 
 
 class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
-    def open_for(self, email: str) -> "PinChallenge | None":
-        """The one challenge of the canonical address that has not ended."""
-        return self.filter(email=email, ended_at__isnull=True).first()
+    def open_of(self, email: str) -> "PinChallengeQuerySet":
+        """The challenges of the canonical address that have not ended."""
+        return self.filter(email=email, ended_at__isnull=True)
 
-    def claim_try(self, challenge: "PinChallenge | None") -> bool:
-        """Takes one of the challenge's tries before anything is compared; false if none is left.
+    def open_for(self, email: str, device: uuid.UUID | None = None) -> "PinChallenge | None":
+        """The newest open challenge of the device that asked, or of requests that name none."""
+        return self.open_of(email).filter(device=device).order_by("-pk").first()
 
-        One conditional UPDATE is exact under concurrent guesses. A missing challenge costs the
-        same statement.
-        """
-        claimed = self.filter(
-            pk=uuid7() if challenge is None else challenge.pk,
-            ended_at__isnull=True,
-            expires_at__gt=timezone.now(),
-            tries__lt=settings.PIN_TRIES_PER_CHALLENGE,
-        ).update(tries=F("tries") + 1)
-        return claimed == 1
+    def with_live_codes(self, email: str, device: uuid.UUID) -> list["PinChallenge"]:
+        """The open challenges that the device asked for, and those that no named device did."""
+        now = timezone.now()
+        return list(
+            self.open_of(email)
+            .filter(models.Q(device=None) | models.Q(device=device))
+            .filter(expires_at__gt=now, expires_at__lte=_latest_expiry(now))
+        )
 
     def redeem(self, challenge: "PinChallenge") -> bool:
         """Ends the challenge after a correct PIN; true for only one of concurrent attempts."""
@@ -47,10 +46,12 @@ class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
 
 
 class PinChallenge(models.Model):
-    """One PIN login: up to ``PIN_LIVE_CODES`` live codes, which share one counter of tries.
+    """One PIN login: up to ``PIN_LIVE_CODES`` live codes, for which each device has its tries.
 
-    Unknown addresses have challenges too, with codes that are never sent, so that guessing takes
-    the same time and fails in the same way.
+    A device that names itself when it asks for a code has challenges of its own: nobody else can
+    try these codes, use their tries up, or displace them by asking for more. Unknown addresses
+    have challenges too, with codes that are never sent, so that guessing takes the same time and
+    fails in the same way.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -58,7 +59,9 @@ class PinChallenge(models.Model):
     user = models.ForeignKey(
         User, null=True, on_delete=models.CASCADE, related_name="pin_challenges"
     )
-    tries = models.PositiveSmallIntegerField(default=0)
+    device = models.UUIDField(
+        null=True, help_text="The device that asked for the codes, if it named itself."
+    )
     opened_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(help_text="When its newest code expires.")
     ended_at = models.DateTimeField(null=True)
@@ -68,11 +71,11 @@ class PinChallenge(models.Model):
     class Meta:
         verbose_name = "PIN request"
         ordering = ["-id"]
-        constraints = [
-            models.UniqueConstraint(
+        indexes = [
+            models.Index(
                 fields=["email"],
                 condition=models.Q(ended_at__isnull=True),
-                name="one_open_challenge_per_address",
+                name="open_challenges_of_address",
             )
         ]
 
@@ -80,36 +83,53 @@ class PinChallenge(models.Model):
         return f"PIN request of {self.email}"
 
     @property
-    def is_spent(self) -> bool:
-        """Whether no try is left or no code is live."""
-        now = timezone.now()
-        return (
-            self.tries >= settings.PIN_TRIES_PER_CHALLENGE
-            or not now < self.expires_at <= _latest_expiry(now)
-        )
+    def tries(self) -> int:
+        """The tries of all devices."""
+        return sum(each.tries for each in self.tries_of_devices.all())
 
-    def has_code(self, pin: str) -> bool:
-        """Whether the PIN is one of the live codes; always compares as many as can be live."""
+    @property
+    def is_spent(self) -> bool:
+        """Whether a device has no try left or no code is live: the next code needs another one."""
         now = timezone.now()
-        codes = self.codes.filter(expires_at__gt=now, expires_at__lte=_latest_expiry(now))
-        live = list(codes.order_by("-id")[: settings.PIN_LIVE_CODES])
-        stored = [credentials.Digest(code.digest, code.pepper_version) for code in live]
-        padding: list[credentials.Digest | None] = [None] * (settings.PIN_LIVE_CODES - len(stored))
-        material = credentials.pin_material(self.pk, pin)
-        # A list, so that a match does not end the comparing early.
-        compared = [credentials.matches(material, digest) for digest in [*stored, *padding]]
-        return any(compared)
+        return not now < self.expires_at <= _latest_expiry(now) or any(
+            each.tries >= settings.PIN_TRIES_PER_DEVICE for each in self.tries_of_devices.all()
+        )
 
 
 class PinCodeQuerySet(models.QuerySet["PinCode"]):
-    def newest_since(self, email: str, first_id: uuid.UUID) -> "PinCode | None":
-        """The newest code of the canonical address whose id is at least ``first_id``."""
+    def newest_since(
+        self, email: str, device: uuid.UUID | None, first_id: uuid.UUID
+    ) -> "PinCode | None":
+        """The newest code of the address and device whose id is at least ``first_id``."""
         return (
             self.select_related("challenge__user")
-            .filter(challenge__email=email, pk__gte=first_id)
+            .filter(challenge__email=email, challenge__device=device, pk__gte=first_id)
             .order_by("-pk")
             .first()
         )
+
+    def find_challenge(self, challenges: Collection[PinChallenge], pin: str) -> PinChallenge | None:
+        """The challenge that the PIN is a live code of; compares as many as can be live.
+
+        Live are the newest ``PIN_LIVE_CODES`` that a named device asked for, and as many others. A
+        missing challenge costs the same statement.
+        """
+        now = timezone.now()
+        by_id = {challenge.pk: challenge for challenge in challenges}
+        codes = self.filter(
+            challenge__in=[*by_id] or [uuid7()],
+            expires_at__gt=now,
+            expires_at__lte=_latest_expiry(now),
+        )
+        newest_first = list(codes.order_by("-pk"))
+        of_named = [code for code in newest_first if by_id[code.challenge_id].device is not None]
+        of_others = [code for code in newest_first if by_id[code.challenge_id].device is None]
+        live = [*of_named[: settings.PIN_LIVE_CODES], *of_others[: settings.PIN_LIVE_CODES]]
+        # No match ends the comparing early.
+        matching = [by_id[code.challenge_id] for code in live if code.is_made_of(pin)]
+        for _ in range(2 * settings.PIN_LIVE_CODES - len(live)):
+            credentials.matches(credentials.pin_material(uuid7(), pin), None)
+        return matching[0] if matching else None
 
 
 class PinCode(models.Model):
@@ -129,3 +149,8 @@ class PinCode(models.Model):
 
     def __str__(self) -> str:
         return f"Code of {self.challenge}"
+
+    def is_made_of(self, pin: str) -> bool:
+        """Whether the PIN is this code, whether or not it is still live."""
+        material = credentials.pin_material(self.challenge_id, pin)
+        return credentials.matches(material, credentials.Digest(self.digest, self.pepper_version))

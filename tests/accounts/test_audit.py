@@ -66,8 +66,9 @@ def test_why_a_login_was_refused_is_on_record(client: Client, acme_key: IssuedAp
 def test_why_a_pin_was_refused_is_on_record(alice: User) -> None:
     pin = make_pin(alice)
     wrong = f"{(int(pin) + 1) % 10**6:06d}"
+    device = str(uuid.uuid4())
     for attempt in ("x", *[wrong] * 5, pin):
-        user_graphql(CHECK, None, email=alice.email, pin=attempt, device=str(uuid.uuid4()))
+        user_graphql(CHECK, None, email=alice.email, pin=attempt, device=device)
 
     assert reasons() == ["malformed", *["wrong-or-expired"] * 5, "no-open-challenge"]
     assert {event.user for event in AuthEvent.objects.all()} == {alice}

@@ -33,7 +33,7 @@ def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: Us
     task = DBTaskResult.objects.get()
     assert task.args_kwargs == {
         "args": ["alice@example.com", "sms"],
-        "kwargs": {"request_id": "abc"},
+        "kwargs": {"device": "", "request_id": "abc"},
     }
     assert PinChallenge.objects.count() == 0
 

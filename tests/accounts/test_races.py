@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Sum
 from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.api_keys import IssuedApiKey, rotate_api_key
@@ -15,17 +16,21 @@ from accounts.flows.organisations import accept_invitation, add_member, remove_m
 from accounts.flows.users import deactivate_user, update_user
 from accounts.models import (
     ApiKey,
+    AuditReason,
+    AuthEvent,
     DeviceToken,
     Invitation,
     Organisation,
     PinChallenge,
+    PinCode,
     PinFailures,
     User,
 )
+from accounts.models.pin_failures import strangers_bucket
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE
 from tests.concurrency import at_once
-from tests.factories import make_code, make_pin
+from tests.factories import make_code, make_device_token, make_pin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,30 +43,81 @@ def _without_windows(settings: Any) -> None:
 
 # One writer at a time makes a race on SQLite a queue: fewer show the same there.
 THREADS = 100 if connection.vendor == "postgresql" else 20
+STRANGERS = max(THREADS, 40)
 
 
-def guess(email: str, pin: str) -> bool:
-    return (
-        check_pin(email=email, pin=pin, device=uuid.uuid4(), label="", origin=NOWHERE) is not None
-    )
+def guess(email: str, pin: str, device: uuid.UUID | None = None) -> bool:
+    device = device or uuid.uuid4()
+    return check_pin(email=email, pin=pin, device=device, label="", origin=NOWHERE) is not None
 
 
-def test_of_many_guesses_at_once_exactly_five_are_evaluated(
-    alice: User, monkeypatch: pytest.MonkeyPatch
+def wrong(pin: str) -> str:
+    return f"{(int(pin) + 1) % 10**6:06d}"
+
+
+def evaluated() -> int:
+    """The guesses that were compared with a code."""
+    return AuthEvent.objects.filter(reason=AuditReason.WRONG_OR_EXPIRED_PIN).count()
+
+
+@pytest.mark.parametrize("names_itself", [False, True])
+def test_of_many_guesses_of_a_device_at_once_exactly_five_are_evaluated(
+    alice: User, names_itself: bool
 ) -> None:
-    pin = make_pin(alice)
-    wrong = f"{(int(pin) + 1) % 10**6:06d}"
-    evaluated: list[str] = []
-    has_code = PinChallenge.has_code
-    monkeypatch.setattr(
-        PinChallenge, "has_code", lambda self, pin: evaluated.append(pin) or has_code(self, pin)
-    )
-    outcomes = at_once(THREADS, lambda _: guess(alice.email, wrong))
+    device = uuid.uuid4()
+    pin = make_pin(alice, device if names_itself else None)
+    outcomes = at_once(THREADS, lambda _: guess(alice.email, wrong(pin), device))
 
     assert outcomes == [False] * THREADS
-    assert len(evaluated) == settings.PIN_TRIES_PER_CHALLENGE == 5
-    assert PinChallenge.objects.get().tries == 5
+    assert evaluated() == PinChallenge.objects.get().tries == settings.PIN_TRIES_PER_DEVICE == 5
+    assert PinFailures.objects.aggregate(Sum("failures_today")) == {"failures_today__sum": 5}
+    assert not guess(alice.email, pin, device)
+
+
+def test_of_many_guesses_of_a_known_device_at_once_exactly_five_are_evaluated(
+    alice: User,
+) -> None:
+    device = make_device_token(alice).device_token.device
+    pin = make_pin(alice)
+    at_once(THREADS, lambda _: guess(alice.email, wrong(pin), device))
+
+    assert evaluated() == 5
+    assert not guess(alice.email, pin, device)
+
+
+def test_of_the_guesses_of_many_strangers_at_once_exactly_twenty_are_evaluated(
+    alice: User,
+) -> None:
+    pin = make_pin(alice)
+    outcomes = at_once(STRANGERS, lambda _: guess(alice.email, wrong(pin)))
+
+    assert outcomes == [False] * STRANGERS
+    assert evaluated() == PinChallenge.objects.get().tries == settings.PIN_FAILURES_PER_DAY == 20
     assert not guess(alice.email, pin)
+
+
+def test_of_the_guesses_of_many_named_devices_at_once_exactly_fifty_are_evaluated(
+    alice: User,
+) -> None:
+    devices = [uuid.uuid4() for _ in range(12)]
+    pins = [make_pin(alice, device) for device in devices]
+
+    def act(number: int) -> bool:
+        return guess(alice.email, wrong(pins[number % 12]), devices[number % 12])
+
+    outcomes = [at_once(12, act) for _ in range(6)]
+
+    assert outcomes == [[False] * 12] * 6
+    assert evaluated() == settings.PIN_FAILURES_OF_NAMED_PER_DAY == 50
+
+
+def test_a_code_of_a_named_device_is_redeemed_once(alice: User) -> None:
+    device = uuid.uuid4()
+    pin = make_pin(alice, device)
+    outcomes = at_once(THREADS, lambda _: guess(alice.email, pin, device))
+
+    assert outcomes.count(True) == 1
+    assert DeviceToken.objects.count() == 1
 
 
 def test_of_many_redemptions_at_once_one_succeeds(alice: User) -> None:
@@ -75,7 +131,8 @@ def test_of_many_redemptions_at_once_one_succeeds(alice: User) -> None:
 def test_the_account_is_stopped_exactly_at_its_daily_count(alice: User) -> None:
     make_pin(alice)
     PinFailures.objects.update(failures_today=settings.PIN_FAILURES_PER_DAY - 3)
-    claims = at_once(THREADS, lambda _: PinFailures.objects.claim_try(alice.email))
+    bucket = strangers_bucket(alice.email)
+    claims = at_once(THREADS, lambda _: PinFailures.objects.claim_try(bucket))
 
     assert claims.count(True) == 3
 
@@ -85,7 +142,8 @@ def test_codes_made_at_once_share_one_challenge(alice: User) -> None:
 
     challenge = PinChallenge.objects.get()
     assert challenge.codes.count() == 8
-    assert sum(challenge.has_code(pin) for pin in set(pins)) == 3
+    found = [PinCode.objects.find_challenge([challenge], pin) for pin in set(pins)]
+    assert found.count(challenge) == 3
 
 
 def test_a_change_from_a_row_read_earlier_undoes_no_deactivation(

@@ -12,6 +12,7 @@ from tests.admin.pages import OUR_MODELS
 EXEMPT = {
     "Membership": "Listed on the pages of its organisation and of its user.",
     "PinCode": "Nothing but a digest and a time; its challenge shows what there is to know.",
+    "PinTries": "Their number is on the page of their challenge.",
     "RunStorage": "Shown on the page of its organisation, and on the home page.",
     "TokenBucket": "Counters of the call limits, which end by themselves.",
     "IdempotencyKey": "Its duplicates are shown on the page of its run.",

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -15,7 +14,7 @@ from accounts.admin.reach import person
 from accounts.admin_login_limits import locked_everywhere_until, locked_places
 from accounts.flows.unlocking import reopen_admin_login, unlock_address
 from accounts.models import PinFailures, User
-from accounts.models.pin_failures import DAY, strangers_bucket
+from accounts.models.pin_failures import DAY, named_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import DANGER, SUCCESS, action, display, label
@@ -53,9 +52,11 @@ def pin_locks(user: User) -> list[Lock]:
 
 
 def _pin_lock(failures: PinFailures, user: User) -> Lock:
-    is_strangers = failures.bucket == strangers_bucket(user.email)
-    where = "" if is_strangers else " on a device where they are logged in"
-    if failures.consecutive_failures >= settings.PIN_CONSECUTIVE_FAILURES:
+    where = {
+        strangers_bucket(user.email).name: "",
+        named_devices_bucket(user.email).name: " on new devices that asked for a code",
+    }.get(failures.bucket, " on a device where they are logged in")
+    if failures.is_stopped_until_unlocked:
         why = f"{failures.consecutive_failures} wrong PINs in a row{where}"
         return Lock(why, "until unlocked")
     ends_at = failures.day_started_at + DAY

@@ -1,6 +1,7 @@
 """Logging in by PIN."""
 
 from enum import Enum
+from uuid import UUID
 
 import graphene
 from graphql import GraphQLResolveInfo
@@ -37,13 +38,27 @@ class SendViaEnum(graphene.Enum):
         }[self.value]
 
 
+def _device_id(device: str) -> UUID:
+    device_id = parse_uuid(device)
+    if device_id is None:
+        raise GraphQLProblem(
+            GraphQLCode.BAD_USER_INPUT, "The device must be a UUID.", field="device"
+        )
+    return device_id
+
+
 def resolve_send_pin_code(
-    root: None, info: GraphQLResolveInfo, email: str | None = None, send_via: Enum | None = None
+    root: None,
+    info: GraphQLResolveInfo,
+    email: str | None = None,
+    send_via: Enum | None = None,
+    device: str | None = None,
 ) -> bool:
     address = required(email, "email")
     channel = SendVia(required(enum_value(send_via), "sendVia"))
+    device_id = None if device is None else _device_id(device)
     with domain_errors("email"):
-        request_pin(address, channel, origin_of(info.context.request))
+        request_pin(address, channel, origin_of(info.context.request), device=device_id)
     return True
 
 
@@ -55,6 +70,12 @@ send_pin_code_field = graphene.Boolean(
     args={
         "email": graphene.String(description="The user's e-mail. Required."),
         "send_via": SendViaEnum(description="How to send it. Required."),
+        "device": graphene.String(
+            description=(
+                "The UUID of the device that asks, which alone can then use the code: others "
+                "cannot use its tries up."
+            )
+        ),
     },
     resolver=resolve_send_pin_code,
 )
@@ -69,11 +90,7 @@ def resolve_check_pin_code(
     host: str | None = "",
 ) -> CheckPinCode:
     address, code = required(email, "email"), required(pin, "pin")
-    device_id = parse_uuid(required(device, "device"))
-    if device_id is None:
-        raise GraphQLProblem(
-            GraphQLCode.BAD_USER_INPUT, "The device must be a UUID.", field="device"
-        )
+    device_id = _device_id(required(device, "device"))
     label = host or ""
     if len(label) > MAX_HOST_LENGTH or not label.isprintable():
         raise GraphQLProblem(
@@ -98,7 +115,7 @@ check_pin_code_field = graphene.Field(
     CheckPinCode,
     description=(
         "Exchanges a PIN code for the device's credential. For a wrong, expired, used or unknown "
-        "code, result is false. A login attempt has five tries."
+        "code, result is false. A device has five tries."
     ),
     args={
         "email": graphene.String(
