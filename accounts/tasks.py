@@ -11,7 +11,12 @@ from django.db import transaction
 from django.utils import timezone
 from django_tasks import TaskContext, task
 
-from accounts.flows.notices import notify_invitation, notify_new_device, send_expiry_warning
+from accounts.flows.notices import (
+    notify_change,
+    notify_invitation,
+    notify_new_device,
+    send_expiry_warning,
+)
 from accounts.flows.send_password_link import choose_user_to_reset, mail_password_link
 from accounts.flows.send_pin import choose_pin_channels, send_pin
 from accounts.messages.channels import Channel, SendVia
@@ -52,18 +57,24 @@ def send_invitation(invitation_id: str, *, request_id: str = "") -> None:
 
 
 @task()
+def send_change_notice(user_id: str, address: str, changes: list[str]) -> None:
+    notify_change(user_id, address, changes)
+
+
+@task()
 def offer_password_reset(email: str, *, request_id: str = "") -> None:
     """Queues the mail by itself, so that a retry of it does not count it again."""
     user = choose_user_to_reset(email)
     if user is not None:
-        send_password_link.enqueue(str(user.pk), "", request_id=request_id)
+        send_password_link.enqueue(str(user.pk), "", user.email, request_id=request_id)
 
 
 @task(takes_context=True)
 def send_password_link(
-    context: TaskContext, user_id: str, organisation_id: str, *, request_id: str = ""
+    context: TaskContext, user_id: str, organisation_id: str, email: str, *, request_id: str = ""
 ) -> None:
-    mail_password_link(user_id, organisation_id, context.task_result.enqueued_at or timezone.now())
+    asked_at = context.task_result.enqueued_at or timezone.now()
+    mail_password_link(user_id, organisation_id, email, asked_at)
 
 
 @task()

@@ -65,13 +65,25 @@ def own_users(request: HttpRequest) -> QuerySet[User]:
 
 
 def unshared_users(request: HttpRequest) -> QuerySet[User]:
-    """The own users whose e-mail, phone, password and second factor the person may change.
+    """The own users whose second factor the person may reset.
 
     They are not members of any other organisation (``User.belongs_only_to``).
     """
     if is_superuser(request):
         return User.objects.all()
     users: QuerySet[User] = User.objects.belonging_only_to(*administered_organisation_ids(request))
+    return users
+
+
+def users_with_managed_login(request: HttpRequest) -> QuerySet[User]:
+    """The users whose e-mail, phone and password the person may change.
+
+    They have no access to the admin (``User.has_login_changed_by``).
+    """
+    if is_superuser(request):
+        return User.objects.all()
+    managed = User.objects.with_login_changed_by(*administered_organisation_ids(request))
+    users: QuerySet[User] = managed
     return users
 
 

@@ -68,7 +68,7 @@ class RefusalsAsMessages:
             reason = str(refusal)
         except RateLimitedError as limited:
             minutes = -(-limited.retry_after_seconds // 60)
-            reason = f"Too many invitations. Try again in {minutes} min."
+            reason = f"Too many invitations or changes. Try again in {minutes} min."
         else:
             return response
         messages.error(request, f"Nothing was saved. {reason}")

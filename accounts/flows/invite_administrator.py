@@ -119,7 +119,9 @@ def _invite(organisation: Organisation, user: User, address: str, origin: Origin
 
 
 def _send_link(user: User, organisation: Organisation, origin: Origin) -> None:
-    send_password_link.enqueue(str(user.pk), str(organisation.pk), request_id=origin.request_id)
+    send_password_link.enqueue(
+        str(user.pk), str(organisation.pk), user.email, request_id=origin.request_id
+    )
 
 
 def _refusal(text: str) -> ValidationError:

@@ -1,4 +1,4 @@
-"""E-mails sent by the worker: a new device, an invitation, an API key that expires soon."""
+"""E-mails sent by the worker: a new device, a changed address, an invitation, an expiring key."""
 
 from django.conf import settings
 from django.core.mail import send_mail
@@ -30,6 +30,28 @@ def notify_new_device(device_token_id: str, client_address: str) -> None:
             message=render_to_string("messages/new_device.txt", context),
             from_email=None,
             recipient_list=[device_token.user.delivery_email],
+        )
+
+
+def notify_change(user_id: str, address: str, changes: list[str]) -> None:
+    """Notifies the user, at their former address, of changed ``email``, ``phone`` or ``staff``.
+
+    Raises ``TryAgainError`` or ``DeliveryError``.
+    """
+    user = User.objects.filter(pk=user_id).first()
+    if user is None:
+        return
+    context = {
+        "user_name": name_for_mail(user.name),
+        "changes": changes,
+        "public_url": settings.PUBLIC_URL,
+    }
+    with delivering(f"Notice of a change of user {user.pk}"):
+        send_mail(
+            subject=render_to_string("messages/account_changed_subject.txt", context).strip(),
+            message=render_to_string("messages/account_changed.txt", context),
+            from_email=None,
+            recipient_list=[address],
         )
 
 

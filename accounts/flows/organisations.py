@@ -182,7 +182,9 @@ def _end_password_of_home(user: User) -> bool:
 
 def _offer_password(user: User, organisation: Organisation, origin: Origin) -> None:
     if may_send_mail(organisation.pk):
-        send_password_link.enqueue(str(user.pk), str(organisation.pk), request_id=origin.request_id)
+        send_password_link.enqueue(
+            str(user.pk), str(organisation.pk), user.email, request_id=origin.request_id
+        )
         return
     reason = AuditReason.MAIL_LIMIT
     record(AuthEventKind.RATE_LIMITED, NOWHERE, organisation=organisation, reason=reason)

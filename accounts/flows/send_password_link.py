@@ -29,14 +29,15 @@ def choose_user_to_reset(address: str) -> User | None:
     return None
 
 
-def mail_password_link(user_id: str, organisation_id: str, asked_at: datetime) -> None:
+def mail_password_link(user_id: str, organisation_id: str, email: str, asked_at: datetime) -> None:
     """Sends a new link to set the password, if the user may still use one.
 
     ``organisation_id`` names the organisation that made the user an administrator; it is empty
-    after a forgotten password. The link is made here, so that no task contains one. Raises
-    ``TryAgainError`` or ``DeliveryError``.
+    after a forgotten password. ``email`` is the canonical address that was invited or entered:
+    nothing is sent if somebody has changed the user's address since. The link is made here, so that
+    no task contains one. Raises ``TryAgainError`` or ``DeliveryError``.
     """
-    user = User.objects.filter(pk=user_id).first()
+    user = User.objects.filter(pk=user_id, email=email).first()
     organisation = None
     if organisation_id:
         organisation = Organisation.objects.filter(pk=organisation_id).first()

@@ -1,13 +1,23 @@
 """Creating, changing and deactivating users."""
 
+from collections.abc import Collection
+from uuid import UUID
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import record, record_about
+from accounts.email_address import canonical_email
 from accounts.flows.room import check_room
+from accounts.flows.second_factor import remove_second_factor
+from accounts.messages.quotas import count_mail_of, organisation_that_pays
 from accounts.models import AuthEventKind, Membership, Organisation, PinChallenge, Role, User
+from accounts.phone_number import canonical_phone
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
+from accounts.tasks import send_change_notice
 from core.errors import AddressTakenError, ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Origin
 
@@ -82,14 +92,15 @@ def update_user(
     """Changes the role, and the given fields of ``PROFILE_FIELDS``.
 
     Every organisation sets its own role. Only home may change name and ``is_active``, and e-mail
-    and phone only while the user is a member of no other organisation (``ForbiddenError``). Raises
-    ``ValidationError`` by field, and ``NotFoundError`` for the role of a former member.
+    and phone only while ``require_login_of`` passes (``ForbiddenError``). Raises
+    ``ValidationError`` by field, ``NotFoundError`` for the role of a former member, and
+    ``RateLimitedError`` as ``change_profile`` does.
     """
     user = locked(user)
     if role is not None:
         change_role(organisation, user, role, origin=origin)
     if profile:
-        require = require_sole_home if LOGIN_FIELDS & profile.keys() else require_home
+        require = require_login_of if LOGIN_FIELDS & profile.keys() else require_home
         require(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
     if profile:
@@ -128,10 +139,12 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
     """Changes any user's profile and access, for a superuser, and records both.
 
     Call inside a transaction, with the row that ``locked`` returned. Raises
-    ``ValidationError`` by field.
+    ``ValidationError`` by field, and ``RateLimitedError`` as ``change_profile`` does.
     """
     was_staff, was_superuser = user.is_staff, user.is_superuser
     change_profile(user, **changes)
+    if was_staff and not user.is_staff:
+        _end_staff_credentials(user)
     if profile := sorted(PROFILE_FIELDS & changes.keys()):
         reason = ", ".join(profile)
         record_about(AuthEventKind.USER_CHANGED, origin, user, by=by, reason=reason)
@@ -151,6 +164,52 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
     return user
 
 
+@transaction.atomic
+def change_own_login(user: User, *, email: str, phone: str, origin: Origin) -> User:
+    """Changes the user's own e-mail and phone. Callers check the password and second factor.
+
+    Raises ``ValidationError`` by field, and ``RateLimitedError`` as ``change_profile`` does.
+    """
+    user = locked(user)
+    given = {"email": canonical_email(email), "phone": canonical_phone(phone)}
+    changes = {field: value for field, value in given.items() if value != getattr(user, field)}
+    if "email" in changes:
+        changes["email"] = email
+    change_profile(user, **changes)
+    if changes:
+        record_about(
+            AuthEventKind.USER_CHANGED, origin, user, by=user, reason=", ".join(sorted(changes))
+        )
+    return user
+
+
+@transaction.atomic
+def take_staff_access(
+    organisations: Collection[UUID], user: User, *, by: User, origin: Origin
+) -> User:
+    """Takes the login to the admin away, with its password and second factor; the user is told.
+
+    The user gets it back by an invitation, with a new password: their home may change the address
+    meanwhile, and must not act with what the former administrator had. ``organisations`` are those
+    that ``by`` administers. Raises ``ForbiddenError`` unless one is the user's home.
+    """
+    user = locked(user)
+    if user.tenant_id not in organisations or not user.is_staff:
+        raise ForbiddenError("This user's access to the admin is not yours to take away.")
+    user.is_staff = False
+    user.save(update_fields=["is_staff"])
+    _end_staff_credentials(user)
+    record_about(AuthEventKind.STAFF_REVOKED, origin, user, by=by)
+    return user
+
+
+def _end_staff_credentials(user: User) -> None:
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    remove_second_factor(user)
+    send_change_notice.enqueue(str(user.pk), user.delivery_email, ["staff"])
+
+
 def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:
     """Logs the user out everywhere. Raises ``ForbiddenError`` for a user of another home."""
     with transaction.atomic():
@@ -165,10 +224,12 @@ def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = 
 def change_profile(user: User, **changes: object) -> User:
     """Changes the given fields of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
 
-    Callers check the permission. Call inside a transaction, with the locked row of ``locked``.
-    Raises ``ValidationError`` by field.
+    A change of e-mail or phone is told to the former address. Callers check the permission. Call
+    inside a transaction, with the locked row of ``locked``. Raises ``ValidationError`` by field,
+    and ``RateLimitedError`` for a change that no mail may tell of.
     """
-    before = (user.email, user.phone)
+    before = {field: getattr(user, field) for field in LOGIN_FIELDS}
+    former_address = user.delivery_email
     given = (PROFILE_FIELDS | STAFF_FIELDS) & changes.keys()
     for field in given:
         setattr(user, field, changes[field])
@@ -177,8 +238,11 @@ def change_profile(user: User, **changes: object) -> User:
     user.full_clean(exclude=["password"])
     addresses = {"delivery_email"} if "email" in given else set()
     user.save(update_fields=given | addresses)
-    if (user.email, user.phone) != before:
-        end_open_challenges(before[0])
+    if changed := sorted(field for field in LOGIN_FIELDS if getattr(user, field) != before[field]):
+        end_open_challenges(before["email"])
+        hit([windows.LOGIN_CHANGES_OF_USER], "login-change", str(user.pk))
+        count_mail_of(organisation_that_pays(user))
+        send_change_notice.enqueue(str(user.pk), former_address, changed)
     return user
 
 
@@ -201,11 +265,15 @@ def require_home(organisation: Organisation, user: User) -> None:
         raise ForbiddenError("This user does not belong to this organisation.")
 
 
-def require_sole_home(organisation: Organisation, user: User) -> None:
-    """Raises ``ForbiddenError`` unless the organisation is the user's home and only organisation.
+def require_login_of(organisation: Organisation, user: User) -> None:
+    """Raises ``ForbiddenError`` unless the organisation may change e-mail and phone of the user.
 
-    Call with the user's row locked, so that no invitation is accepted meanwhile.
+    Call with the user's row locked, so that the user does not join another organisation or get
+    access to the admin meanwhile.
     """
     require_home(organisation, user)
-    if not user.belongs_only_to(organisation):
-        raise ForbiddenError("This user is also a member of another organisation.")
+    if user.has_login_changed_by(organisation):
+        return
+    if user.belongs_only_to(organisation):
+        raise ForbiddenError("This user has access to the admin, and alone changes these fields.")
+    raise ForbiddenError("This user is also a member of another organisation.")

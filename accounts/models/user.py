@@ -28,6 +28,10 @@ class UserQuerySet(models.QuerySet["User"]):
         elsewhere = _memberships_of_each_user().exclude(organisation=models.OuterRef("home"))
         return self.belonging_to(*organisation_ids).filter(~models.Exists(elsewhere))
 
+    def with_login_changed_by(self, *organisation_ids: uuid.UUID) -> "UserQuerySet":
+        """Users for whom ``User.has_login_changed_by`` holds for any of the organisations."""
+        return self.belonging_only_to(*organisation_ids).filter(is_staff=False)
+
 
 def _memberships_of_each_user() -> models.QuerySet[Any]:
     memberships: models.QuerySet[Any] = User.organisations.through._default_manager.all()
@@ -173,10 +177,19 @@ class User(Activation, AbstractBaseUser, PermissionsMixin):
     def belongs_only_to(self, organisation: Organisation) -> bool:
         """Whether the organisation is the user's home, and the user's only organisation.
 
-        Only then may home change what the user logs in with (e-mail, phone, password, second
-        factor): changing these gives control of the account in every organisation.
+        Only then may home reset the second factor, or change what the user logs in with: these
+        give control of the account in every organisation.
         """
         return self.belongs_to(organisation) and self._organisation_ids() == {organisation.pk}
+
+    def has_login_changed_by(self, organisation: Organisation) -> bool:
+        """Whether the organisation may change what the user logs in with: e-mail, phone, password.
+
+        Home may, while it is the user's only organisation and the user has no access to the admin:
+        a changed address receives the next link for a new password, which lets its reader act in
+        the name of that administrator.
+        """
+        return self.belongs_only_to(organisation) and not self.is_staff
 
     def email_known_to(self, organisation_id: uuid.UUID) -> str | None:
         """The e-mail, if the user is a member of the organisation or a superuser.

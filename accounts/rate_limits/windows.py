@@ -36,6 +36,8 @@ PASSWORD_LINKS_TO_ADDRESS: tuple[RateLimitItem, ...] = (
 # Of scripts that are not saved; what they call on the internet is on no record.
 UNRECORDED_RUNS_OF_PERSON = RateLimitItemPerMinute(100, 10)
 TEST_MESSAGES_TO_ADDRESS = RateLimitItemPerDay(10)
+# Of e-mail or phone; each sends a mail to the former address.
+LOGIN_CHANGES_OF_USER = RateLimitItemPerDay(10)
 KEY_WARNINGS_TO_ADDRESS = RateLimitItemPerDay(10)
 FAILURE_MAILS_TO_ADDRESS = RateLimitItemPerHour(20)
 # Answers that reveal whether an address has an account.

@@ -29,6 +29,7 @@ NAMES = {
     "accounts.tasks.deliver_pin": "PIN code requested",
     "accounts.tasks.deliver_pin_over": "PIN code to deliver",
     "accounts.tasks.send_new_device_notice": "New device notice",
+    "accounts.tasks.send_change_notice": "Notice of a changed account",
     "accounts.tasks.send_invitation": "Invitation e-mail",
     "accounts.tasks.offer_password_reset": "Password reset requested",
     "accounts.tasks.send_password_link": "Password link e-mail",

@@ -47,6 +47,7 @@ def _is_filtered_list(request: HttpRequest, link: str) -> bool:
 def account_links(request: HttpRequest) -> list[dict[str, str]]:
     """List the links of the account menu."""
     return [
+        {"title": "Change e-mail and phone", "link": reverse("admin:own_login")},
         {"title": "Change password", "link": reverse("admin:password_change")},
         {"title": "Second factor", "link": reverse("admin:second_factor")},
     ]

@@ -45,6 +45,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def get_urls(self) -> list[URLPattern]:
         from config.admin.login import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
+        from config.admin.own_login import own_login  # noqa: PLC0415
         from config.admin.password_link import forgot_password, password_link  # noqa: PLC0415
         from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
 
@@ -62,6 +63,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
                 self.admin_view(recovery_codes),
                 name="recovery_codes",
             ),
+            path("own_login/", self.admin_view(own_login), name="own_login"),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             # Without admin_view: for users who have entered only the password, too.
             path("logout/", self.logout, name="logout"),

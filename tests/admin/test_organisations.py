@@ -135,7 +135,7 @@ def test_too_many_invitations_are_refused_and_nothing_is_saved(
 
     response = as_bob.post(page_of(acme), {"name": "New name", **members(row)}, follow=True)
 
-    assert "Nothing was saved. Too many invitations." in text_of(response)
+    assert "Nothing was saved. Too many invitations or changes." in text_of(response)
     assert Invitation.objects.count() == 0
     acme.refresh_from_db()
     assert acme.name == "Acme"

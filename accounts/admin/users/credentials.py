@@ -1,4 +1,4 @@
-"""On a user's page: setting the password, resetting the second factor."""
+"""On a user's page: passwords, the second factor, and access to the admin."""
 
 from collections.abc import Callable
 from copy import copy
@@ -9,16 +9,24 @@ from django.contrib import messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts.admin.reach import person, unshared_users
+from accounts.admin.reach import (
+    administered_organisation_ids,
+    is_superuser,
+    person,
+    unshared_users,
+    users_with_managed_login,
+)
 from accounts.audit import record_about
 from accounts.flows.passwords import save_password
+from accounts.flows.request_password_link import request_password_link_for
 from accounts.flows.second_factor import has_second_factor, reset_second_factor
-from accounts.flows.users import locked
+from accounts.flows.users import locked, take_staff_access
 from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
@@ -27,7 +35,7 @@ from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import action, display
 from core.admin.links import page_of
 from core.admin.too_many_attempts import too_many_attempts
-from core.errors import RateLimitedError
+from core.errors import ForbiddenError, RateLimitedError
 from core.http.origin import origin_of
 
 _RESET = Question(
@@ -38,6 +46,25 @@ _RESET = Question(
         "that the request really comes from them."
     ),
     button="Reset",
+)
+
+
+_SEND_LINK = Question(
+    title="Send password link",
+    consequences=(
+        "The user gets an e-mail with a link that sets a new password. Only they see the link, and "
+        "the present password works until they use it."
+    ),
+    button="Send",
+)
+_TAKE_AWAY = Question(
+    title="Take away admin access",
+    consequences=(
+        "The user cannot log in to this admin any more, for any organisation. Their password and "
+        "second factor stop working, and they are told by e-mail. To give access again, invite "
+        "them: they then set a new password."
+    ),
+    button="Take away",
 )
 
 
@@ -72,12 +99,29 @@ class UserCredentials:
     def has_password_permission(
         self: Any, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether this administrator may change the user's credentials."""
+        """Whether this administrator may set the user's password."""
         user = self.get_object(request, object_id) if object_id else None
-        return user is not None and user.is_unshared
+        return user is not None and user.has_managed_login
+
+    def has_link_permission(self: Any, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Whether this administrator may send the user a link for a new password."""
+        user = self.get_object(request, object_id) if object_id else None
+        return user is not None and user.is_own and user.is_staff and user.is_active
+
+    def has_access_permission(
+        self: Any, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether this administrator may take away the access to the admin.
+
+        Superusers change it in the form.
+        """
+        user = self.get_object(request, object_id) if object_id else None
+        if user is None or is_superuser(request) or user == request.user:
+            return False
+        return user.is_own and user.is_staff
 
     def has_reset_permission(self: Any, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Follows the rule for passwords, but for other users only: the own one needs a code."""
+        """For other users only: the own second factor needs a code."""
         user = self.get_object(request, object_id) if object_id else None
         if user is None or not user.is_unshared or user == request.user:
             return False
@@ -106,7 +150,8 @@ class UserCredentials:
         if not is_confirmed(request):
             return ask(self, request, _RESET, [user])
         with transaction.atomic():
-            self._lock_unshared(request, user)
+            locked(user)
+            _refuse_unless(user, unshared_users(request))
             reset_second_factor(user)
         record_about(
             AuthEventKind.SECOND_FACTOR_CHANGED,
@@ -123,7 +168,7 @@ class UserCredentials:
         self: Any, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         user = self.get_or_404(request, id)
-        self._refuse_shared(request, user)
+        _refuse_unless(user, users_with_managed_login(request))
         if request.method == "POST":
             try:
                 by = str(person(request).pk)
@@ -134,7 +179,7 @@ class UserCredentials:
         view = copy(self)
         view.change_password_form = partial(
             PasswordForm,
-            may_save=partial(self._lock_unshared, request),
+            may_save=partial(_lock_managed_login, request),
             save=partial(save_password, origin=origin_of(request), by=person(request)),
         )
         with hashing_for(person(request)):
@@ -143,13 +188,50 @@ class UserCredentials:
             )
         return response
 
-    @staticmethod
-    def _refuse_shared(request: HttpRequest, user: User) -> None:
-        """Raises ``PermissionDenied`` unless this administrator may change the credentials."""
-        if not unshared_users(request).filter(pk=user.pk).exists():
-            raise PermissionDenied
+    @action(description="Send password link", permissions=["link"], icon="outgoing_mail")
+    def send_password_link(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _SEND_LINK, [user])
+        try:
+            request_password_link_for(user, origin_of(request))
+        except RateLimitedError as limited:
+            return too_many_attempts(request, limited, "Too many links were sent to this address.")
+        self.log_change(request, user, "Sent a link for a new password.")
+        self.message_user(request, f"A link is being sent to {user.email}.", messages.SUCCESS)
+        return redirect(page_of(user))
 
-    def _lock_unshared(self, request: HttpRequest, user: User) -> None:
-        """Like ``_refuse_shared``, and locks the user's row until the commit."""
-        locked(user)
-        self._refuse_shared(request, user)
+    @action(
+        description="Take away admin access",
+        permissions=["access"],
+        icon="person_off",
+        variant=ActionVariant.WARNING,
+    )
+    def take_admin_access(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _TAKE_AWAY, [user])
+        try:
+            take_staff_access(
+                administered_organisation_ids(request),
+                user,
+                by=person(request),
+                origin=origin_of(request),
+            )
+        except ForbiddenError as refusal:
+            raise PermissionDenied from refusal
+        self.log_change(request, user, "Took away the access to the admin.")
+        self.message_user(request, f"{user} cannot log in to the admin any more.", messages.SUCCESS)
+        return redirect(page_of(user))
+
+
+def _refuse_unless(user: User, allowed: QuerySet[User]) -> None:
+    """Raises ``PermissionDenied`` unless the user is one of those allowed."""
+    if not allowed.filter(pk=user.pk).exists():
+        raise PermissionDenied
+
+
+def _lock_managed_login(request: HttpRequest, user: User) -> None:
+    """Locks the user's row until the commit, and refuses what may not be changed any more."""
+    locked(user)
+    _refuse_unless(user, users_with_managed_login(request))

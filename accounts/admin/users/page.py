@@ -21,6 +21,7 @@ from accounts.admin.reach import (
     is_superuser,
     own_users,
     unshared_users,
+    users_with_managed_login,
 )
 from accounts.admin.refusals import RefusalsAsMessages
 from accounts.admin.tenancy import TenantModelAdmin
@@ -46,11 +47,24 @@ _SHARED = (
     "other organisation."
 )
 
-_STAFF = (
-    "Whether the user can log in to this admin. Only superusers change it here. To give a login, "
-    "use “Invite administrator”: the user gets an e-mail and sets their own password. To take away "
-    "access to your organisation, change the role below to Member."
+_ADMINISTRATOR = (
+    "This user can log in to this admin, and alone changes their e-mail, phone and password, from "
+    "the menu of their account. You can send them a link for a new password, reset a lost second "
+    "factor, or take the admin access away."
 )
+
+_STAFF = (
+    "Whether the user can log in to this admin. To give a login, use “Invite administrator”: the "
+    "user gets an e-mail and sets their own password. To take it away, use “Take away admin "
+    "access”; to take away access to your organisation alone, change the role below to Member."
+)
+
+
+def _why_login_is_read_only(user: Any) -> str:
+    if user.has_managed_login:
+        return ""
+    return _ADMINISTRATOR if user.is_unshared else _SHARED
+
 
 admin.site.unregister(Group)
 
@@ -102,7 +116,9 @@ class UserAdmin(
         "unlock_admin_login",
         "send_test_message",
         "set_password",
+        "send_password_link",
         "reset_second_factor",
+        "take_admin_access",
     )
     add_fieldsets = (
         (None, {"fields": ("email", "name", "phone")}),
@@ -118,8 +134,11 @@ class UserAdmin(
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         is_own = Exists(own_users(request).filter(pk=OuterRef("pk")))
         is_unshared = Exists(unshared_users(request).filter(pk=OuterRef("pk")))
+        has_managed_login = Exists(users_with_managed_login(request).filter(pk=OuterRef("pk")))
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.annotate(is_own=is_own, is_unshared=is_unshared)
+        return rows.annotate(
+            is_own=is_own, is_unshared=is_unshared, has_managed_login=has_managed_login
+        )
 
     def organisation_that_asks(
         self, request: HttpRequest, object_id: str | None
@@ -176,7 +195,7 @@ class UserAdmin(
                 None,
                 {
                     "fields": ("email", "name", "phone"),
-                    "description": "" if obj.is_unshared else _SHARED,
+                    "description": _why_login_is_read_only(obj),
                 },
             ),
             ("Access", {"fields": ("is_active", "is_staff", *superuser, *_STATES)}),
@@ -187,7 +206,7 @@ class UserAdmin(
         always = ["id", "created_at", "last_login", *_STATES]
         if obj is not None and not obj.is_own:
             return [*always, "email"]
-        if obj is not None and not obj.is_unshared:
+        if obj is not None and not obj.has_managed_login:
             always += ["email", "phone"]
         return always if is_superuser(request) else [*always, "is_staff"]
 

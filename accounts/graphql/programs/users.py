@@ -85,7 +85,8 @@ update_user_field = graphene.Field(
     description=(
         "Changes the given fields of a user. Every organisation sets its own role. Only the "
         "user's home changes name and isActive, and e-mail and phone only while the user is a "
-        "member of no other organisation. Otherwise FORBIDDEN."
+        "member of no other organisation and has no access to the admin. Otherwise FORBIDDEN. A "
+        "change of e-mail or phone is told to the former e-mail."
     ),
     args={
         "id": graphene.ID(required=True, description="The user's id."),
