@@ -243,6 +243,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ADMIN_SESSION_IDLE = timedelta(hours=1)
 ADMIN_SESSION_ABSOLUTE = timedelta(hours=12)
 SESSION_COOKIE_AGE = int(ADMIN_SESSION_ABSOLUTE.total_seconds())
+SESSION_ENGINE = "config.admin.sessions"
 SESSION_COOKIE_NAME = "moonhook_admin"
 CSRF_COOKIE_NAME = "moonhook_admin_csrf"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = "/admin"

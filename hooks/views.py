@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from core.database.unavailable import DatabaseUnavailable
 from core.errors import RateLimitedError
 from core.http.problems import Problem, ProblemCode
-from core.http.unavailable import DATABASE_ERRORS, unavailable
+from core.http.unavailable import unavailable
 from core.metrics.catalogue import HOOK_REFUSALS
 from hooks.authentication import call_token_of_basic_auth, hook_of_basic_auth, hook_of_url
 from hooks.calls import answer_call
 from hooks.refusals import Stranger, note_refusal, wrong_token_of
 from hooks.replies import Response, problem_of
 from hooks.request import Request
-from scripts_engine.flows.record_run import RunNotRecordedError
+from scripts_engine.flows.record_run import RunNotQueuedError, RunNotRecordedError
 from scripts_engine.not_run import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
 from scripts_engine.senders import RefusalReason
 
@@ -27,6 +28,7 @@ _DESTINATIONS = frozenset({None, "empty", "document", "report"})
 _PART_OF_A_PAGE = (
     "A page may not load this address as a part of itself, such as a script or an image."
 )
+_NOT_QUEUED = "The call could not be stored, so it is not accepted and its script does not run."
 
 
 def call_by_url(
@@ -107,7 +109,9 @@ def answer(request: Request, endpoint: Endpoint, address: list[str]) -> Response
         return problem_of(request, not_recorded)
     except Problem as error:
         problem = error
-    except DATABASE_ERRORS as error:
+    except RunNotQueuedError as error:
+        problem = unavailable(request, error, ProblemCode.RUN_NOT_RECORDED, _NOT_QUEUED)
+    except DatabaseUnavailable as error:
         problem = unavailable(request, error)
     except NOT_RUN_ERRORS as error:
         problem = _not_run_problem(request, error)

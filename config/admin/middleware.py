@@ -22,9 +22,7 @@ from accounts.models import User
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import Bulkhead, BulkheadFullError
 from core.http.origin import Actor, act_as
-from core.http.unavailable import busy_page
-
-Handler = Callable[[HttpRequest], HttpResponseBase]
+from core.http.unavailable import Handler, answering_outages, busy_page
 
 _UNSUPPORTED_HOOKS = ("process_exception", "process_template_response")
 _STARTED, _USED = "login_began", "login_used"
@@ -65,7 +63,9 @@ class AdminMiddleware:
                 raise ImproperlyConfigured(f"ADMIN_MIDDLEWARE: {name}.{hook} would not be called.")
         if hasattr(middleware, "process_view"):
             self._view_hooks.insert(0, middleware.process_view)
-        self._admin_pages = convert_exception_to_response(middleware)  # type: ignore[assignment]
+        self._admin_pages = convert_exception_to_response(  # type: ignore[assignment]
+            answering_outages(middleware)
+        )
 
 
 class LoginBulkhead:

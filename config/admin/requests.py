@@ -16,9 +16,10 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import Bulkhead, has_place, remember_place
 from core.http.request_id import request_id_of
-from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS
+from core.http.unavailable import RETRY_AFTER_SECONDS
 from core.metrics.catalogue import ADMIN_DEADLINES
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ def _within_deadline(request: HttpRequest, make: Callable[[], HttpResponse]) -> 
     with connection.statements_end_by(deadline, spares_writes=True) as is_over:  # type: ignore[attr-defined]
         try:
             return _rendered(make())
-        except DATABASE_ERRORS:
+        except DatabaseUnavailable:
             if not is_over():
                 raise
     return _too_slow(request)

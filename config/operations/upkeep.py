@@ -16,7 +16,7 @@ from accounts.models import AuthEvent, Invitation, PinChallenge, PinFailures, Ra
 from accounts.rate_limits.token_bucket import forget_full_buckets
 from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
-from core.http.unavailable import DATABASE_ERRORS
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.flows.failure_mails import mail_about_failures
 from scripts_engine.flows.forget_call_notes import (
     forget_refusal_counts,
@@ -147,7 +147,7 @@ def do_upkeep(duties: Duties | None = None) -> Upkeep:
         name = duty.__name__
         try:
             count = duty()
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             logger.error("Upkeep: %s failed: %s", name, " ".join(str(error).split()))  # noqa: TRY400
             upkeep.failed.append(name)
         except Exception:

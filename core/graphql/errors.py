@@ -12,10 +12,11 @@ from django.http import HttpRequest
 from graphql import GraphQLError, GraphQLFormattedError, GraphQLSyntaxError, ValueNode
 from graphql.validation.validate import ValidationAbortedError
 
+from core.database.unavailable import DatabaseUnavailable
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.http.problems import meaning
 from core.http.request_id import request_id_of
-from core.http.unavailable import DATABASE_ERRORS, RETRY_AFTER_SECONDS, unavailable
+from core.http.unavailable import RETRY_AFTER_SECONDS, unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def execution_error(error: GraphQLError, request: HttpRequest) -> GraphQLFormatt
     if isinstance(cause, GraphQLError) and (argument := _invalid_argument(cause)):
         message = f"Argument '{argument}' got an invalid value."
         return _located(error, message, GraphQLCode.BAD_USER_INPUT, field=argument)
-    if isinstance(cause, DATABASE_ERRORS):
+    if isinstance(cause, DatabaseUnavailable):
         problem = unavailable_problem(cause, request)
         return _located(error, problem.message, problem.code, **problem.extensions)
     masked = internal_error(cause, request)

@@ -32,8 +32,8 @@ from graphql import (
 )
 from graphql.pyutils import Path
 
+from core.database.unavailable import DatabaseUnavailable
 from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.http.unavailable import DATABASE_ERRORS
 
 # The bytes that JSON adds to a field's name and value, to an object, and to an error.
 _FIELD_BYTES = 10
@@ -164,7 +164,7 @@ class BoundedExecution(ExecutionContext):
     def _is_interrupted_statement(self, error: GraphQLError) -> bool:
         return (
             not self._is_mutation
-            and isinstance(error.original_error, DATABASE_ERRORS)
+            and isinstance(error.original_error, DatabaseUnavailable)
             and time.monotonic() >= self._deadline
         )
 

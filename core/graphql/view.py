@@ -13,6 +13,7 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 from graphql import GraphQLSchema
 
+from core.database.unavailable import DatabaseUnavailable
 from core.graphql.document import Operation, parse_and_validate, select_operation
 from core.graphql.document_cost import cost_error, cost_of
 from core.graphql.document_limits import DocumentLimits
@@ -33,7 +34,6 @@ from core.graphql.reply import (
 from core.graphql.request import GraphQLRequest, read_graphql_request
 from core.graphql.variables import variable_errors
 from core.http.bulkhead import Bulkhead, BulkheadFullError, Place
-from core.http.unavailable import DATABASE_ERRORS
 
 
 def deny_everybody(request: HttpRequest) -> Any:
@@ -87,7 +87,7 @@ class GraphQLOverHTTPView(View):
             reply = refused.reply
         except BulkheadFullError as error:
             reply = busy_reply(error)
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             reply = problem_reply(unavailable_problem(error, request))
         except Exception as error:  # noqa: BLE001  (logged and masked)
             masked = internal_error(error, request)

@@ -11,10 +11,11 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 
+from core.database.unavailable import DatabaseUnavailable
 from core.http.admin_pages import is_admin_page, set_admin_policy
 from core.http.problems import FieldError, Problem, ProblemCode, problem_response
 from core.http.request_id import request_id_of
-from core.http.unavailable import DATABASE_ERRORS, unavailable
+from core.http.unavailable import unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def problem_exception_handler(error: Exception, context: dict[str, Any]) -> Http
 def problem_of(error: Exception, request: HttpRequest) -> Problem:
     """Turn every exception of a REST view into a problem; unexpected ones are logged and masked."""
     problem = as_problem(error)
-    if isinstance(error, DATABASE_ERRORS):
+    if isinstance(error, DatabaseUnavailable):
         problem = unavailable(request, error)
     if problem is None:
         logger.error("Unexpected error, request %s", request_id_of(request), exc_info=error)

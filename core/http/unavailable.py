@@ -5,11 +5,11 @@ from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 
-from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
+from core.database.unavailable import DatabaseUnavailable
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import BulkheadFullError, busy_problem
 from core.http.problems import Problem, ProblemCode, problem_response
@@ -17,9 +17,9 @@ from core.http.request_id import NamedRequest, request_id_of
 
 logger = logging.getLogger(__name__)
 
-# Raised by a database that is gone, full, locked or too slow, not by wrong statements.
-DATABASE_ERRORS = (OperationalError, InterfaceError)
 RETRY_AFTER_SECONDS = 5
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
 def unavailable(
@@ -51,14 +51,28 @@ class UnavailableMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, BulkheadFullError):
-            problem = busy_problem(error)
-        elif isinstance(error, DATABASE_ERRORS):
-            problem = unavailable(request, error)
-        else:
-            return None
-        if is_admin_page(request):
-            return _page(problem, request)
-        return problem_response(request, problem)
+            return _answer(request, busy_problem(error))
+        if isinstance(error, DatabaseUnavailable):
+            return _answer(request, unavailable(request, error))
+        return None
+
+
+def answering_outages(handler: Handler) -> Handler:
+    """Wrap a middleware that queries the database: ``process_exception`` gets errors of views."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        try:
+            return handler(request)
+        except DatabaseUnavailable as error:
+            return _answer(request, unavailable(request, error))
+
+    return answer
+
+
+def _answer(request: HttpRequest, problem: Problem) -> HttpResponse:
+    if is_admin_page(request):
+        return _page(problem, request)
+    return problem_response(request, problem)
 
 
 def busy_page(error: BulkheadFullError) -> HttpResponse:

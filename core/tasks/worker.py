@@ -18,8 +18,8 @@ from django_tasks_db.backend import DatabaseBackend
 from django_tasks_db.management.commands import db_worker
 from django_tasks_db.models import DBTaskResult
 
+from core.database.unavailable import DatabaseUnavailable
 from core.errors import TryAgainError
-from core.http.unavailable import DATABASE_ERRORS
 from core.tasks import attempts
 from core.tasks.attempts import next_try, requeue_lost_tasks
 
@@ -135,7 +135,7 @@ def _requeue_lost_tasks_forever() -> None:
         time.sleep(LOST_TASKS_CHECK_SECONDS)
         try:
             requeue_lost_tasks()
-        except DATABASE_ERRORS:
+        except DatabaseUnavailable:
             # The worker itself logs that it waits for the database.
             pass
         except Exception:
@@ -149,7 +149,7 @@ def run_through_outages(work: Callable[[], None]) -> None:
     while True:
         try:
             return work()
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             now = time.monotonic()
             if logged_at is None or now - logged_at > DATABASE_LOG_SECONDS:
                 logged_at = now

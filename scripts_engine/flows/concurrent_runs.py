@@ -19,8 +19,8 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from core.database.compiled_query import column_value
+from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import BulkheadFullError
-from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.flows.waiting_calls import growing_pauses, waiting_calls
 from scripts_engine.models import RunLease
 
@@ -121,10 +121,13 @@ def is_hook_at_limit(limits: RunLimits) -> bool:
 
 
 def give_back_lease(lease_id: uuid.UUID) -> None:
-    """Does not raise for database errors: the lease ends anyway."""
+    """Does not raise if the database is unavailable: the lease ends anyway.
+
+    Not for use in a transaction, which would go on after a failed statement.
+    """
     try:
         RunLease.objects.filter(pk=lease_id).delete()
-    except DATABASE_ERRORS as error:
+    except DatabaseUnavailable as error:
         logger.warning("Lease %s counts until it ends: %s", lease_id, " ".join(str(error).split()))
 
 

@@ -23,8 +23,8 @@ from uuid_utils.compat import uuid7
 
 from core.database.batches import BATCH
 from core.database.compiled_query import column_value
+from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import BulkheadFullError
-from core.http.unavailable import DATABASE_ERRORS
 from core.metrics.catalogue import DUPLICATES
 from scripts_engine.flows.waiting_calls import growing_pauses, waiting_calls
 from scripts_engine.models import Idempotency, IdempotencyKey, Run
@@ -107,7 +107,7 @@ class FirstDelivery(NamedTuple):
         """
         try:
             self._key().update(lease_ends_at=timezone.now())
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             logger.warning("Delivery not freed until its lease ends: %s", error)
 
     def _key(self) -> IdempotencyKeyQuerySet:

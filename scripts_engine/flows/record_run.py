@@ -13,7 +13,6 @@ from django.db import (
     DEFAULT_DB_ALIAS,
     DatabaseError,
     IntegrityError,
-    OperationalError,
     close_old_connections,
     connection,
     connections,
@@ -21,8 +20,8 @@ from django.db import (
 )
 
 from core.database.compiled_query import CompiledInsert
+from core.database.unavailable import DatabaseUnavailable
 from core.green_threads import WakeUp, give_way, in_thread
-from core.http.unavailable import DATABASE_ERRORS
 from scripts_engine.flows.run_quota import count_when_committed
 from scripts_engine.models import QueueEntry, Run
 
@@ -91,8 +90,12 @@ _insert = CompiledInsert(Run)
 _insert_entries = CompiledInsert(QueueEntry)
 
 
-class RunNotRecordedError(OperationalError):
+class RunNotRecordedError(DatabaseUnavailable):
     """The script ran, but the database did not store its run."""
+
+
+class RunNotQueuedError(DatabaseUnavailable):
+    """The database did not store the queued run, so nothing will run."""
 
 
 def record_run(row: Row) -> None:
@@ -105,7 +108,10 @@ def record_run(row: Row) -> None:
 
 
 def record_queued(row: Row, entry: Row) -> None:
-    """Commits a queued run and its entry, like ``record_run``, but never an outline."""
+    """Commits a queued run and its entry, like ``record_run``, but never an outline.
+
+    Raises ``RunNotQueuedError``.
+    """
     _record(row, entry)
 
 
@@ -126,8 +132,8 @@ def record_together(row: Row, record_the_rest: Callable[[], None], *, size: int)
             in_thread(record)
         else:
             record()
-    except DATABASE_ERRORS as error:
-        raise _not_recorded(row, error) from error
+    except DatabaseUnavailable as error:
+        raise _not_stored(row, None, error) from error
     count_when_committed(row["organisation_id"], row["payload_bytes"])
 
 
@@ -152,13 +158,13 @@ def _record_in_group(row: Row, entry: Row | None, group_key: Hashable) -> None:
     pending = _group_commit.commit(row, entry, group_key=group_key)
     if pending.failure is None:
         return
-    if not isinstance(pending.failure, DATABASE_ERRORS):
+    if not isinstance(pending.failure, DatabaseUnavailable):
         # Another run of the group may be the reason.
         _record_alone(row, entry)
     elif pending.was_connection_lost:
         _record_again(row, entry)
     else:
-        raise _not_recorded(row, pending.failure) from pending.failure
+        raise _not_stored(row, entry, pending.failure) from pending.failure
 
 
 def _group_key(row: Row, *, has_row_locks: bool) -> Hashable:
@@ -180,7 +186,7 @@ class _PendingRun:
         self.row = row
         self.entry = entry
         # Default result: a BaseException may stop the leader before it reports.
-        self.failure: Exception | None = OperationalError("the commit was given up")
+        self.failure: Exception | None = DatabaseUnavailable("the commit was given up")
         self.was_connection_lost = False
         self.is_leader = False
         # Set when the run is committed, or its thread becomes the leader.
@@ -288,8 +294,8 @@ def _record_again(row: Row, entry: Row | None) -> None:
 def _record_alone(row: Row, entry: Row | None) -> None:
     try:
         _insert_alone(row, entry)
-    except DATABASE_ERRORS as error:
-        raise _not_recorded(row, error) from error
+    except DatabaseUnavailable as error:
+        raise _not_stored(row, entry, error) from error
     except _CONTENT_ERRORS as error:
         if entry is not None:
             raise
@@ -304,8 +310,8 @@ def _record_outline(row: Row, refusal: Exception) -> None:
     """
     try:
         _insert_alone({name: row[name] for name in _OUTLINE_COLUMNS} | _NO_CONTENT, None)
-    except DATABASE_ERRORS as error:
-        raise _not_recorded(row, error) from error
+    except DatabaseUnavailable as error:
+        raise _not_stored(row, None, error) from error
     except _CONTENT_ERRORS:
         raise refusal from None
     logger.error("Run %s is recorded without its content: %s", row["id"], type(refusal).__name__)
@@ -321,5 +327,6 @@ def _insert_alone(row: Row, entry: Row | None) -> None:
         _insert_all([row], entries)
 
 
-def _not_recorded(row: Row, error: Exception) -> RunNotRecordedError:
-    return RunNotRecordedError(f"run {row['id']}: {error}")
+def _not_stored(row: Row, entry: Row | None, error: Exception) -> DatabaseUnavailable:
+    kind = RunNotRecordedError if entry is None else RunNotQueuedError
+    return kind(f"run {row['id']}: {error}")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from uuid_utils.compat import uuid7
 
+from core.database.unavailable import DatabaseUnavailable
 from core.green_threads import in_thread
-from core.http.unavailable import DATABASE_ERRORS
 from core.logs.bound import bind
 from core.metrics.catalogue import count_run
 from scripts_engine.event import Event
@@ -83,7 +83,7 @@ def _record(
     if note_altered_reply is not None and _is_reply_altered(outcome, row):
         try:
             note_altered_reply()
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             raise RunNotRecordedError(f"run {run_id}: {error}") from error
     measured_row = measured(row)
     if not host.pushes or outcome.kind is not OutcomeKind.SUCCEEDED:

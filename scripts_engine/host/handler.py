@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
-from core.http.unavailable import DATABASE_ERRORS
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.host.call_summary import result_of, subject_of
 from scripts_engine.host.deadline import SCRIPT_TIMEOUT_HINT
 from scripts_engine.host.http import METHOD_OF, HttpCapability
@@ -100,7 +100,7 @@ class RunHost:
             raise HostCallError(
                 f"{name}: the run's time is over", hint=SCRIPT_TIMEOUT_HINT
             ) from None
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             self._log_once(name, "Host call %s: %s", name, " ".join(str(error).split()))
             raise HostCallError(f"{name}: failed", hint=_FAILURE_HINT) from None
         except Exception:  # noqa: BLE001  (logged with its traceback)

@@ -15,7 +15,7 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from core.database.ids import parse_uuid
-from core.http.unavailable import DATABASE_ERRORS
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.flows.queue.keys import free_keys, reserve_key
 from scripts_engine.flows.queue.room import is_over_quota, waiting_of
 from scripts_engine.flows.waiting_calls import growing_pauses
@@ -116,7 +116,7 @@ class QueueCapability:
             return
         try:
             free_keys(self._pushing.run_id, self._reserved)
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             logger.warning("Keys not freed until they expire: %s", " ".join(str(error).split()))
 
     def _find_script(self, given: Any) -> Script:

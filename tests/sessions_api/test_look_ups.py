@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
-from django.db import OperationalError, close_old_connections
+from django.db import close_old_connections
 from django.test import RequestFactory, override_settings
 from django.utils import timezone
 
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey
+from core.database.unavailable import DatabaseUnavailable
 from core.logs.bound import bound
 from core.logs.setup import event_formatter
 from sessions_api.authentication import cookie_name
@@ -113,7 +114,7 @@ def test_an_ended_session_is_refused_as_by_django(
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(503, OperationalError("gone")), (500, RuntimeError("a bug"))]
+    ("status", "error"), [(503, DatabaseUnavailable("gone")), (500, RuntimeError("a bug"))]
 )
 def test_a_failing_look_up_is_answered_as_by_django(
     acme_token: str, monkeypatch: pytest.MonkeyPatch, status: int, error: Exception

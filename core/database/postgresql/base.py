@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ from psycopg_pool import PoolTimeout
 from core import green_threads
 from core.database.postgresql.connection import TimeLimitedConnection
 from core.database.postgresql.schema import SchemaEditor
+from core.database.unavailable import UnavailabilityWrapper
 
 # How far a statement may exceed its deadline, because setting a limit takes a round trip.
 _SLACK_SECONDS = 1.0
@@ -38,6 +39,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(settings_dict, *args, **kwargs)
         if pool := settings_dict["OPTIONS"].get("pool"):
             pool["connection_class"] = TimeLimitedConnection
+
+    @cached_property
+    def wrap_database_errors(self) -> UnavailabilityWrapper:
+        return UnavailabilityWrapper(self)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         pool = self.pool

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.db.backends.sqlite3 import base
 from core import green_threads
 from core.database.sqlite.checkpoints import GREEN_PAGES, checkpoints
 from core.database.sqlite.write_queue import WriteQueue, write_queue_of
+from core.database.unavailable import UnavailabilityWrapper
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 # Instructions of SQLite's virtual machine between two checks of the deadline: about a millisecond.
@@ -104,6 +105,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _lift: Callable[[], None] | None = None
     # The number of changed rows that ``checkpoints`` has counted for this connection.
     _noted_changes = 0
+
+    @cached_property
+    def wrap_database_errors(self) -> UnavailabilityWrapper:
+        return UnavailabilityWrapper(self)
 
     def get_connection_params(self) -> dict[str, Any]:
         """Disables the converters of ``sqlite3``, which it looks up for each column of a result.

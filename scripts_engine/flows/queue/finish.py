@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from core.database.compiled_query import CompiledUpdate, column_value
 from core.database.ids import as_uuid
-from core.http.unavailable import DATABASE_ERRORS
+from core.database.unavailable import DatabaseUnavailable
 from core.metrics.catalogue import ATTEMPTS, DEAD_LETTERS
 from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.attempts import follow
@@ -27,7 +27,7 @@ from scripts_engine.flows.queue.enqueue import QueuedRows, digest_of, record_all
 from scripts_engine.flows.queue.keys import KeyTakenError, free_keys
 from scripts_engine.flows.run_payloads import without_reply
 from scripts_engine.flows.run_quota import count_when_committed
-from scripts_engine.models import QueueEntry, Run, RunStatus
+from scripts_engine.models import QueueEntry, Run, RunLease, RunStatus
 
 logger = logging.getLogger(__name__)
 
@@ -64,14 +64,15 @@ def finish(ended: Sequence[Ended]) -> None:
         released = _release([each.claimed for each in ended])
         following: list[QueuedRows] = []
         for each in ended:
-            if each.claimed.run_lease_id is not None:
-                give_back_lease(each.claimed.run_lease_id)
             if (each.run.pk, each.claimed.lease_id) in released:
                 following += _end(each)
             else:
                 _count("discarded")
                 logger.warning("Run %s: lease lost, result discarded", each.run.pk)
         record_all(following)
+        run_leases = [each.claimed.run_lease_id for each in ended if each.claimed.run_lease_id]
+        if run_leases:
+            RunLease.objects.filter(pk__in=run_leases).delete()
 
 
 def _count(outcome: str, *, is_dead_letter: bool = False) -> None:
@@ -179,7 +180,7 @@ def end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID) -> bool:
     for is_final in (False, True):
         try:
             return _end_as_lost(run_id, lease_id, is_final=is_final)
-        except DATABASE_ERRORS:
+        except DatabaseUnavailable:
             raise
         except Exception:
             logger.exception("Run %s cannot be ended as lost", run_id)

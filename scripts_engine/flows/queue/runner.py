@@ -22,9 +22,9 @@ from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from core.database.threads import DatabaseThreads
+from core.database.unavailable import DatabaseUnavailable
 from core.green_threads import Bell, GreenLoop, give_way, in_thread, sleep
 from core.http.bulkhead import return_pooled_connection
-from core.http.unavailable import DATABASE_ERRORS
 from core.metrics.catalogue import QUEUE_SLOTS_IN_USE
 from scripts_engine.flows.concurrent_runs import give_back_lease
 from scripts_engine.flows.queue.claim import Claimed, Round, Turns, claim_due_runs
@@ -101,6 +101,11 @@ class Runner:
         self._run_seconds = math.inf
         # What has ended and is not committed yet.
         self._ended: list[Ended] = []
+        # Results that could not be committed together. Each is committed alone: one that the database
+        # cannot store holds up neither the others nor the claims. Each takes a slot, so that runs
+        # do not go on without end while none of their results can be stored.
+        self._apart: deque[Ended] = deque()
+        self._apart_at = 0.0
         self._not_started: list[Claimed] = []
         self._unknown: list[Claimed] = []
         # The order of the claims, and that of the starts.
@@ -139,8 +144,10 @@ class Runner:
             while not self._is_done():
                 try:
                     self._turn()
-                except DATABASE_ERRORS as error:
+                except DatabaseUnavailable as error:
                     logger.error("The queue waits for the database: %s", _one_line(error))  # noqa: TRY400
+                    # Runners of other nodes may have results to commit first, too.
+                    self._lost_check_at = time.monotonic() + LOST_CHECK_SECONDS
                     close_old_connections()
                     sleep(OUTAGE_SECONDS)
         finally:
@@ -149,7 +156,7 @@ class Runner:
 
     def _is_done(self) -> bool:
         claimed = (self._running, self._ahead, self._unused)
-        ended = (self._messages, self._ended, self._not_started, self._unknown)
+        ended = (self._messages, self._ended, self._apart, self._not_started, self._unknown)
         return self._stopping.is_set() and not any(claimed) and not any(ended)
 
     def abandon(self) -> None:
@@ -163,6 +170,8 @@ class Runner:
         # Others may end in the same moment.
         give_way()
         self._take_messages()
+        if time.monotonic() >= self._apart_at:
+            self._commit_apart()
         self._settle_the_rest()
         self._look_after_others()
         free = self._free()
@@ -182,7 +191,7 @@ class Runner:
         if self._stopping.is_set():
             return 0
         most = 2 * self._slots if self._run_seconds < SHORT_RUN_SECONDS else self._slots
-        return max(0, most - len(self._running) - len(self._ahead))
+        return max(0, most - len(self._running) - len(self._ahead) - len(self._apart))
 
     def _fill_slots(self) -> None:
         """Starts what is claimed, as fairly as it was claimed: see ``claim``."""
@@ -213,7 +222,7 @@ class Runner:
             self._unused += [each.claimed for each in unused]
 
     def _commit_and_claim(self, free: int) -> Round:
-        """One transaction for both. Raises a database error if nothing was committed."""
+        """One transaction for both. Raises ``DatabaseUnavailable`` if nothing was committed."""
         found = Round([], None)
         try:
             if self._ended or free:
@@ -221,17 +230,40 @@ class Runner:
                     finish(self._ended)
                     if free:
                         found = claim_due_runs(free, self._turns)
-        except DATABASE_ERRORS:
+        except DatabaseUnavailable:
+            self._set_apart()
             raise
         except Exception:
             if not self._ended:
                 raise
             logger.exception("%d results could not be committed together", len(self._ended))
+            self._set_apart()
+            self._commit_apart()
             found = Round([], timezone.now())
-            for each in self._ended:
-                _finish_alone(each)
         self._ended = []
         return found
+
+    def _set_apart(self) -> None:
+        self._apart += self._ended
+        self._ended = []
+
+    def _commit_apart(self) -> None:
+        """Commits these results one by one, until one fails: that one is the last next time.
+
+        A result is kept until it is committed, or its lease is found gone. Never raises for the
+        state of the database, which may be that of a single table or row.
+        """
+        while self._apart:
+            try:
+                _finish_alone(self._apart[0])
+            except DatabaseUnavailable as error:
+                run_id = self._apart[0].run.pk
+                logger.error("The result of run %s waits: %s", run_id, _one_line(error))  # noqa: TRY400
+                self._apart.rotate(-1)
+                self._apart_at = time.monotonic() + OUTAGE_SECONDS
+                close_old_connections()
+                return
+            self._apart.popleft()
 
     def _wait(self) -> None:
         """Until a message arrives, the database changes, or it is time to look."""
@@ -279,6 +311,7 @@ class Runner:
         self._lost_check_at = time.monotonic() + LOST_CHECK_SECONDS
         # Results first: an outage of the database may have outlasted their leases.
         self._commit_and_claim(0)
+        self._commit_apart()
         end_lost_runs()
         cancel_orphans()
         move_to_present()
@@ -295,7 +328,7 @@ class Runner:
     def _do(self, duty: Callable[[], object]) -> None:
         try:
             in_thread(duty)
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             logger.error("A duty waits for the database: %s", _one_line(error))  # noqa: TRY400
         except Exception:
             logger.exception("A duty of the queue failed: %s", duty)
@@ -309,7 +342,7 @@ class Runner:
             self._note_length(time.monotonic() - began)
         except (SandboxBusy, SandboxUnavailable) as error:
             logger.warning("Run %s did not start: %s", claimed.run_id, error)
-        except DATABASE_ERRORS as error:
+        except DatabaseUnavailable as error:
             logger.error("Run %s did not start: %s", claimed.run_id, _one_line(error))  # noqa: TRY400
         except Exception:
             logger.exception("Run %s: its end is unknown", claimed.run_id)
@@ -337,7 +370,7 @@ def _finish_alone(ended: Ended) -> None:
     """Without the others, whose content the database may have refused."""
     try:
         finish([ended])
-    except DATABASE_ERRORS:
+    except DatabaseUnavailable:
         raise
     except Exception:
         logger.exception("Run %s: its result cannot be stored", ended.run.pk)

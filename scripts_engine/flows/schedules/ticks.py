@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from core.http.unavailable import DATABASE_ERRORS
+from core.database.unavailable import DatabaseUnavailable
 from core.metrics.catalogue import SCHEDULE_LAG, SCHEDULE_TICKS
 from scripts_engine.event import Event
 from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
@@ -60,7 +60,7 @@ def run_due_schedules(limit: int = 100) -> int:
                 done += _advance(schedule_id)
             except QueueFullError:
                 full.add(organisation_id)
-            except DATABASE_ERRORS as error:
+            except DatabaseUnavailable as error:
                 errors += 1
                 logger.error("Schedule %s is late: %s", schedule_id, " ".join(str(error).split()))  # noqa: TRY400
                 if errors >= _MAX_DATABASE_ERRORS:

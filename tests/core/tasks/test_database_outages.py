@@ -2,14 +2,14 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from django.db import OperationalError
 
+from core.database.unavailable import DatabaseUnavailable
 from core.tasks import worker
 from core.tasks.worker import run_through_outages
 
 
 def failing(times: int, done: list[str]) -> Callable[[], None]:
-    left = [OperationalError("gone")] * times
+    left = [DatabaseUnavailable("gone")] * times
 
     def work() -> None:
         if left:

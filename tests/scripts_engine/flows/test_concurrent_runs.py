@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation
 from config.operations.upkeep import forget_ended_leases
+from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import BulkheadFullError
 from scripts_engine.flows import concurrent_runs, run_script
 from scripts_engine.flows.concurrent_runs import (
@@ -185,7 +185,7 @@ def test_a_lease_that_cannot_be_given_back_ends_by_itself(
     hook: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*arguments: Any, **named: Any) -> None:
-        raise OperationalError("gone")
+        raise DatabaseUnavailable("gone")
 
     with caplog.at_level(logging.WARNING), counted(limits_of(hook, of_hook=1), hook):
         monkeypatch.setattr(RunLease.objects, "filter", fail)

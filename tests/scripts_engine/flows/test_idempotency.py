@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Organisation
 from config.operations.upkeep import forget_expired_deliveries
+from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import BulkheadFullError
 from scripts_engine.flows import idempotency, run_script
 from scripts_engine.flows.forget_old_runs import forget_old_runs
@@ -321,7 +321,7 @@ def test_no_database_means_that_the_key_is_freed_by_its_lease(
 ) -> None:
     delivery = claim(hook)
     assert isinstance(delivery, FirstDelivery)
-    monkeypatch.setattr(FirstDelivery, "_key", raising(OperationalError("gone")))
+    monkeypatch.setattr(FirstDelivery, "_key", raising(DatabaseUnavailable("gone")))
 
     delivery.free()
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.db import IntegrityError, connection, connections, transaction
 
 from accounts.models import Organisation
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.flows import record_run as module
 from scripts_engine.flows.record_run import Row, RunNotRecordedError, record_run
 from scripts_engine.models import Run
@@ -136,7 +137,7 @@ def test_all_runs_are_recorded_after_the_connections_were_lost(
     def execute(rows: Sequence[Row]) -> None:
         connection.ensure_connection()
         if any(connection.connection is each for each in dead):
-            raise OperationalError("server closed the connection")
+            raise DatabaseUnavailable("server closed the connection")
         statement(rows)
 
     statement, gate._execute = gate._execute, execute
@@ -155,7 +156,7 @@ def test_a_run_that_cannot_be_stored_raises_run_not_recorded(
     row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(rows: Sequence[Row]) -> None:
-        raise OperationalError("disk full")
+        raise DatabaseUnavailable("disk full")
 
     monkeypatch.setattr(module._insert, "execute", refuse)
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import OperationalError, connection
+from django.db import connection
 from django.test import override_settings
 
 from accounts.models import Organisation
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.encryption import DecryptionError, decrypt, encrypt
 from scripts_engine.flows.secrets import set_secret
 from scripts_engine.host.secrets import MAX_REVEALED, SecretsCapability
@@ -226,7 +227,7 @@ def test_a_secret_that_cannot_be_read_is_logged_once_a_run_and_in_one_line(
 def refuse_store(execute: Any, sql: str, *arguments: Any) -> Any:
     """A database without this table, for ``connection.execute_wrapper``."""
     if "storedvalue" in sql:
-        raise OperationalError("disk is full")
+        raise DatabaseUnavailable("disk is full")
     return execute(sql, *arguments)
 
 

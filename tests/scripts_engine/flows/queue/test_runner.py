@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.signals import connection_created
 from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
 from core import green_threads
+from core.database.unavailable import DatabaseUnavailable
 from core.metrics.catalogue import ATTEMPTS, DEAD_LETTERS
 from scripts_engine.flows import run_quota
 from scripts_engine.flows.author import NOBODY
@@ -33,6 +34,7 @@ from tests.concurrency import at_once
 from tests.database_connections import opened_connections
 from tests.factories import make_hook, make_organisation, make_script
 from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
+from tests.unavailable import execute_read_only
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,7 +139,7 @@ def test_a_result_survives_an_outage_of_the_database(
 ) -> None:
     monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
     queue(hook_that(acme, COUNTS))
-    failures = [OperationalError("gone")] * 3
+    failures = [DatabaseUnavailable("gone")] * 3
 
     def fail(execute: Any, sql: str, *arguments: Any) -> Any:
         if failures and sql.startswith("DELETE"):
@@ -152,13 +154,114 @@ def test_a_result_survives_an_outage_of_the_database(
     assert StoredValue.objects.get().value == "1"
 
 
+def test_results_wait_until_the_database_is_writable_again(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    hook = hook_that(acme, COUNTS)
+    for _ in range(2):
+        queue(hook)
+    refusals = list(range(5))
+
+    def refuse(execute: Any, sql: str, *arguments: Any) -> Any:
+        if refusals and sql.startswith("DELETE"):
+            refusals.pop()
+            return execute_read_only(execute, sql, *arguments)
+        return execute(sql, *arguments)
+
+    with of_new_connections(refuse):
+        work_until(is_empty)
+
+    assert refusals == []
+    runs = Run.objects.values_list("status", "attempt")
+    assert list(runs) == [(RunStatus.SUCCEEDED, 1)] * 2
+    assert list(StoredValue.objects.values_list("value", flat=True)) == ["1"] * 2
+    assert [each for each in caplog.records if each.exc_info] == []
+
+
+def test_a_result_that_finds_the_database_unavailable_does_not_hold_up_the_others(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where one page of the database is damaged."""
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    bad = queue(hook_that(acme, COUNTS))
+    others = [queue(make_hook(make_script(acme, COUNTS, f"s {each}")).hook) for each in range(6)]
+    finish = runners.finish
+    refused = []
+
+    def refuse(ended: Any) -> None:
+        if bad.pk in [each.run.pk for each in ended] and not are_others_done():
+            refused.append(len(ended))
+            raise DatabaseUnavailable("damaged")
+        finish(ended)
+
+    def are_others_done() -> bool:
+        done = Run.objects.filter(pk__in=[each.pk for each in others], status=RunStatus.SUCCEEDED)
+        return done.count() == len(others)
+
+    monkeypatch.setattr(runners, "finish", refuse)
+    work_until(is_empty, 2)
+
+    assert refused
+    assert set(Run.objects.values_list("status", "attempt")) == {(RunStatus.SUCCEEDED, 1)}
+    assert set(StoredValue.objects.values_list("value", flat=True)) == {"1"}
+
+
+def test_a_result_whose_lease_is_gone_is_discarded_after_an_outage(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    run = queue(hook_that(acme, COUNTS), max_attempts=1)
+    refusals = [1]
+
+    def refuse(execute: Any, sql: str, *arguments: Any) -> Any:
+        if refusals and sql.startswith("DELETE"):
+            refusals.pop()
+            return execute_read_only(execute, sql, *arguments)
+        return execute(sql, *arguments)
+
+    def end_elsewhere() -> None:
+        for entry in () if refusals else QueueEntry.objects.leased():
+            assert entry.lease_id is not None
+            finishing.end_as_lost(entry.pk, entry.lease_id)
+
+    monkeypatch.setattr(runners, "close_old_connections", end_elsewhere)
+    with of_new_connections(refuse):
+        work_until(is_empty)
+
+    run.refresh_from_db()
+    assert (run.status, run.is_dead_letter) == (RunStatus.LOST, True)
+
+
+def test_no_more_runs_start_than_results_can_wait(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
+    hook = hook_that(acme, COUNTS)
+    for _ in range(6):
+        queue(hook)
+    attempts, finish = Counter[int](), runners.finish
+
+    def refuse(ended: Any) -> None:
+        attempts.update([len(ended)])
+        if ended and attempts[1] < 20:
+            assert Run.objects.exclude(status=RunStatus.QUEUED).count() <= 2
+            raise DatabaseUnavailable("disk full")
+        finish(ended)
+
+    monkeypatch.setattr(runners, "finish", refuse)
+    work_until(is_empty, 2)
+
+    assert Counter(Run.objects.values_list("status", "attempt")) == {(RunStatus.SUCCEEDED, 1): 6}
+
+
 def test_a_result_outlives_its_lease_during_an_outage(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runners, "OUTAGE_SECONDS", 0.0)
     monkeypatch.setattr(runners, "LOST_CHECK_SECONDS", 0.0)
     queue(hook_that(acme, COUNTS))
-    failures = [OperationalError("gone")]
+    failures = [DatabaseUnavailable("gone")]
 
     def fail(execute: Any, sql: str, *arguments: Any) -> Any:
         if failures and sql.startswith("DELETE"):
@@ -195,7 +298,7 @@ def test_a_long_duty_does_not_hold_up_results(acme: Organisation) -> None:
 
 
 def test_a_failing_duty_is_tried_again(acme: Organisation) -> None:
-    failures: list[Exception] = [OperationalError("gone"), ValueError("a defect")]
+    failures: list[Exception] = [DatabaseUnavailable("gone"), ValueError("a defect")]
 
     def fail_twice() -> None:
         if failures:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from cronsim import CronSim
-from django.db import OperationalError, connection
+from django.db import connection
 from prometheus_client import REGISTRY
 
 from accounts.models import Organisation
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.queue.steer import pause_organisation
 from scripts_engine.flows.schedules import cron, ticks
@@ -386,7 +387,7 @@ def test_a_database_error_delays_a_tick_and_no_other(
 
     def fail_once(work: Any) -> Any:
         if work.schedule_id == late.pk:
-            raise OperationalError("disk full")
+            raise DatabaseUnavailable("disk full")
         return enqueue(work)
 
     with monkeypatch.context() as patch:
@@ -408,11 +409,11 @@ def test_an_unavailable_database_is_told_to_the_runner(
     schedules = [every_ten_minutes() for _ in range(4)]
 
     def fail(work: Any) -> Any:
-        raise OperationalError("gone")
+        raise DatabaseUnavailable("gone")
 
     monkeypatch.setattr(ticks, "enqueue", fail)
     clock.set("10:00:00")
-    with pytest.raises(OperationalError):
+    with pytest.raises(DatabaseUnavailable):
         run_due_schedules()
     assert [outcomes_of(schedule) for schedule in schedules] == [{}, {}, {}, {}]
 

@@ -11,7 +11,7 @@ def run_every_delivery(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scripts_engine", "0015_references_of_queue_entry"),
+        ("scripts_engine", "0017_queue_waiting_by_script"),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0017_failure_mails'),
+        ('accounts', '0018_definition_bytes'),
     ]
 
     operations = [

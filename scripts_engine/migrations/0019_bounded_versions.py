@@ -27,7 +27,7 @@ def count_what_is_there(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0018_definition_bytes"),
-        ("scripts_engine", "0015_references_of_queue_entry"),
+        ("scripts_engine", "0018_body_hash_needs_bodies"),
     ]
 
     operations = [
