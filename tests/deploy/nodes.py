@@ -29,12 +29,12 @@ def two_nodes(data: Path, **sizes: str) -> Iterator[list[MoonhookServer]]:
         yield [first, second]
 
 
-def status_of(refusal: Refusal, proxy_url: str, host: str) -> int:
-    """Of the refusal through a proxy, with a body that nobody reads."""
+def statuses_of(refusal: Refusal, proxy_url: str, host: str) -> list[int]:
+    """Of the refusal through a proxy, with an unread body of known length, and a chunked one."""
     headers = {"Host": refusal.host or host, "Content-Type": refusal.content_type}
     body = b"x" * 100_000
-    status: int = call(refusal.method, f"{proxy_url}{refusal.path}", body, headers)[0]
-    return status
+    url = f"{proxy_url}{refusal.path}"
+    return [call(refusal.method, url, each, headers)[0] for each in (body, iter([body]))]
 
 
 class BrittleNode:
