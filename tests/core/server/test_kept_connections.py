@@ -87,6 +87,11 @@ def ask_twice(server: WsgiServer, sent: Sent) -> tuple[Got, Got | None]:
         return first, None
 
 
+def send_endlessly(client: socket.socket, piece: bytes) -> None:
+    while True:
+        client.sendall(piece)
+
+
 def received_from(client: socket.socket) -> bytes:
     """All bytes until the server closes the connection."""
     received = b""
@@ -121,7 +126,8 @@ def requests_of(sizes: st.SearchStrategy[int], versions: list[str]) -> st.Search
         sizes,
         st.sampled_from([0, 0.1, 0.5, 1]),
         method=st.sampled_from(["POST", "PUT", "GET", "HEAD"]),
-        path=st.sampled_from(["/", "/chunked"]),
+        # The main thread serves small requests to hooks.
+        path=st.sampled_from(["/", "/chunked", "/hook/"]),
         version=st.sampled_from(versions),
         head=st.sampled_from(HEADS).flatmap(
             lambda head: st.sampled_from(["", "Connection: keep-alive\r\n"]).map(head.__add__)
@@ -224,6 +230,22 @@ def test_nothing_that_follows_a_body_that_is_too_large_is_a_request(server: Wsgi
         received = received_from(client)
 
     assert received.count(b"HTTP/1.1 ") == 1
+    assert count_of(server) == before + 2
+
+
+@pytest.mark.parametrize("piece", [b"x", b"x" * 64 * KIB])
+def test_a_client_that_keeps_sending_a_refused_body_is_cut_off(
+    server: WsgiServer, piece: bytes
+) -> None:
+    before = count_of(server)
+    with server.connect() as client:
+        client.sendall(f"POST / HTTP/1.1\r\nContent-Length: {10**12}\r\n\r\n".encode())
+        reply = client.recv(4096)
+        with pytest.raises(ConnectionError):
+            send_endlessly(client, piece)
+
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\nConnection: close\r\n" in reply
     assert count_of(server) == before + 2
 
 
