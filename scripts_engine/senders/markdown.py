@@ -51,10 +51,11 @@ is in the body where you can. Only these senders sign the URL, and with it the q
 
 Twilio signs a form as the URL, followed by the form's names and values, sorted, with nothing
 between them, and equal pairs once. So its signature cannot tell `Digits=1234` from `Digits1234=`,
-nor the end of the query from the first name: whoever has a signed call and the call token can send its bytes divided
-otherwise between query, names and values. Compare names and values with what Twilio documents
-before you act on them; a signed URL keeps the query out of it. A `bodySHA256` counts only at the
-end of the URL, where Twilio appends it: elsewhere it could be the text of a message.
+nor the end of the query from the first name: whoever has a signed call and the call token can
+send its bytes divided otherwise between query, names and values. Compare names and values with
+what Twilio documents before you act on them; a signed URL keeps the query out of it. A
+`bodySHA256` counts only at the end of the URL, where Twilio appends it: elsewhere it could be the
+text of a message.
 
 ## All senders
 

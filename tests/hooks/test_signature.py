@@ -1,5 +1,7 @@
 """Calls of hooks that know their sender: what is verified, and what a refusal says."""
 
+import hashlib
+import hmac
 import io
 from typing import Any
 
@@ -8,6 +10,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation
 from scripts_engine.flows.author import NOBODY
+from scripts_engine.flows.call_rules import set_sender
 from scripts_engine.flows.hooks import IssuedHook
 from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Hook, Run, SigningSecret
@@ -162,3 +165,21 @@ def test_a_shared_secret_is_neither_shown_nor_recorded(acme: Organisation) -> No
     run = Run.objects.get()
     assert ["X-Gitlab-Event", "Push"] in run.request_headers
     assert "geheim" not in str(run.request_headers)
+
+
+def test_one_signature_of_an_id_and_a_body_holds_for_one_call(acme: Organisation) -> None:
+    issued = make_hook(make_script(acme, SOURCE))
+    options = {"header": "X-Signature", "template": "{id}.{body}", "idHeader": "X-Id"}
+    set_sender(issued.hook, sender="hmac", hmac=options)
+    set_secret_of(issued.hook, SECRET)
+    signature = hmac.new(SECRET.encode(), b"e1.a.b.c.d", hashlib.sha256).hexdigest()
+
+    def call_as(event_id: str, body: bytes) -> Any:
+        return call(issued, body, headers={"X-Signature": signature, "X-Id": event_id})
+
+    moved = [("e1.a", b"b.c.d"), ("e1.a.b", b"c.d"), ("e1.a.b.c", b"d")]
+    for event_id, body in moved:
+        assert_refused(call_as(event_id, body))
+    assert {reason for reason, _ in refusals()} == {"SignatureMalformed"}
+    assert call_as("e1", b"a.b.c.d").status_code == 200
+    assert Run.objects.get().event_id == "e1"
