@@ -13,7 +13,7 @@ from core.server.arbiter import MoonhookArbiter
 from core.server.service_table import services_of_this_node
 from core.server.worker import MoonhookWorker
 from scripts_engine.lockdown_policy import require_lockdown
-from scripts_engine.open_files import fit_processes_to_open_files
+from scripts_engine.open_files import fit_to_open_files
 
 if TYPE_CHECKING:
     from scripts_engine.flows.call_notes.collector import CallNotes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def on_starting(server: Any) -> None:
     """Refuse to run scripts in production without the lockdown, however gunicorn was started."""
     require_lockdown()
-    fit_processes_to_open_files(connections=worker_connections)
+    server.cfg.set("worker_connections", fit_to_open_files(connections=worker_connections))
     if services_of_this_node() is None:
         # The supervisor deletes all files instead.
         delete_those_of_dead_processes()

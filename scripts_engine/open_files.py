@@ -1,4 +1,4 @@
-"""Fits the number of sandbox processes to the open files that this process is allowed."""
+"""Fits sandbox processes and connections to the open files that this process is allowed."""
 
 import logging
 
@@ -14,15 +14,16 @@ FILES_PER_PROCESS = 3
 _OTHER_FILES = 500
 
 
-def fit_processes_to_open_files(*, connections: int = 0) -> None:
-    """Raises the limit of open files as far as needed and allowed, or lowers SANDBOX_PROCESSES.
+def fit_to_open_files(*, connections: int = 0) -> int:
+    """Raises the limit of open files as far as needed and allowed.
 
-    Sandbox processes take at most half of the files: the other half is for up to ``connections``
-    clients, the database and scripts' own connections.
+    If less is allowed, lowers SANDBOX_PROCESSES in proportion, and returns how many connections of
+    clients fit: otherwise they would take what sandboxes and the database need.
     """
     wanted = settings.SANDBOX_PROCESSES
-    limit = allow_open_files(connections + FILES_PER_PROCESS * wanted + _OTHER_FILES)
-    fitting = max(limit // 2 // FILES_PER_PROCESS, settings.SANDBOX_SLOTS)
+    needed = connections + FILES_PER_PROCESS * wanted + _OTHER_FILES
+    limit = min(allow_open_files(needed), needed)
+    fitting = max(wanted * limit // needed, settings.SANDBOX_SLOTS)
     if fitting < wanted:
         settings.SANDBOX_PROCESSES = fitting
         logger.warning(
@@ -31,3 +32,4 @@ def fit_processes_to_open_files(*, connections: int = 0) -> None:
             wanted,
             limit,
         )
+    return connections * limit // needed

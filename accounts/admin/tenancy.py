@@ -5,7 +5,7 @@ show only rows within the person's reach (``accounts.admin.reach``). Each page s
 done there; the default is to add and to change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
@@ -132,14 +132,15 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
 
     def _changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Shows the form again if the flow refuses one row more, which it does when it saves."""
-        response: HttpResponse
+        show: Callable[..., HttpResponse] = super()._changeform_view
+        if request.method != "POST":
+            return show(request, *args, **kwargs)
         try:
             with transaction.atomic():
-                response = super()._changeform_view(request, *args, **kwargs)
+                return show(request, *args, **kwargs)
         except LimitExceededError as error:
             request.refusal = error  # type: ignore[attr-defined]
-            response = super()._changeform_view(request, *args, **kwargs)
-        return response
+            return show(request, *args, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Values from the query string, and the organisation if the person has only one."""

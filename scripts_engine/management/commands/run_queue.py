@@ -11,7 +11,7 @@ from core.metrics.processes import announce
 from scripts_engine.flows.queue.runner import Runner
 from scripts_engine.flows.schedules.ticks import run_due_schedules
 from scripts_engine.lockdown_policy import require_lockdown
-from scripts_engine.open_files import fit_processes_to_open_files
+from scripts_engine.open_files import fit_to_open_files
 from scripts_engine.sandbox_pool import sandbox_pool
 
 # How late a schedule's run may start.
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         # An organisation alone may use all slots of the queue, but only half of a pool's.
         settings.SANDBOX_SLOTS = max(settings.SANDBOX_SLOTS, 2 * options["slots"])
         settings.SANDBOX_PROCESSES = max(settings.SANDBOX_PROCESSES, settings.SANDBOX_SLOTS)
-        fit_processes_to_open_files()
+        fit_to_open_files()
         runner = Runner(options["slots"], duties=((run_due_schedules, TICK_SECONDS),))
 
         def give_up() -> None:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,9 +30,10 @@ django.setup()
 from django.conf import settings
 """
 FIT = """
-from scripts_engine.open_files import fit_processes_to_open_files
-fit_processes_to_open_files(connections=500)
-print(json.dumps([settings.SANDBOX_PROCESSES, *resource.getrlimit(resource.RLIMIT_NOFILE)]))
+from scripts_engine.open_files import fit_to_open_files
+connections = fit_to_open_files(connections=500)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+print(json.dumps([settings.SANDBOX_PROCESSES, connections, soft, hard]))
 """
 READYZ = """
 import os
@@ -85,9 +88,13 @@ def test_the_soft_limit_is_raised_as_far_as_needed_and_allowed(
 
 @pytest.mark.parametrize(
     ("hard", "slots", "expected", "lines"),
-    [(4096, 8, [256, 1768, 4096], 0), (256, 8, [42, 256, 256], 1), (256, 50, [50, 256, 256], 1)],
+    [
+        (4096, 8, [256, 500, 1768, 4096], 0),
+        (256, 8, [37, 72, 256, 256], 1),
+        (256, 50, [50, 72, 256, 256], 1),
+    ],
 )
-def test_sandboxes_get_at_most_half_of_the_open_files(
+def test_sandboxes_and_connections_share_the_open_files_that_are_allowed(
     tmp_path: Path, hard: int, slots: int, expected: list[int], lines: int
 ) -> None:
     done = run_limited(
@@ -123,10 +130,14 @@ class ServerWith256Files(MoonhookServer):
 @pytest.mark.slow
 def test_150_organisations_are_served_with_256_open_files(tmp_path: Path) -> None:
     server = ServerWith256Files(tmp_path, WEB_CONCURRENCY="1", SANDBOX_PROCESSES="256")
-    with server.running():
+    with server.running(), ExitStack() as idle:
         urls = server.manage("shell", "-v0", "-c", HOOKS).split()
-        with ThreadPoolExecutor(16) as executor:
+        for _ in range(60):
+            idle.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        with ThreadPoolExecutor(8) as executor:
             statuses = list(executor.map(lambda url: call("POST", url)[0], urls * 2))
 
     assert statuses == [200] * 300
-    assert server.output.count("Keeping at most 42 sandbox processes instead of 256") == 2
+    # The web server, and the queue's runner, which has no connections.
+    assert server.output.count("Keeping at most 37 sandbox processes instead of 256") == 1
+    assert server.output.count("Keeping at most 51 sandbox processes instead of 256") == 1
