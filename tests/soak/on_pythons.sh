@@ -36,7 +36,7 @@ in_debian() { # in_debian SUITE
     unshare --mount bash -euc '
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
-        exec env -u MOONHOOK_DATA_DIR -u TMPDIR HOME=/home/moonhook LANG=C.UTF-8 PATH=/usr/bin:/bin \
+        exec env -u MOONHOOK_DATA_DIR -u TMPDIR HOME=/home/moonhook LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
             chroot --userspec=moonhook:moonhook "$1" make -C /home/moonhook/clone test
     ' in_debian "$root"
 }
