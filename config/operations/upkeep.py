@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.sessions.models import Session as AdminSession
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Length
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
@@ -69,7 +70,7 @@ def forget_expired_queue_keys() -> int:
 
 
 def forget_expired_values() -> int:
-    return delete_in_batches(StoredValue.objects.expired())
+    return delete_in_batches(StoredValue.objects.expired(), row_bytes=Length("value"))
 
 
 def forget_old_failures() -> int:

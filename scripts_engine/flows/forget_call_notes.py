@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F, Q
-from django.db.models.functions import Length
+from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
 from core.database.batches import BATCH, delete_in_batches
@@ -56,4 +56,5 @@ def forget_refusal_counts() -> int:
 def forget_refused_calls() -> int:
     """Deletes the refused calls of scripts and hooks that were deleted."""
     gone = Q(script__deleted_at__isnull=False) | Q(hook__deleted_at__isnull=False)
-    return delete_in_batches(RefusedCall.objects.filter(gone))
+    stored = Coalesce(Length("content_ciphertext"), 0)
+    return delete_in_batches(RefusedCall.objects.filter(gone), row_bytes=stored)

@@ -8,17 +8,17 @@ import uuid
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.models import Organisation
 from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
 from scripts_engine.flows.idempotency import keep_outcomes
+from scripts_engine.flows.run_payloads import BATCH_RUNS, SIZES
 from scripts_engine.models import Run
 from scripts_engine.models.queue_entry import not_needed_by_queue
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
-
-RUNS_A_BATCH = 1_000
 
 
 def forget_old_runs() -> int:
@@ -34,7 +34,13 @@ def _forget_runs_of(organisation: Organisation) -> int:
         return 0
     keep_outcomes(organisation.pk, end)
     beyond = Run.objects.in_range_of(organisation.pk).filter(pk__lt=end)
-    return delete_in_batches(not_needed_by_queue(beyond), size=RUNS_A_BATCH, order=OLDEST_FIRST)
+    return delete_in_batches(
+        not_needed_by_queue(beyond),
+        size=BATCH_RUNS,
+        order=OLDEST_FIRST,
+        # Runs from before there was a quota have no size yet.
+        row_bytes=Coalesce("payload_bytes", SIZES["payload_bytes"]),
+    )
 
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:

@@ -19,6 +19,7 @@ from django.db.models.functions import Cast, Coalesce, Length
 from django.utils import timezone
 
 from accounts.models import RunStorage
+from core.database.batches import BATCH_BYTES
 from core.database.compiled_query import JsonText
 from core.database.ids import first_id_at
 from core.metrics.catalogue import RUN_PAYLOADS_REMOVED
@@ -28,7 +29,6 @@ from scripts_engine.models.run import OLDEST_FIRST, RunQuerySet
 
 # Limits of one transaction, because on SQLite it holds up all other writers.
 BATCH_RUNS = 200
-BATCH_BYTES = 4 * 1024 * 1024
 # The pause after a batch, as a multiple of the time that the batch took.
 PAUSE_TIMES = 1.0
 # Runs are recorded when they end, so not in the order of their start. No call takes longer.

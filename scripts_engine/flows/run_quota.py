@@ -22,9 +22,9 @@ from django.db import Error as DatabaseError
 from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
+from core.database.batches import BATCH_BYTES
 from core.green_threads import in_thread
 from scripts_engine.flows.run_payloads import (
-    BATCH_BYTES,
     BATCH_RUNS,
     PAUSE_TIMES,
     SIZES,

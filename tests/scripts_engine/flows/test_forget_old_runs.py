@@ -1,7 +1,7 @@
 """Old runs are deleted by age and by number, as set for the organisation or installation."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from django.db import connection
@@ -14,6 +14,8 @@ from scripts_engine.flows.forget_old_runs import forget_old_runs
 from scripts_engine.models import Run, Script
 from tests.concurrency import at_once
 from tests.factories import make_organisation, make_script
+
+MEGABYTE = 1_000_000
 
 
 def make_runs(script: Script, *days: float) -> list[str]:
@@ -108,7 +110,7 @@ def test_an_organisation_may_keep_less(script: Script, acme: Organisation) -> No
 def test_runs_are_deleted_in_batches(
     script: Script, acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scripts_engine.flows.forget_old_runs.RUNS_A_BATCH", 2)
+    monkeypatch.setattr("scripts_engine.flows.forget_old_runs.BATCH_RUNS", 2)
     settings.RUNS_KEPT_PER_ORGANISATION = 1
     runs = make_runs(script, 1, 2, 3, 4, 5, 6)
 
@@ -116,9 +118,49 @@ def test_runs_are_deleted_in_batches(
     assert left(acme) == runs[:1]
 
 
+def test_a_transaction_deletes_a_few_megabytes_and_reads_none(
+    script: Script, acme: Organisation, settings: Any
+) -> None:
+    settings.RUNS_KEPT_DAYS = 30
+    make_runs(script, *[40] * 6)
+    Run.objects.update(request_body=b"x" * MEGABYTE)
+    # Counted, and from before runs were counted.
+    Run.objects.filter(pk__in=Run.objects.order_by("pk")[:3]).update(payload_bytes=MEGABYTE)
+
+    with Statements() as statements:
+        assert forget_old_runs() == 6
+
+    assert statements.deleted == [4, 2]
+    assert not any('."request_body",' in sql for sql in statements.all)
+    assert left(acme) == []
+
+
+class Statements:
+    """Notes statements, and how many runs each of them deletes."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self.deleted: list[int] = []
+        self._noting = connection.execute_wrapper(self._note)
+
+    def _note(self, execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, parameters, many, context)
+        self.all.append(sql)
+        if sql.startswith(f'DELETE FROM "{Run._meta.db_table}"'):
+            self.deleted.append(context["cursor"].rowcount)
+        return result
+
+    def __enter__(self) -> Self:
+        self._noting.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._noting.__exit__(*error)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_machines_delete_each_run_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts_engine.flows.forget_old_runs.RUNS_A_BATCH", 3)
+    monkeypatch.setattr("scripts_engine.flows.forget_old_runs.BATCH_RUNS", 3)
     monkeypatch.setattr(batches, "PAUSE_FACTOR", 0)
     settings.RUNS_KEPT_PER_ORGANISATION = 10
     organisation = make_organisation()
