@@ -1,5 +1,5 @@
 import uuid
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import connection, models
@@ -22,7 +22,7 @@ _CLAIM = """
 
 
 class PinTriesQuerySet(models.QuerySet["PinTries"]):
-    def claim(self, challenges: Collection[PinChallenge], device: uuid.UUID) -> list[PinChallenge]:
+    def claim(self, challenges: Iterable[PinChallenge], device: uuid.UUID) -> list[PinChallenge]:
         """Takes a try of the device in each challenge before anything is compared.
 
         Returns the challenges where one was left. No challenge costs the same statement.

@@ -112,7 +112,9 @@ def test_the_page_for_the_code(admin_browser: AdminBrowser, bob: User) -> None:
 
 def test_setting_up_a_second_factor(admin_browser: AdminBrowser, bob: User) -> None:
     enter_as(admin_browser, bob)
-    assert_sound(admin_browser, ["/admin/second_factor/", "/admin/password_change/"])
+    assert_sound(
+        admin_browser, ["/admin/second_factor/", "/admin/password_change/", "/admin/own_login/"]
+    )
 
     admin_browser.open("/admin/second_factor/")
     admin_browser.page.get_by_role("button", name="Set up").click()

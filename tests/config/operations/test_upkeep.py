@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -12,7 +13,15 @@ from django_tasks_db.models import DBTaskResult
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.flows.request_pin import request_pin
 from accounts.messages.channels import SendVia
-from accounts.models import AuthEvent, PinChallenge, PinCode, PinFailures, RateWindow, User
+from accounts.models import (
+    AuthEvent,
+    PinChallenge,
+    PinCode,
+    PinFailures,
+    PinTries,
+    RateWindow,
+    User,
+)
 from config.operations import upkeep
 from core.database import batches
 from core.database.ids import first_id_at
@@ -37,6 +46,7 @@ def test_only_expired_rows_are_deleted(
     RateWindow.objects.create(key="over", hits=1, ends_at=NOW())
     RateWindow.objects.create(key="open", hits=1, ends_at=NOW() + timedelta(hours=1))
     make_pin(alice)
+    assert PinTries.objects.claim(PinChallenge.objects.all(), uuid4())
     PinChallenge.objects.update(expires_at=NOW() - timedelta(days=1))
     long_ago = first_id_at(NOW() - settings.AUTH_EVENTS_KEPT - timedelta(minutes=1))
     AuthEvent.objects.filter(kind="api-key.issued").update(id=long_ago)
@@ -48,7 +58,7 @@ def test_only_expired_rows_are_deleted(
     assert list(Session.objects.values_list("pk", flat=True)) == [kept_session.pk]
     assert [bytes(value.key) for value in StoredValue.objects.all()] == [b"b"]
     assert list(RateWindow.objects.values_list("key", flat=True)) == ["open"]
-    assert (PinChallenge.objects.count(), PinCode.objects.count()) == (0, 0)
+    assert [model.objects.count() for model in (PinChallenge, PinCode, PinTries)] == [0] * 3
     assert not AuthEvent.objects.filter(kind="api-key.issued").exists()
     assert AuthEvent.objects.filter(kind="session.opened").count() == 4
 
