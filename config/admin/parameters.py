@@ -1,18 +1,21 @@
-"""Query parameters of the admin: pages accept only those that they offer; lists have a last page.
+"""Parameters of the admin: pages accept only those that they offer; lists have a last page.
 
 Django passes parameters that no filter of a list has taken to the ORM, which follows every relation
 from a row. Anyone who can see the list could then ask "Is there a row whose user's password hash
-starts with a?"
+starts with a?" It also passes malformed ids to the ORM, which raises for them.
 """
 
 from functools import cache, cached_property
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.contrib.admin.views.main import (
     ALL_VAR,
     ERROR_FLAG,
@@ -21,8 +24,11 @@ from django.contrib.admin.views.main import (
     SEARCH_VAR,
     ChangeList,
 )
+from django.core.exceptions import BadRequest, FieldDoesNotExist, PermissionDenied, ValidationError
 from django.core.paginator import Paginator
+from django.db.models import ForeignKey, Model
 from django.http import HttpRequest, HttpResponse
+from unfold.contrib.filters.admin import TextFilter
 
 
 class CappedPaginator(Paginator[Any]):
@@ -81,8 +87,22 @@ class ExactParameters:
         """Return the columns of ``sortable_by``; Django's default would be every column."""
         return self.sortable_by or ()
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Model | None:
+        """Return none for text with NUL: PostgreSQL raises for it."""
+        if "\0" in object_id:
+            return None
+        found: Model | None = super().get_object(request, object_id, from_field)  # type: ignore[misc]
+        return found
+
     def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        """Refuse actions on all rows of a long list, since an action reads and changes each row."""
+        """Refuse malformed ids, and actions on all rows of a long list.
+
+        An action reads and changes each row.
+        """
+        if not all(self._is_id(text) for text in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+            raise BadRequest("A selected id is malformed.")
         is_of_all = request.POST.get("select_across", "0") != "0"
         most = settings.ADMIN_MAX_ACTED_ON
         if is_of_all and queryset.order_by()[: most + 1].count() > most:
@@ -92,9 +112,33 @@ class ExactParameters:
         response: HttpResponse | None = super().response_action(request, queryset)  # type: ignore[misc]
         return response
 
+    def _is_id(self, text: str) -> bool:
+        """Whether the text can be a primary key; Django's own look-up raises if not."""
+        try:
+            self.opts.pk.to_python(text)
+        except (ValidationError, ValueError):
+            return False
+        return "\0" not in text
+
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         """Allow the primary key only. Django's own method raises for a reverse relation."""
         return bool(to_field == self.opts.pk.name)
+
+
+class ExactAutocomplete(AutocompleteJsonView):
+    """Offers rows for foreign keys. Django's own view raises for other relations."""
+
+    def process_request(self, request: HttpRequest) -> Any:
+        app, model, field, term = [
+            request.GET.get(name, "") for name in ("app_label", "model_name", "field_name", "term")
+        ]
+        try:
+            source = apps.get_model(app, model)._meta.get_field(field)
+        except (LookupError, FieldDoesNotExist):
+            raise PermissionDenied from None
+        if not isinstance(source, ForeignKey) or "\0" in term:
+            raise PermissionDenied
+        return super().process_request(request)
 
 
 def with_exact_parameters(admin_class: type[Any]) -> type[Any]:
@@ -109,7 +153,10 @@ class _ExactChangeList(ChangeList):
         return bool(self.result_count <= settings.ADMIN_MAX_ACTED_ON)
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
-        """Return the filters, and no parameters for the ORM."""
+        """Return the filters, and no parameters for the ORM.
+
+        PostgreSQL raises for text with NUL. The search and filters by typed text explain it.
+        """
         if any(len(values) > 1 for _, values in request.GET.lists()):
             raise DisallowedModelAdminLookup("A parameter occurs twice.")
         if not self._is_order_offered(request.GET.get(ORDER_VAR, "")):
@@ -121,6 +168,11 @@ class _ExactChangeList(ChangeList):
         known = _OF_EVERY_LIST.union(*(spec.expected_parameters() for spec in specs))
         if not known.issuperset(request.GET):
             raise DisallowedModelAdminLookup("A parameter belongs to no filter of the list.")
+        typed = {SEARCH_VAR}.union(
+            *(spec.expected_parameters() for spec in specs if isinstance(spec, TextFilter))
+        )
+        if any("\0" in value for name, value in request.GET.items() if name not in typed):
+            raise DisallowedModelAdminLookup("A parameter has an unknown value.")
         return specs, has_filters, {}, may_have_duplicates, has_active
 
     def _is_order_offered(self, order: str) -> bool:

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from unfold.sites import UnfoldAdminSite
 
-from config.admin.parameters import with_exact_parameters
+from config.admin.parameters import ExactAutocomplete, with_exact_parameters
 from config.admin.requests import View, bounded
 
 # The site loads before the models, so modules that need models are imported where they are used.
@@ -93,6 +93,9 @@ class MoonhookAdminSite(UnfoldAdminSite):
         context = {**(extra_context or {}), "home": home(request, self)}
         response: TemplateResponse = super().index(request, context)
         return response
+
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:
+        return ExactAutocomplete.as_view(admin_site=self)(request)
 
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -1,0 +1,169 @@
+"""Malformed ids and NUL on every page of the admin: refused, never an error of the server.
+
+The addresses are read from the admin's own table of them, so that a new page is walked by itself.
+"""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib import admin
+from django.db.models import Field, Model
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Membership, Organisation, User
+from scripts_engine.models import Script
+from tests.admin.addresses import REGISTERED, Address, object_addresses
+from tests.admin.pages import CONFIRMED, everything, list_of, page_of
+from tests.admin.test_list_parameters import offered, request_of
+from tests.one_of_each import one_of_each
+
+every_model = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: model.__name__)
+
+# Percent-encoded: bytes that are not UTF-8 too. "_00" is NUL as links of the admin write it.
+IN_ADDRESSES = ["a%00b", "a_00b", "not-an-id", "%ed%a0%80", "9" * 400]
+TEXTS = ["a\0b", "not-an-id", "9" * 400]
+
+
+@pytest.fixture
+def acme_objects(acme: Organisation, bob: User) -> dict[type, Any]:
+    return one_of_each(acme)
+
+
+@pytest.fixture
+def as_root(as_root: Client) -> Client:
+    """Sees a page where the server fails, not its exception."""
+    as_root.raise_request_exception = False
+    return as_root
+
+
+def with_id(address: Address, text: str) -> str:
+    """The address with that text as each of its ids; none if its converters do not take it."""
+    marks = dict.fromkeys(address.converters, "MARK")
+    return reverse(f"admin:{address.name}", kwargs=marks).replace("MARK", text)
+
+
+def actions_on(model: type[Model], user: User) -> list[str]:
+    model_admin: Any = admin.site.get_model_admin(model)
+    return list(model_admin.get_actions(request_of(user)))
+
+
+@every_model
+def test_an_action_on_a_malformed_id_is_refused(
+    as_root: Client, root: User, acme_objects: dict[type, Any], model: type[Model]
+) -> None:
+    # Keys that are text are looked up as they are.
+    texts = TEXTS if model._meta.pk.get_internal_type() == "UUIDField" else TEXTS[:1]
+    forms = [
+        {"action": action, "_selected_action": text, **CONFIRMED}
+        for action in actions_on(model, root)
+        for text in texts
+    ]
+    before = everything()
+
+    assert [form for form in forms if as_root.post(list_of(model), form).status_code != 400] == []
+    assert everything() == before
+
+
+@pytest.mark.slow
+@every_model
+def test_a_malformed_id_in_an_address_is_not_found(
+    as_root: Client, acme_objects: dict[type, Any], model: type[Model]
+) -> None:
+    addresses = [with_id(each, text) for each in object_addresses(model) for text in IN_ADDRESSES]
+    before = everything()
+
+    found = {address: as_root.get(address).status_code for address in addresses}
+    sent = {address: as_root.post(address, CONFIRMED).status_code for address in addresses}
+
+    assert {each: status for each, status in found.items() if status not in (403, 404, 405)} == {}
+    assert {each: status for each, status in sent.items() if status not in (403, 404, 405)} == {}
+    assert everything() == before
+
+
+@every_model
+def test_nul_in_a_parameter_of_a_list_is_no_error_of_the_server(
+    as_root: Client, root: User, acme_objects: dict[type, Any], model: type[Model]
+) -> None:
+    names = [*offered(model, root), "q", "o", "p", "all", "e"]
+
+    answers = {name: as_root.get(list_of(model), {name: "a\0b"}).status_code for name in names}
+
+    assert {name: status for name, status in answers.items() if status >= 500} == {}
+
+
+def autocomplete(client: Client, **query: str) -> int:
+    return client.get(f"{reverse('admin:autocomplete')}?{urlencode(query)}").status_code
+
+
+def test_an_autocomplete_of_a_relation_that_no_form_offers_is_refused(
+    as_root: Client, acme_objects: dict[type, Any]
+) -> None:
+    asked = [
+        (model._meta.app_label, model._meta.model_name or "", name)
+        for model in REGISTERED
+        for name in [
+            *(f.name for f in model._meta.get_fields() if not isinstance(f, Field)),
+            "pk",
+            "nothing",
+            "\0",
+            "__class__",
+        ]
+    ]
+    asked += [("", "", ""), ("\0", "hook", "script"), ("accounts.User", "a.b", "c")]
+
+    answers = {
+        each: autocomplete(
+            as_root, app_label=each[0], model_name=each[1], field_name=each[2], term=""
+        )
+        for each in asked
+    }
+
+    assert len(answers) > len(REGISTERED) * 4
+    assert {each: status for each, status in answers.items() if status != 403} == {}
+
+
+def test_an_autocomplete_refuses_nul(as_root: Client, acme_objects: dict[type, Any]) -> None:
+    field = {"app_label": "scripts_engine", "model_name": "hook", "field_name": "script"}
+
+    assert autocomplete(as_root, **field, term="Acme") == 200
+    assert autocomplete(as_root, **field, term="a\0b") == 403
+    assert autocomplete(as_root, **field, term="", page="a\0b") == 404
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("model", [User, Organisation])
+def test_a_malformed_id_in_an_inline_form_changes_nothing(
+    as_root: Client, acme_objects: dict[type, Any], alice: User, model: type[Model], text: str
+) -> None:
+    membership = Membership.objects.get(user=acme_objects[User])
+    form = {
+        "name": "Acme",
+        "email": acme_objects[User].email,
+        "is_active": "on",
+        "memberships-TOTAL_FORMS": "1",
+        "memberships-INITIAL_FORMS": "1",
+        "memberships-0-id": text,
+        "memberships-0-email": alice.email,
+        "memberships-0-user": str(membership.user_id),
+        "memberships-0-organisation": str(membership.organisation_id),
+        "memberships-0-role": "administrator",
+    }
+    page, before = page_of(acme_objects[model]), list(Membership.objects.values())
+
+    assert as_root.post(page, form).status_code == 200
+    # Django asks nothing of a row that is to go, and there is none.
+    assert as_root.post(page, form | {"memberships-0-DELETE": "on"}).status_code == 302
+    assert list(Membership.objects.values()) == before
+
+
+@pytest.mark.parametrize("cookie", ["moonhook_admin", "moonhook_admin_csrf", "messages"])
+def test_nul_in_a_cookie_is_a_cookie_of_nobody(root: User, cookie: str) -> None:
+    """Cookies can name NUL in octal digits."""
+    client = Client(raise_request_exception=False)
+    headers = {"Cookie": f'{cookie}="abcdefghijklmnopqrstuvwxyz012345\\000"'}
+
+    assert client.get("/admin/login/", headers=headers).status_code == 200
+    assert client.get(list_of(Script), headers=headers).status_code == 302
+    assert client.post("/admin/login/", {"username": "a\0"}, headers=headers).status_code < 500
