@@ -79,8 +79,10 @@ class LoginBulkhead:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        login = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-        if not login:
+        login = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+        if not login.isalnum():
+            # Nobody's: looking it up would raise on PostgreSQL if it contains NUL.
+            request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
             return self._get_response(request)
         try:
             with _logins.place(login, waits=False):

@@ -23,6 +23,8 @@ every_model = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: mod
 
 # Percent-encoded: bytes that are not UTF-8 too. "_00" is NUL as links of the admin write it.
 IN_ADDRESSES = ["a%00b", "a_00b", "not-an-id", "%ed%a0%80", "9" * 400]
+# Pages of libraries redirect to the home page, and say there that the row does not exist.
+REFUSED = {302, 403, 404, 405}
 TEXTS = ["a\0b", "not-an-id", "9" * 400]
 
 
@@ -77,8 +79,7 @@ def test_a_malformed_id_in_an_address_is_not_found(
     found = {address: as_root.get(address).status_code for address in addresses}
     sent = {address: as_root.post(address, CONFIRMED).status_code for address in addresses}
 
-    assert {each: status for each, status in found.items() if status not in (403, 404, 405)} == {}
-    assert {each: status for each, status in sent.items() if status not in (403, 404, 405)} == {}
+    assert set(found.values()) | set(sent.values()) <= REFUSED
     assert everything() == before
 
 
