@@ -49,6 +49,20 @@ class PrivatePostgres:
         for pid in self._family():
             os.kill(pid, signal.SIGCONT)
 
+    def become_read_only(self) -> None:
+        """For all transactions that begin from now on, as after a failover."""
+        self._set_read_only("on")
+
+    def become_writable(self) -> None:
+        self._set_read_only("off")
+
+    def _set_read_only(self, value: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            statement = f"ALTER SYSTEM SET default_transaction_read_only = {value}"
+            connection.execute(statement.encode())
+            connection.execute("SELECT pg_reload_conf()")
+        eventually(lambda: self.ask("SHOW default_transaction_read_only") == value)
+
     def ask(self, query: str) -> object:
         """The only value of the answer."""
         with psycopg.connect(self.url) as connection:

@@ -101,9 +101,9 @@ class Runner:
         self._run_seconds = math.inf
         # What has ended and is not committed yet.
         self._ended: list[Ended] = []
-        # Results that could not be committed together. Each is committed alone: one that the database
-        # cannot store holds up neither the others nor the claims. Each takes a slot, so that runs
-        # do not go on without end while none of their results can be stored.
+        # Results that could not be committed together. Each is committed alone: one that cannot be
+        # stored holds up neither the others nor the claims. Each takes a slot, so that runs do not
+        # go on without end while none of their results can be stored.
         self._apart: deque[Ended] = deque()
         self._apart_at = 0.0
         self._not_started: list[Claimed] = []

@@ -3,16 +3,20 @@
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation
 from config.operations.upkeep import forget_ended_leases
 from core.database.unavailable import DatabaseUnavailable
+from core.green_threads import GreenLoop
 from core.http.bulkhead import BulkheadFullError
 from scripts_engine.flows import concurrent_runs, run_script
 from scripts_engine.flows.concurrent_runs import (
@@ -28,6 +32,7 @@ from scripts_engine.flows.waiting_calls import waiting_calls
 from scripts_engine.models import Hook, Run, RunLease
 from tests.concurrency import at_once
 from tests.factories import event_with, make_hook, make_script, rules_with, spec_of
+from tests.postgresql import execute as execute_on_server
 
 pytestmark = pytest.mark.django_db
 
@@ -225,3 +230,29 @@ def test_a_hundred_runs_are_never_more_at_once_than_the_limit(
     assert ran.count(True) >= 3
     assert max(counts) <= 3
     assert not RunLease.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL")
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_ends_while_the_run_is_recorded_leaves_it_not_recorded(
+    hook: Hook, caplog: pytest.LogCaptureFixture
+) -> None:
+    def end_connection(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and Run._meta.db_table in sql:
+            database = context["connection"].connection
+            execute_on_server(f"SELECT pg_terminate_backend({database.info.backend_pid}, 5000)")
+            # As with a server that is killed, libpq notices at once.
+            while not database.closed:
+                with suppress(psycopg.Error):
+                    database.execute("SELECT 1")
+        return execute(sql, params, many, context)
+
+    def call_in_green_thread() -> None:
+        with connection.execute_wrapper(end_connection):
+            call(hook, 1)
+
+    with ThreadPoolExecutor(2) as executor, pytest.raises(RunNotRecordedError):
+        GreenLoop(most=2, executor=executor).run(call_in_green_thread)
+
+    assert not Run.objects.exists()
+    assert "counts until it ends" in caplog.text
