@@ -12,6 +12,10 @@ class NoAnswer(Exception):
     """The call did not return in time."""
 
 
+class NoThread(NoAnswer):
+    """The call was not made, because the system has no thread left for it."""
+
+
 class Attempt(Generic[Answer]):
     """One call, in a thread of its own."""
 
@@ -23,7 +27,11 @@ class Attempt(Generic[Answer]):
         self._is_read = False
         self._answer: Answer
         self._error: Exception | None = None
-        threading.Thread(target=self._run, daemon=True).start()
+        try:
+            threading.Thread(target=self._run, daemon=True).start()
+        except RuntimeError as error:
+            self._error = NoThread(str(error))
+            self._end()
 
     @property
     def is_over(self) -> bool:
@@ -35,7 +43,10 @@ class Attempt(Generic[Answer]):
         return self.is_over and (self._is_read or is_stale)
 
     def answer(self) -> Answer:
-        """Wait for the answer. Raises ``NoAnswer`` at the deadline, or the call's own exception."""
+        """Wait for the answer.
+
+        Raises ``NoAnswer`` at the deadline, ``NoThread``, or the call's own exception.
+        """
         if not self._is_over.wait(max(0.0, self._deadline - time.monotonic())):
             raise NoAnswer
         self._is_read = True
@@ -49,8 +60,11 @@ class Attempt(Generic[Answer]):
         except Exception as error:  # noqa: BLE001  (raised by answer())
             self._error = error
         finally:
-            self._over_at = time.monotonic()
-            self._is_over.set()
+            self._end()
+
+    def _end(self) -> None:
+        self._over_at = time.monotonic()
+        self._is_over.set()
 
 
 class Bounded(Generic[Answer]):
@@ -78,5 +92,5 @@ class Bounded(Generic[Answer]):
             return self._attempt
 
     def __call__(self) -> Answer:
-        """Return the answer. Raises ``NoAnswer``, or the call's own exception."""
+        """Return the answer. Raises ``NoAnswer``, ``NoThread`` or the call's own exception."""
         return self.start().answer()

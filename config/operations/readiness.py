@@ -10,7 +10,7 @@ from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
-from core.bounded import Attempt, Bounded, NoAnswer
+from core.bounded import Attempt, Bounded, NoAnswer, NoThread
 from core.database.check import DatabaseCheck, NotReady
 from core.http.problem_handlers import safe_methods_only
 from core.server import service_table
@@ -61,6 +61,8 @@ class Readiness:
         reason, cause = None, None
         try:
             attempt.answer()
+        except NoThread as error:
+            reason, cause = "no-threads", error
         except NoAnswer:
             reason = "timeout"
         except NotReady as not_ready:

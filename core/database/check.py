@@ -1,7 +1,9 @@
 """The readiness check of the database: reachable, writable, and migrated to this version."""
 
 import os
+import shutil
 from copy import deepcopy
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, connection, connections
@@ -25,8 +27,14 @@ _REASONS = (
     ("readonly", "read-only"),
     ("read-only", "read-only"),
     ("unable to open", "cannot-be-opened"),
+    ("disk is full", "disk-full"),
+    ("malformed", "damaged"),
+    ("not a database", "damaged"),
 )
 _ALIAS = "readiness"
+# A run has up to 1 MiB each of call and reply, which SQLite writes twice: to the WAL, and then to
+# the database.
+MIN_FREE_BYTES = 4 * 1024 * 1024
 
 
 class NotReady(Exception):
@@ -62,8 +70,10 @@ class DatabaseCheck:
                 "SHOW transaction_read_only" if database.vendor == "postgresql" else "SELECT 1"
             )
             (answer,) = cursor.fetchone()
-        if answer == "on" or _is_unwritable_file(database):
+        if answer == "on":
             raise NotReady("read-only")
+        if database.vendor == "sqlite":
+            _check_file(Path(database.settings_dict["NAME"]))
         # Neither this process's version nor the schema goes back, so one success is enough.
         if not self._is_migrated and pending_migrations(database):
             raise NotReady("migrations-missing")
@@ -88,11 +98,14 @@ def _unpooled() -> BaseDatabaseWrapper:
     return database
 
 
-def _is_unwritable_file(database: BaseDatabaseWrapper) -> bool:
-    if database.vendor != "sqlite":
-        return False
-    name = str(database.settings_dict["NAME"])
-    return os.path.exists(name) and not os.access(name, os.W_OK)  # noqa: PTH110
+def _check_file(path: Path) -> None:
+    """Raises ``NotReady`` if the file cannot be written, or not enlarged. It may be in memory."""
+    if not path.exists():
+        return
+    if not os.access(path, os.W_OK):
+        raise NotReady("read-only")
+    if shutil.disk_usage(path).free < MIN_FREE_BYTES:
+        raise NotReady("disk-full")
 
 
 def _reason_of(error: DatabaseError) -> str:

@@ -27,6 +27,7 @@ from core.server.plain_requests import PlainRequests
 from core.server.reply import Reply
 from core.server.service_table import note_that_this_service_serves, services_of_this_node
 from core.server.slow_clients import SlowClients
+from core.server.thread_pool import SteadyThreadPool
 
 # The longest time that a connection waits in the queue of a worker that accepts none.
 NEIGHBOUR_CHECK_SECONDS = 0.2
@@ -78,7 +79,11 @@ class MoonhookWorker(ThreadWorker):
                 self._neighbours.register(listener, selectors.EVENT_READ)
         super().init_process()
 
+    def get_thread_pool(self) -> SteadyThreadPool:
+        return SteadyThreadPool(max_workers=self.cfg.threads)
+
     def run(self) -> None:
+        self.tpool.start_first_thread()
         self._slow_clients = SlowClients(
             self.poller,
             max_bytes=settings.CLIENT_BUFFER_BYTES,

@@ -72,6 +72,21 @@ def test_a_change_that_cannot_be_stored_is_not_answered_as_done(tmp_path: Path) 
     assert kept == ["2"]
 
 
+def test_a_node_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        node = Node(disk / "data", DATABASE_URL=f"sqlite:///{disk}/data/moonhook.sqlite3")
+        node.manage("migrate", "-v0")
+        with node.running():
+            before, _, _ = call("GET", f"{node.url}/readyz")
+            ballast = fill(disk)
+            status, body, _ = call("GET", f"{node.url}/readyz")
+            ballast.unlink()
+            after, _, _ = call("GET", f"{node.url}/readyz")
+
+    assert (before, status, after) == (200, 503, 200)
+    assert json.loads(body)["reasons"] == {"database": "disk-full"}
+
+
 def test_web_workers_count_and_start_without_room_for_their_numbers(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         database = f"sqlite:///{disk}/data/moonhook.sqlite3"

@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,9 @@ from tests.moonhook_server import WebServer
 from tests.servers import free_port
 from tests.sessions import call
 
+# The system has no stack of that size, and so no thread.
+MORE_THAN_ANY_ADDRESS_SPACE = 1 << 46
+
 
 def readyz(server: WebServer) -> tuple[int, dict[str, Any]]:
     status, content, _ = call("GET", f"{server.url}/readyz")
@@ -37,6 +41,13 @@ def silent_port() -> Iterator[int]:
     """Accepts connections, and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def no_more_threads() -> Iterator[None]:
+    before = threading.stack_size(MORE_THAN_ANY_ADDRESS_SPACE)
+    yield
+    threading.stack_size(before)
 
 
 @pytest.mark.slow
@@ -104,6 +115,19 @@ def test_a_process_that_is_about_to_stop_is_not_ready(
 
     assert (response.status_code, response.json()) == (503, {"status": "draining"})
     assert client.get("/healthz").status_code == 200
+
+
+def test_without_another_thread_a_process_is_not_ready_and_says_so(
+    client: Client, no_more_threads: None
+) -> None:
+    response = client.get("/readyz")
+
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "unavailable",
+        "checks": {"database": "failed", "sandbox": "failed"},
+        "reasons": {"database": "no-threads", "sandbox": "no-threads"},
+    }
 
 
 def test_checks_run_in_parallel_and_a_hanging_one_runs_only_once() -> None:
