@@ -58,7 +58,8 @@ class Readiness:
         return {name: self._reason(name, attempt) for name, attempt in attempts.items()}
 
     def _reason(self, name: str, attempt: Attempt[None]) -> str | None:
-        reason, cause = None, None
+        reason: str | None = None
+        cause: BaseException | None = None
         try:
             attempt.answer()
         except NoThread as error:

@@ -45,7 +45,7 @@ class UnavailabilityWrapper(DatabaseErrorWrapper):
     """Django's translation of a driver's errors, with ``DatabaseUnavailable`` as one more class."""
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:  # noqa: PYI036
-        database: Any = self.wrapper
+        database: Any = self.wrapper  # type: ignore[attr-defined]
         if isinstance(exc_value, database.Database.Error) and (
             _is_unavailable(exc_value) or _is_lost(database.connection)
         ):
