@@ -10,7 +10,7 @@ from accounts.models import Organisation
 from scripts_engine.models import Hook
 from tests.factories import make_hook, make_script, set_rules
 
-migration = import_module("scripts_engine.migrations.0016_body_hash_needs_bodies")
+migration = import_module("scripts_engine.migrations.0018_body_hash_needs_bodies")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scripts_engine.flows.definition_quota import ROW_BYTES
 from scripts_engine.models import Run
 from tests.factories import make_hook, make_organisation, make_script, run_lua
 
-BEFORE = [("scripts_engine", "0015_references_of_queue_entry"), ("accounts", "0017_failure_mails")]
+BEFORE = [("scripts_engine", "0017_queue_waiting_by_script"), ("accounts", "0017_failure_mails")]
 
 
 @pytest.mark.slow
