@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import Field, ModelChoiceField, ModelForm
@@ -30,6 +31,13 @@ from core.errors import LimitExceededError
 _FORMER_MEMBER = "A former member"
 
 
+class _ExactAutocompleteSelect(AutocompleteSelect):
+    """Shows no malformed id again: Django's own widget looks it up, which raises."""
+
+    def optgroups(self, name: str, value: list[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [each for each in value if parse_uuid(str(each))], attr)
+
+
 class _TenantChoices:
     """Mixin whose foreign keys offer only rows within reach, without add and change shortcuts.
 
@@ -38,6 +46,7 @@ class _TenantChoices:
     """
 
     admin_site: Any
+    get_autocomplete_fields: Any
     help_texts: ClassVar[Mapping[str, str]] = {}
     labels: ClassVar[Mapping[str, str]] = {}
 
@@ -46,6 +55,8 @@ class _TenantChoices:
     ) -> ModelChoiceField[Model] | None:
         other = self.admin_site.get_model_admin(db_field.remote_field.model)
         kwargs["queryset"] = other.get_queryset(request)
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = _ExactAutocompleteSelect(db_field, self.admin_site)
         field: ModelChoiceField[Model] | None = super().formfield_for_foreignkey(  # type: ignore[misc]
             db_field, request, **kwargs
         )

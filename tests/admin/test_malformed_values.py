@@ -12,8 +12,8 @@ from django.db.models import Field, Model
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Membership, Organisation, User
-from scripts_engine.models import Script
+from accounts.models import ApiKey, Membership, Organisation, User
+from scripts_engine.models import Hook, Schedule, Script, Secret, StoredValue
 from tests.admin.addresses import REGISTERED, Address, object_addresses
 from tests.admin.pages import CONFIRMED, everything, list_of, page_of
 from tests.admin.test_list_parameters import offered, request_of
@@ -168,3 +168,30 @@ def test_nul_in_a_cookie_is_a_cookie_of_nobody(root: User, cookie: str) -> None:
     assert client.get("/admin/login/", headers=headers).status_code == 200
     assert client.get(list_of(Script), headers=headers).status_code == 302
     assert client.post("/admin/login/", {"username": "a\0"}, headers=headers).status_code < 500
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("model", [Hook, Schedule, Script, Secret, StoredValue, ApiKey])
+def test_a_malformed_choice_in_a_form_is_refused(
+    as_root: Client, acme: Organisation, model: type[Model], text: str
+) -> None:
+    response = as_root.post(list_of(model, "add"), {"organisation": text, "script": text})
+
+    assert (response.status_code, model._default_manager.exists()) == (200, False)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_malformed_choice_in_an_inline_form_is_refused(
+    as_root: Client, alice: User, text: str
+) -> None:
+    form = {
+        "email": alice.email,
+        "memberships-TOTAL_FORMS": "1",
+        "memberships-INITIAL_FORMS": "0",
+        "memberships-0-organisation": text,
+        "memberships-0-role": "member",
+    }
+    before = list(Membership.objects.values())
+
+    assert as_root.post(page_of(alice), form).status_code == 200
+    assert list(Membership.objects.values()) == before
