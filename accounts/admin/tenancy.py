@@ -5,7 +5,7 @@ show only rows within the person's reach (``accounts.admin.reach``). Each page s
 done there; the default is to add and to change.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
@@ -34,7 +34,7 @@ _FORMER_MEMBER = "A former member"
 class _ExactAutocompleteSelect(AutocompleteSelect):
     """Shows no malformed id again: Django's own widget looks it up, which raises."""
 
-    def optgroups(self, name: str, value: list[str], attr: Any = None) -> Any:
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
         return super().optgroups(name, [each for each in value if parse_uuid(str(each))], attr)
 
 

@@ -61,7 +61,9 @@ def reasons() -> list[str]:
 # --- Codes asked for without a name ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strangers", [[STRANGE] * 5, [uuid.uuid4() for _ in range(10)]])
+@pytest.mark.parametrize(
+    "strangers", [[STRANGE] * 5, [uuid.uuid4() for _ in range(10)]], ids=["one", "ten"]
+)
 def test_wrong_codes_of_strangers_do_not_burn_the_code_of_another_device(
     alice: User, strangers: list[uuid.UUID]
 ) -> None:
