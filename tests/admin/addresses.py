@@ -27,6 +27,7 @@ SITE_ADDRESSES = {
     "recovery_codes": "test_shown_once",
     "forgot_password": "test_forgot_password",
     "password_link": "test_password_link",
+    "own_login": "test_staff_logins",
     "password_change": "one's own password, of nobody else",
     "password_change_done": "says that it was changed",
     "jsi18n": "names of months",

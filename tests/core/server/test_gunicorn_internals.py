@@ -38,6 +38,7 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     Arbiter.wait_for_signals: "(self, timeout=1.0)",
     Worker.__init__: "(self, age, ppid, sockets, app, timeout, cfg, log)",
     ThreadWorker.init_process: "(self)",
+    ThreadWorker.get_thread_pool: "(self)",
     ThreadWorker.run: "(self)",
     ThreadWorker.notify: "(self)",
     ThreadWorker.handle_exit: "(self, sig, frame)",
