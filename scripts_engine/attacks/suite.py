@@ -1,15 +1,17 @@
 """Hostile scripts, each with the outcome that it must have.
 
-The first line of a script names that outcome, the second may set limits:
+A file holds one family of attacks. Each starts with its name; its next line, the first that runs,
+names the outcome, and the one after that may set limits:
 
+    -- attack: <name>
     -- expect: <kind of outcome>[: text that the error or the reply holds]
     -- limits: wall=0.3 cpu=1 memory=1
 
-Those not set are the limits of every run, except for the wall limit: that is the longest which a
+Limits not set are those of every run, except for the wall limit: that is the longest which a
 script may have, so that no attack runs out of time just because the machine is busy.
 
-In `pairs` are two scripts to a file: the first leaves something behind, and the second, which runs
-next in the same Lua state, looks for it.
+Each attack in `pairs.lua` is two scripts, separated by the line `-- the next run`: the first leaves
+something behind, and the second, which runs next in the same Lua state, looks for it.
 """
 
 from dataclasses import dataclass, replace
@@ -22,14 +24,15 @@ from scripts_engine.sandbox.parent.pool import SandboxPool
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 # These need http, queue, store and secrets, which `check_sandbox` does not provide.
 HOST_SCRIPTS = SCRIPTS / "host"
-PAIRS = SCRIPTS / "pairs"
+PAIRS = SCRIPTS.parent / "pairs.lua"
+_START = "-- attack: "
 _SECOND = "-- the next run\n"
 # A first run that a busy machine slows down costs its state.
 _TRIES = 20
 
 
 class NoAttacks(Exception):
-    """The folder of the attacks is empty or missing."""
+    """There are no attacks where they are expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +106,26 @@ def text_of(outcome: Outcome) -> str:
 
 
 def attacks(directory: Path = SCRIPTS) -> list[Attack]:
-    """The attacks of a folder, sorted by name. Raises NoAttacks."""
-    return [_attack(path.stem, path.read_text()) for path in _scripts(directory)]
+    """The attacks in the files of a folder, sorted by name. Raises NoAttacks."""
+    return [_attack(name, text) for name, text in _named(directory, *directory.glob("*.lua"))]
 
 
-def pair_attacks(directory: Path = PAIRS) -> list[PairAttack]:
+def pair_attacks(file: Path = PAIRS) -> list[PairAttack]:
     """The attacks in two runs, sorted by name. Raises NoAttacks."""
-    return [_pair(path.stem, path.read_text()) for path in _scripts(directory)]
+    return [_pair(name, text) for name, text in _named(file, file)]
 
 
-def _scripts(directory: Path) -> list[Path]:
-    found = sorted(directory.glob("*.lua"))
+def _named(place: Path, *files: Path) -> list[tuple[str, str]]:
+    """The name and the text of each attack in these files. Raises NoAttacks."""
+    found = [
+        (name, text.rstrip() + "\n")
+        for file in files
+        for part in f"\n{file.read_text()}".split(f"\n{_START}")[1:]
+        for name, _, text in [part.partition("\n")]
+    ]
     if not found:
-        raise NoAttacks(f"no attacks in {directory}")
-    return found
+        raise NoAttacks(f"no attacks in {place}")
+    return sorted(found)
 
 
 def _attack(name: str, source: str) -> Attack:

@@ -22,7 +22,7 @@ NO_LANDLOCK = Layer(name="landlock", is_active=False, detail="the kernel has non
 
 def suite_of(directory: Path, **sources: str) -> list[attack_suite.Attack]:
     for name, source in sources.items():
-        (directory / f"{name}.lua").write_text(source)
+        (directory / f"{name}.lua").write_text(f"-- attack: {name}\n{source}")
     return attack_suite.attacks(directory)
 
 

@@ -1,2 +1,0 @@
--- expect: failed: invalid conversion specifier
-return os.date("%Ez")

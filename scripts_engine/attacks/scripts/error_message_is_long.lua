@@ -1,2 +1,0 @@
--- expect: failed: xxxx
-error(("x"):rep(1e6))

@@ -1,2 +1,0 @@
--- expect: failed: {"code":7}
-error({ code = 7 })

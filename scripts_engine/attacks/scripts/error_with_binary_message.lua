@@ -1,2 +1,0 @@
--- expect: failed: boom
-error("boom\xff\0")

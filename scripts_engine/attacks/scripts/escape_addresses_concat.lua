@@ -1,2 +1,0 @@
--- expect: failed: attempt to concatenate a table value
-return "" .. {}

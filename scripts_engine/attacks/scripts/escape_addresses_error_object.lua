@@ -1,2 +1,0 @@
--- expect: failed: an error object
-error(setmetatable({ print }, { __tostring = function() error("no") end }))

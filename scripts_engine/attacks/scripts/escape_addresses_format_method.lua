@@ -1,2 +1,0 @@
--- expect: failed: '%p' is not available
-return ("%%%p"):format({})

@@ -1,2 +1,0 @@
--- expect: succeeded: table function
-return string.format("%s %s", {}, print)

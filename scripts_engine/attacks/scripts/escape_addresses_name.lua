@@ -1,2 +1,0 @@
--- expect: succeeded: X
-return tostring(setmetatable({}, { __name = "X" }))

@@ -1,2 +1,0 @@
--- expect: succeeded: 0
-return tostring(select("#", math.randomseed()))

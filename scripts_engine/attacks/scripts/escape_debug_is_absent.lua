@@ -1,2 +1,0 @@
--- expect: succeeded: absent
-return rawget(_G, "debug") == nil and "absent" or "there"

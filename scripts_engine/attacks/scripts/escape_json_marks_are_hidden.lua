@@ -1,2 +1,0 @@
--- expect: succeeded: nil nil
-return tostring(getmetatable(FromJson("[]"))) .. " " .. tostring(getmetatable(FromJson("{}")))

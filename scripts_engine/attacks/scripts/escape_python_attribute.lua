@@ -1,2 +1,0 @@
--- expect: failed: attempt to index a function value
-return crypto.sha256.__globals__

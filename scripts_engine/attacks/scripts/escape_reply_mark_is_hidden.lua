@@ -1,2 +1,0 @@
--- expect: succeeded: false
-return tostring(getmetatable(Reply({})))

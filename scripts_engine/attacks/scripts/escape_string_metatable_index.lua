@@ -1,2 +1,0 @@
--- expect: failed: attempt to index
-getmetatable("").__index = function() end

@@ -1,2 +1,0 @@
--- expect: failed: bad argument
-setmetatable("", {})

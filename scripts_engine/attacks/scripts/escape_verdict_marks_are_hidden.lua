@@ -1,2 +1,0 @@
--- expect: succeeded: false false
-return tostring(getmetatable(Retry({}))) .. " " .. tostring(getmetatable(Fail({})))

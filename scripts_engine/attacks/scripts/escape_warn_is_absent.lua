@@ -1,2 +1,0 @@
--- expect: succeeded: absent
-return rawget(_G, "warn") == nil and "absent" or "there"

@@ -1,2 +1,0 @@
--- expect: failed: invalid conversion
-return string.format("%99999999d", 1)

@@ -1,7 +1,0 @@
--- expect: succeeded: done
-local metatable = {}
-setmetatable({}, metatable)
-metatable.__gc = function()
-  while true do end
-end
-return "done"

@@ -1,3 +1,0 @@
--- expect: timed-out
--- limits: wall=0.3
-::again:: goto again

@@ -1,3 +1,0 @@
--- expect: timed-out
--- limits: wall=0.3
-log.info(setmetatable({}, {__tostring = function() while true do end end}))

@@ -1,5 +1,0 @@
--- expect: timed-out
--- limits: wall=0.3
-print(setmetatable({}, { __tostring = function()
-  while true do end
-end }))

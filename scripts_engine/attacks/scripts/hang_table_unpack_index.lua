@@ -1,2 +1,0 @@
--- expect: failed: too many results to unpack
-return table.unpack({}, 1, 1e8)

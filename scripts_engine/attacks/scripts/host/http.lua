@@ -1,0 +1,147 @@
+-- attack: http_calls_are_counted
+-- expect: succeeded: more than 20 calls in a run
+local problem
+for _ = 1, 25 do
+  _, problem = pcall(http.get, "http://127.0.0.1/")
+end
+return problem
+
+-- attack: http_hostile_arguments
+-- expect: succeeded: unharmed
+local hostile = { 0 / 0, math.huge, -1, {}, "\0", ("x"):rep(1e5), function() end, coroutine.create(print) }
+for _, a in ipairs(hostile) do
+  pcall(http.request, a)
+  pcall(http.get, a)
+  for _, name in ipairs{ "head", "delete", "post", "put", "patch" } do
+    pcall(http[name], a, a, a)
+    pcall(http[name], "http://127.0.0.1/", a, a)
+  end
+  for _, field in ipairs{ "method", "url", "headers", "body", "json", "timeout" } do
+    pcall(http.request, { url = "http://127.0.0.1/", [field] = a })
+  end
+end
+return "unharmed"
+
+-- attack: http_methods_are_fixed
+-- expect: succeeded: refused
+-- What names another method is no header, body or URL.
+local tries = {
+  { http.get, "http://192.0.2.1/", { method = {} } }, { http.head, { method = "POST", url = "http://192.0.2.1/" } },
+  { http.delete, "http://192.0.2.1/", "body" }, { http.put, "http://192.0.2.1/", { method = "GET" } },
+  { http.patch, "http://192.0.2.1/", "body", "method" }, { http.post, "CONNECT http://192.0.2.1/" },
+  { http.request, { url = "http://192.0.2.1/", method = "GET\r\nX: 1" } },
+}
+for i, try in ipairs(tries) do
+  local ok, problem = pcall(table.unpack(try))
+  if ok or problem:find("not reachable", 1, true) then return "sent " .. i end
+end
+return "refused"
+
+-- attack: http_methods_inject_headers
+-- expect: succeeded: refused
+local hostile = { { ["X-A"] = "1\r\nHost: internal" }, { Host = "internal" }, { ["Transfer-Encoding"] = "chunked" } }
+for _, method in ipairs{ "get", "head", "delete", "post", "put", "patch" } do
+  local has_body = method:sub(1, 1) == "p"
+  for i, headers in ipairs(hostile) do
+    local url, smuggled = "http://192.0.2.1/", "GET / HTTP/1.1\r\nHost: internal\r\n\r\n"
+    local ok, problem = pcall(http[method], url, has_body and smuggled or headers, headers)
+    if ok or not (problem:find("may not set", 1, true) or problem:find("not allowed", 1, true)) then
+      return method .. " sent " .. i
+    end
+  end
+end
+return "refused"
+
+-- attack: http_methods_share_the_quota
+-- expect: succeeded: 20 calls
+local names, counted, problem = { "get", "head", "post", "put", "patch", "delete" }, 0, nil
+for i = 1, 40 do
+  local _, e = pcall(http[names[i % 6 + 1]], "http://127.0.0.1/")
+  if not e:find("more than 20 calls in a run", 1, true) then counted = counted + 1 end
+end
+return counted .. " calls"
+
+-- attack: ssrf_header_injection
+-- expect: succeeded: refused
+local tries = {
+  { method = "GET", headers = { ["X-A"] = "1\r\nHost: internal" } },
+  { method = "GET", headers = { ["X-A\r\nHost"] = "internal" } },
+  { method = "GET", headers = { Host = "internal" } },
+  { method = "GET", headers = { ["Transfer-Encoding"] = "chunked" } },
+  { method = "GET / HTTP/1.1\r\nHost: internal\r\n\r\nGET" },
+  { method = "CONNECT" }, { method = "TRACE" }, { method = "" },
+}
+for i, try in ipairs(tries) do
+  try.url = "http://192.0.2.1/"
+  if pcall(http.request, try) then return "sent " .. i end
+end
+return "refused"
+
+-- attack: ssrf_loopback
+-- expect: succeeded: refused
+local urls = {
+  "http://127.0.0.1:22/", "http://localhost/", "http://127.1/", "http://2130706433/",
+  "http://0x7f.1/", "http://0177.0.0.1/", "http://0/", "http://0.0.0.0/", "http://[::1]/",
+  "http://[::]/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/", "http://127.0.0.1./",
+  "http://localhost./", "http://LOCALHOST/", "https://127.0.0.1/", "http://127.0.0.1%2f/",
+}
+for i = 1, 17 do
+  local ok, answer = pcall(http.get, urls[i])
+  if ok then return "reached " .. urls[i] end
+end
+return "refused"
+
+-- attack: ssrf_metadata
+-- expect: succeeded: refused
+local urls = {
+  "http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/meta-data/",
+  "http://2852039166/", "http://0xa9fea9fe/", "http://[::ffff:169.254.169.254]/",
+  "http://[64:ff9b::a9fe:a9fe]/", "http://[2002:a9fe:a9fe::]/", "http://169.254.170.2/v2/credentials",
+  "http://100.100.100.200/latest/meta-data/", "http://192.0.0.192/opc/v2/instance/",
+}
+for _, url in ipairs(urls) do
+  if pcall(http.get, url) then return "reached " .. url end
+end
+return "refused"
+
+-- attack: ssrf_methods
+-- expect: succeeded: refused
+local urls = {
+  "http://127.0.0.1:22/", "http://[::ffff:127.0.0.1]/", "http://169.254.169.254/latest/meta-data/",
+  "file:///etc/passwd", "http://example.com\r\nHost: 127.0.0.1/",
+}
+for _, method in ipairs{ "head", "put", "patch", "delete" } do
+  for _, url in ipairs(urls) do
+    local ok, problem = pcall(http[method], url)
+    if ok then return method .. " reached " .. url end
+    if not problem:find("http." .. method .. ": ", 1, true) then return problem end
+    if problem:find("calls in a run", 1, true) then return "not tried: " .. url end
+  end
+end
+return "refused"
+
+-- attack: ssrf_private
+-- expect: succeeded: refused
+for _, host in ipairs{ "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "198.18.0.1",
+    "192.0.2.1", "224.0.0.1", "255.255.255.255", "[fe80::1]", "[fc00::1]", "[fec0::1]", "[ff02::1]" } do
+  if pcall(http.get, "http://" .. host .. "/") then return "reached " .. host end
+end
+return "refused"
+
+-- attack: ssrf_schemes
+-- expect: succeeded: refused
+for _, url in ipairs{ "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1:6379/_INFO",
+    "dict://127.0.0.1:6379/info", "unix:///var/run/docker.sock", "data:text/plain,x", "jar:http://x!/",
+    "http+unix://%2Fvar%2Frun/", "//127.0.0.1/", "http:/127.0.0.1/", "http:127.0.0.1", "\0http://x/" } do
+  if pcall(http.get, url) then return "reached " .. url end
+end
+return "refused"
+
+-- attack: ssrf_url_confusion
+-- expect: succeeded: refused
+for _, url in ipairs{ "http://example.com@127.0.0.1/", "http://127.0.0.1#@example.com/",
+    "http://127.0.0.1\\@example.com/", "http://example.com\r\nHost: 127.0.0.1/", "http://127.0.0.1:80:80/",
+    "http://[127.0.0.1]/", "http://127.0.0.1 /", "http://\t127.0.0.1/", "http://①②⑦.⓪.⓪.①/" } do
+  if pcall(http.get, url) then return "reached " .. url end
+end
+return "refused"

@@ -1,2 +1,0 @@
--- expect: failed: queue.push: there is no script with this id or name
-queue.push("honest", "")

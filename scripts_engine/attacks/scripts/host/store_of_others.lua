@@ -1,2 +1,0 @@
--- expect: succeeded: nothing
-return store.get("honest") == nil and "nothing" or "found"

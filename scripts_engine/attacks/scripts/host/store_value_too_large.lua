@@ -1,2 +1,0 @@
--- expect: failed: 64 KiB
-store.set("k", ("x"):rep(64 * 1024))

@@ -1,2 +1,0 @@
--- expect: failed: queue is not available here
-queue.push("a", "b")

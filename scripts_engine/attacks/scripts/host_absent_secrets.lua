@@ -1,2 +1,0 @@
--- expect: failed: secrets is not available here
-return secrets.get("a")

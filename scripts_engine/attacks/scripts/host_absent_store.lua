@@ -1,2 +1,0 @@
--- expect: failed: store is not available here
-store.set("a", 1)

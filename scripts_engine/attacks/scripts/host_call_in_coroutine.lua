@@ -1,2 +1,0 @@
--- expect: failed: store is not available here
-return coroutine.wrap(function() return store.get("a") end)()

@@ -1,4 +1,0 @@
--- expect: failed: more than 1,000 host calls in a run
-while true do
-  pcall(store.get, "key")
-end

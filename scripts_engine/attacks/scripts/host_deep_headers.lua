@@ -1,2 +1,0 @@
--- expect: failed: header X: string expected
-http.request({ url = "http://example.org/", headers = { X = { {} } } })

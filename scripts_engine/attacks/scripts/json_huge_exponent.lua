@@ -1,2 +1,0 @@
--- expect: failed: number out of range
-return FromJson("1e999999999")

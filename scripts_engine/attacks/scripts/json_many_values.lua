@@ -1,2 +1,0 @@
--- expect: reply-too-large
-return FromJson("[" .. ("[],"):rep(4e5) .. "[]]")

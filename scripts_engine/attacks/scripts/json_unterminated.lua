@@ -1,2 +1,0 @@
--- expect: failed: unterminated string
-return FromJson('"' .. ("\\"):rep(1e6))

@@ -1,2 +1,0 @@
--- expect: failed: not valid UTF-8
-return ToJson("\xff")

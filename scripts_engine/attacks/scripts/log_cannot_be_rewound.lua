@@ -1,5 +1,0 @@
--- expect: succeeded: done
-log.info("kept")
-log = nil
-print = nil
-return "done"

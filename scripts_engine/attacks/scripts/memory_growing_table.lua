@@ -1,3 +1,0 @@
--- expect: out-of-memory
-local t = {}
-while true do t[#t + 1] = {} end

@@ -1,3 +1,0 @@
--- expect: out-of-memory
-local s = "x"
-while true do s = s .. s end

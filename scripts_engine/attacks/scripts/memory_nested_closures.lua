@@ -1,6 +1,0 @@
--- expect: out-of-memory
-local f = function() end
-while true do
-  local g = f
-  f = function() return g end
-end

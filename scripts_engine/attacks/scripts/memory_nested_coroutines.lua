@@ -1,5 +1,0 @@
--- expect: failed: C stack overflow
-local function nest()
-  return coroutine.wrap(nest)()
-end
-return nest()

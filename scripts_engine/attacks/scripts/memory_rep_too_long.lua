@@ -1,2 +1,0 @@
--- expect: failed: resulting string too large
-return ("x"):rep(1e18)

@@ -1,2 +1,0 @@
--- expect: failed: out of limits
-return string.unpack("s17", "x")

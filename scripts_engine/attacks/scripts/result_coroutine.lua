@@ -1,2 +1,0 @@
--- expect: failed: a thread has no JSON form
-return coroutine.create(print)

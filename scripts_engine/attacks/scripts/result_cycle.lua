@@ -1,4 +1,0 @@
--- expect: failed: a table holds itself
-local t = {}
-t.t = { t }
-return t

@@ -1,2 +1,0 @@
--- expect: failed: invalid name
-return Reply({ headers = { ["X A"] = "a" } })

@@ -1,2 +1,0 @@
--- expect: succeeded: []
-return setmetatable({}, { __len = function() while true do end end })

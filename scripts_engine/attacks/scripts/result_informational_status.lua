@@ -1,2 +1,0 @@
--- expect: failed: status must be
-return Reply({ status = 101 })

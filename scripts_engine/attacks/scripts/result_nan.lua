@@ -1,2 +1,0 @@
--- expect: failed: NaN
-return { 0 / 0 }

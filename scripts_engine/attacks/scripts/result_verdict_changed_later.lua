@@ -1,4 +1,0 @@
--- expect: failed: Retry: after must be a number
-local verdict = Retry({})
-verdict.after = 0 / 0
-return verdict

@@ -1,2 +1,0 @@
--- expect: failed: index out of range
-return select(math.mininteger, 1)

@@ -1,4 +1,0 @@
--- expect: succeeded: fresh
-local answer = leaked or "fresh"
-leaked = "leaked"
-return answer

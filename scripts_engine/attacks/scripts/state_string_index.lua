@@ -1,4 +1,0 @@
--- expect: succeeded: nil
-local answer = tostring(("").leaked)
-string.leaked = "leaked"
-return answer

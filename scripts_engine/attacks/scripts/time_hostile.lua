@@ -1,2 +1,0 @@
--- expect: failed: time.format
-return time.format(1e300)

@@ -1,2 +1,0 @@
--- expect: succeeded: 3000000
-return tostring(#url.decode(("%zz"):rep(1e6)))

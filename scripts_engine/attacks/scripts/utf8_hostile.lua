@@ -1,2 +1,0 @@
--- expect: failed: invalid UTF-8 code
-for _ in utf8.codes("\xff\xff") do end
