@@ -1,17 +1,19 @@
 """Diffs of sources, and their bounds on time and memory."""
 
 import random
+import re
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts_engine.line_diff import Change, find_changes, unified_diff
+from scripts_engine import line_diff
+from scripts_engine.line_diff import unified_diff
 from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
 from tests.work import counted_calls
 
-MAX_CALLS = 2_000_000
+MAX_CALLS = 3_000_000
 MAX_MEMORY_BYTES = 24 * 1024 * 1024
 
 Texts = tuple[list[str], list[str]]
@@ -21,12 +23,23 @@ def diff(old: list[str], new: list[str]) -> list[str]:
     return unified_diff(old, new, old_name="version 1", new_name="version 2")
 
 
-def patched(old: list[str], new: list[str], changes: list[Change]) -> list[str]:
-    """The old lines with the changes made."""
-    lines = list(old)
-    for change in reversed(changes):
-        lines[change.old_start : change.old_end] = new[change.new_start : change.new_end]
-    return lines
+def patched(old: list[str], lines: list[str]) -> list[str]:
+    """The old lines with the hunks of a diff applied, which must fit them."""
+    result: list[str] = []
+    place = 0
+    for line in lines[2:]:
+        if header := re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
+            start = int(header[1]) - (header[2] != "0")
+            result += old[place:start]
+            place = start
+            assert len(result) == int(header[3]) - (header[4] != "0")
+            continue
+        if line[0] != "+":
+            assert old[place] == line[1:]
+            place += 1
+        if line[0] != "-":
+            result.append(line[1:])
+    return result + old[place:]
 
 
 def interleaved(pairs: int) -> Texts:
@@ -101,36 +114,28 @@ def test_changes_with_six_lines_between_them_are_one_hunk_and_with_seven_two() -
 @given(
     old=st.lists(st.sampled_from("abc"), max_size=14),
     new=st.lists(st.sampled_from("abc"), max_size=14),
-    max_steps=st.sampled_from([0, 3, 20, 100_000]),
+    longest=st.sampled_from([0, 3, 100]),
 )
-def test_the_changes_make_the_new_text_of_the_old(
-    old: list[str], new: list[str], max_steps: int
-) -> None:
-    assert patched(old, new, find_changes(old, new, max_steps=max_steps)) == new
+def test_a_diff_makes_the_new_text_of_the_old(old: list[str], new: list[str], longest: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_diff, "MAX_COMPARED_LINES", longest)
+        assert patched(old, diff(old, new)) == new
 
 
-def test_as_few_lines_as_possible_change() -> None:
-    old, new = list("abcabba"), list("cbabac")
+def test_a_long_changed_passage_is_one_change_between_common_ends() -> None:
+    numbers = [str(number) for number in range(2_000)]
+    old, new = ["head", *numbers, "tail"], ["head", *numbers[::-1], "tail"]
 
-    changes = find_changes(old, new)
+    lines = diff(old, new)
 
-    assert sum(change.old_end - change.old_start for change in changes) == 3
-    assert sum(change.new_end - change.new_start for change in changes) == 2
-
-
-def test_very_different_texts_get_one_change_between_common_ends() -> None:
-    old, new = (
-        ["head", *map(str, range(100)), "tail"],
-        ["head", *map(str, range(99, -1, -1)), "tail"],
-    )
-
-    assert find_changes(old, new, max_steps=500) == [Change(1, 101, 1, 101)]
+    assert lines[2:4] == ["@@ -1,2002 +1,2002 @@", " head"]
+    assert [line[0] for line in lines[4:]] == [*["-"] * 2_000, *["+"] * 2_000, " "]
 
 
 @pytest.mark.parametrize(
     "texts",
     [
-        interleaved(1_000),
+        interleaved(line_diff.MAX_COMPARED_LINES // 2),
         interleaved(MAX_SOURCE_BYTES // 5),
         shuffled(),
         (["a"] * (MAX_SOURCE_BYTES // 2), ["a", "b"] * (MAX_SOURCE_BYTES // 4)),
