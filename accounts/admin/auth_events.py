@@ -120,8 +120,6 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         found |= Q(email__icontains=term)
         users = self._users(request).filter(email=canonical_email(term)).order_by()
         keys = list(users.values_list("pk", flat=True)[:1])
-        # Without an actor: from before actors were recorded.
-        found |= Q(user__in=keys, actor_kind__isnull=True)
         if is_superuser(request):
             found |= Q(user__in=keys) | Q(actor_id__in=[str(key) for key in keys])
         if (address := _address_in(term)) is not None:

@@ -21,7 +21,6 @@ from accounts.models import (
     ActorKind,
     ApiKey,
     AuthEvent,
-    AuthEventKind,
     DeviceToken,
     Invitation,
     Organisation,
@@ -32,29 +31,6 @@ from core.admin.links import link
 from core.database.ids import parse_uuid
 
 _NOT_RECORDED = "Not recorded"
-# Events from before actors were recorded, which only the user concerned could cause.
-_OLD_BY_ONESELF = frozenset(
-    {
-        AuthEventKind.SESSION_OPENED,
-        AuthEventKind.DEVICE_ADDED,
-        AuthEventKind.ADMIN_LOGIN,
-        AuthEventKind.INVITATION_ACCEPTED,
-        AuthEventKind.INVITATION_DECLINED,
-    }
-)
-_OLD_BY_STRANGERS = frozenset(
-    {
-        AuthEventKind.SESSION_REFUSED,
-        AuthEventKind.PIN_REQUESTED,
-        AuthEventKind.PIN_REFUSED,
-        AuthEventKind.ADMIN_LOGIN_REFUSED,
-    }
-)
-_OLD_SUBJECTS = {
-    "api-key": SubjectKind.API_KEY,
-    "call-token": SubjectKind.HOOK,
-    "secret": SubjectKind.SECRET,
-}
 
 _MODELS: dict[str, type[Model]] = {
     SubjectKind.USER: User,
@@ -75,10 +51,9 @@ def register_subject(kind: SubjectKind, model: type[Model]) -> None:
 def describe(site: AdminSite, request: HttpRequest, events: Sequence[AuthEvent]) -> None:
     """Sets ``who`` and ``to_whom`` of each event; the number of queries does not depend on them."""
     names = _names_for_superusers(events) if is_superuser(request) else {}
-    known = _known_users(site, request, events)
     pages = _pages(site, request, [party for event in events for party in _parties(event)])
     for event in events:
-        event.who = _who(event, names, known, pages)  # type: ignore[attr-defined]
+        event.who = _who(event, names, pages)  # type: ignore[attr-defined]
         event.to_whom = _to_whom(event, pages)  # type: ignore[attr-defined]
 
 
@@ -112,23 +87,8 @@ def _names_for_superusers(events: Sequence[AuthEvent]) -> dict[str, str]:
     return {str(primary_key): email for primary_key, email in users.values_list("pk", "email")}
 
 
-def _known_users(site: AdminSite, request: HttpRequest, events: Sequence[AuthEvent]) -> set[Any]:
-    """Users of events without a recorded actor, whose e-mails the viewer may see."""
-    keys = {event.user_id for event in events if event.actor_kind is None and event.user_id}
-    if not keys:
-        return set()
-    rows = site.get_model_admin(User).get_queryset(request).filter(pk__in=keys)
-    reached = set(rows.order_by().values_list("pk", flat=True))
-    superusers = User.objects.filter(pk__in=keys, is_superuser=True)
-    return reached | set(superusers.values_list("pk", flat=True))
-
-
-def _who(
-    event: AuthEvent, names: dict[str, str], known: set[Any], pages: dict[_Party, str]
-) -> SafeString | str:
+def _who(event: AuthEvent, names: dict[str, str], pages: dict[_Party, str]) -> SafeString | str:
     kind = event.actor_kind
-    if kind is None:
-        return _old_actor(event, known)
     if kind in HIDDEN_ACTORS:
         name = names.get(event.actor_id or "", "")
         note = ActorKind(kind).label
@@ -140,40 +100,16 @@ def _who(
     return ActorKind(kind).label if kind in ActorKind else _NOT_RECORDED
 
 
-def _old_actor(event: AuthEvent, known: set[Any]) -> SafeString | str:
-    """The actor of an event without one, as far as its other columns tell."""
-    family = event.kind.partition(".")[0]
-    if event.kind in _OLD_BY_STRANGERS:
-        return ActorKind.STRANGER.label
-    if event.kind in _OLD_BY_ONESELF:
-        return event.email or _cell(event.credential, ActorKind.API_KEY.label)
-    if family in _OLD_SUBJECTS and event.email:
-        return event.email
-    user = event.user
-    if user is not None and user.email != event.email and user.pk in known:
-        return user.email
-    return _NOT_RECORDED
-
-
 def _to_whom(event: AuthEvent, pages: dict[_Party, str]) -> SafeString | str:
     kind = event.subject_kind
     if kind is None:
-        return _old_subject(event)
+        return ""
     text = event.subject_label or event.subject_id or ""
     shown = _linked(text, pages.get((kind, event.subject_id or "")))
     if kind in (SubjectKind.USER, SubjectKind.ADDRESS) or kind not in SubjectKind:
         return shown
     note = SubjectKind(kind).label
     return _cell(shown, f"{note} {event.credential}" if kind == SubjectKind.API_KEY else note)
-
-
-def _old_subject(event: AuthEvent) -> SafeString | str:
-    if event.actor_kind is not None:
-        return ""
-    family = event.kind.partition(".")[0]
-    if family in _OLD_SUBJECTS:
-        return _cell(event.credential, _OLD_SUBJECTS[family].label)
-    return "" if event.kind in _OLD_BY_ONESELF else event.email
 
 
 def _linked(text: str, address: str | None) -> SafeString | str:

@@ -61,7 +61,6 @@ class AuthEventKind(models.TextChoices):
     SUPERUSER_GRANTED = "superuser.granted", "Superuser access granted"
     SUPERUSER_REVOKED = "superuser.revoked", "Superuser access revoked"
     PASSWORD_SET = "password.set", "Password set"
-    MEMBER_ADDED = "member.added", "Member added"
     MEMBER_INVITED = "member.invited", "Member invited"
     MEMBER_REMOVED = "member.removed", "Member removed"
     ROLE_CHANGED = "membership.role-changed", "Role changed"
@@ -221,7 +220,7 @@ class AuthEvent(models.Model):
         max_length=32, blank=True, help_text="Id of the request, also in the log."
     )
 
-    # Null in events that were recorded before these columns existed, and by nodes of that release.
+    # Null where a flow is called without an actor, and for events without a subject.
     actor_kind = models.CharField(  # noqa: DJ001
         max_length=20, null=True, choices=ActorKind.choices, help_text="The kind of the actor."
     )

@@ -246,9 +246,9 @@ class Run(models.Model):
     response_body = models.BinaryField()
 
     logs = models.JSONField(default=list, help_text="[{at, level, text}], at in epoch seconds")
-    # Also summary and hint, except in runs that earlier releases recorded.
     host_calls = models.JSONField(
-        default=list, help_text="[{name, offsetMs, durationMs, error}], offset from the start"
+        default=list,
+        help_text="[{name, summary, offsetMs, durationMs, error, hint}], offset from the start",
     )
     error_message = models.TextField(blank=True)
     error_line = models.PositiveIntegerField(null=True)

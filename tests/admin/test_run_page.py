@@ -41,16 +41,6 @@ def test_the_setting_concerned_is_shown_with_the_error_and_in_the_timeline(
     assert text_of(as_bob.get(page_of(run))).count("HTTP_ALLOWED_NETWORKS") == 2
 
 
-def test_the_timeline_of_a_run_of_an_earlier_release_shows_names(
-    as_bob: Client, acme: Organisation
-) -> None:
-    run = factories.run_lua(acme, 'store.set("a", 1)')
-    run.host_calls = [{"name": "http.request", "offsetMs": 0, "durationMs": 1, "error": None}]
-    run.save()
-
-    assert '<span class="mh-bar-label">http.request</span>' in text_of(as_bob.get(page_of(run)))
-
-
 def test_the_subject_of_a_call_is_escaped(as_bob: Client, acme: Organisation) -> None:
     run = factories.run_lua(acme, 'store.get("<script>alert(1)</script>")')
 

@@ -23,8 +23,13 @@ def run_with(queued_ms: float = 25, duration_ms: float = 75, **fields: Any) -> R
 
 def call(offset_ms: float, duration_ms: float, error: str | None = None) -> dict[str, Any]:
     return {
-        "name": "http.request", "offsetMs": offset_ms, "durationMs": duration_ms, "error": error
-    }  # fmt: skip
+        "name": "http.request",
+        "summary": "GET http://shop.example/",
+        "offsetMs": offset_ms,
+        "durationMs": duration_ms,
+        "error": error,
+        "hint": "",
+    }
 
 
 def test_queue_time_comes_before_the_script() -> None:
@@ -40,7 +45,7 @@ def test_a_call_is_placed_at_its_time() -> None:
     bar = timeline_of(run_with(host_calls=[call(25, 40)])).bars[2]
 
     assert (bar.kind, bar.label, bar.when, bar.took) == (
-        "call", "http.request", "+25.0 ms", "40.0 ms"
+        "call", "GET http://shop.example/", "+25.0 ms", "40.0 ms"
     )  # fmt: skip
     assert (bar.x, bar.width) == ("50.00%", "40.00%")
 

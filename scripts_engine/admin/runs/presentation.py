@@ -101,12 +101,11 @@ def timeline_of(run: Run) -> Timeline:
     bars += [
         axis.bar(
             "failed" if call["error"] else "call",
-            # Runs recorded by earlier releases have names only.
-            call.get("summary") or call["name"],
+            call["summary"],
             call["offsetMs"],
             call["durationMs"],
             call["error"] or "",
-            call.get("hint", ""),
+            call["hint"],
         )
         for call in run.host_calls[:MAX_CALLS]
     ]
@@ -127,7 +126,7 @@ def timeline_of(run: Run) -> Timeline:
 def hint_of_error(run: Run) -> str:
     """The setting concerned, if the script failed with the error of a host call."""
     for call in reversed(run.host_calls):
-        if call.get("hint") and call["error"] and call["error"] in run.error_message:
+        if call["hint"] and call["error"] and call["error"] in run.error_message:
             hint: str = call["hint"]
             return hint
     return ""
