@@ -1,10 +1,13 @@
 """System checks: wrong settings, and with ``check --deploy`` settings unsuitable for production."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
+from django.db import connection
 
+from core.database.check import is_laid_out_otherwise
 from scripts_engine.flows.run_call import LONGEST_CALL_SECONDS
 from scripts_engine.lockdown_policy import REQUIRED_LAYER
 from scripts_engine.sandbox.parent.layers import active_layers
@@ -47,6 +50,23 @@ def task_leases_outlast_tasks(app_configs: Any, **kwargs: Any) -> list[CheckMess
             "Another worker would take over a task that is still running.",
             hint="Raise TASK_LEASE above TASK_TIMEOUT, by more than the nodes' clocks differ.",
             id="moonhook.E003",
+        )
+    ]
+
+
+@register(Tags.database)
+def the_database_is_laid_out_as_now(
+    app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Runs with ``migrate`` and ``serve``, the commands that name databases."""
+    if not databases or not is_laid_out_otherwise(connection):
+        return []
+    return [
+        Error(
+            "This database was made before the first release, with tables that this version lays "
+            "out otherwise.",
+            hint="Start with an empty one: set MOONHOOK_DATA_DIR or DATABASE_URL to another place.",
+            id="moonhook.E007",
         )
     ]
 

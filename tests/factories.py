@@ -184,7 +184,9 @@ def make_past_draft(hook: Hook, at: datetime, status: str = "succeeded", **field
 
 
 def past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
-    """Likewise, not saved yet: to save many at once."""
+    """The same, not saved yet: to save many at once."""
+    request, reply = (fields.get(name, b"") for name in ("request_body", "response_body"))
+    sizes = {"request_bytes": len(request), "response_bytes": len(reply)}
     return Run(
         id=uuid.UUID(int=first_id_at(at).int | uuid.uuid4().int % 2**62),
         organisation=hook.script.organisation,
@@ -194,7 +196,7 @@ def past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any)
         trigger=Trigger.HOOK,
         status=status,
         started_at=at,
-        **{"queued_ms": 0, "duration_ms": 1, "response_status": 200, **fields},
+        **{"queued_ms": 0, "duration_ms": 1, "response_status": 200, **sizes, **fields},
     )
 
 

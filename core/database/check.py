@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 # Part of a driver's message, in lower case -> reason. The messages themselves name hosts and
 # users, so only the log gets them.
@@ -85,6 +86,17 @@ def pending_migrations(database: BaseDatabaseWrapper) -> list[str]:
     executor = MigrationExecutor(database)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [str(migration) for migration, _ in plan]
+
+
+def is_laid_out_otherwise(database: BaseDatabaseWrapper) -> bool:
+    """Whether the tables of an app were made by migrations that this version has replaced.
+
+    No migration leads from there: the app's first one is not applied, and others are.
+    """
+    loader = MigrationLoader(database)
+    applied = loader.applied_migrations or {}
+    replaced = {app for app, name in applied if (app, name) not in loader.disk_migrations}
+    return any(root[0] in replaced and root not in applied for root in loader.graph.root_nodes())
 
 
 def _unpooled() -> BaseDatabaseWrapper:

@@ -8,14 +8,14 @@ import uuid
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models.functions import Coalesce
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Organisation
 from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
 from scripts_engine.flows.idempotency import keep_outcomes
-from scripts_engine.flows.run_payloads import BATCH_RUNS, SIZES
+from scripts_engine.flows.run_payloads import BATCH_RUNS
 from scripts_engine.models import Run
 from scripts_engine.models.queue_entry import not_needed_by_queue
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
@@ -38,8 +38,7 @@ def _forget_runs_of(organisation: Organisation) -> int:
         not_needed_by_queue(beyond),
         size=BATCH_RUNS,
         order=OLDEST_FIRST,
-        # Runs from before there was a quota have no size yet.
-        row_bytes=Coalesce("payload_bytes", SIZES["payload_bytes"]),
+        row_bytes=F("payload_bytes"),
     )
 
 

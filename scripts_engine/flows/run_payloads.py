@@ -14,8 +14,8 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Func, IntegerField, Sum, TextField
-from django.db.models.functions import Cast, Coalesce, Length
+from django.db.models import Func, IntegerField, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.models import RunStorage
@@ -94,21 +94,6 @@ class Octets(Func):
         return self.as_sql(compiler, connection, template=template, **context)
 
 
-# The same sizes, computed by the database for runs that are already recorded.
-SIZES: dict[str, Any] = {
-    "request_bytes": Length("request_body"),
-    "response_bytes": Length("response_body"),
-    "payload_bytes": sum(
-        [
-            Length("response_body"),
-            *(Octets(name) for name in _TEXTS),
-            *(Octets(Cast(name, TextField())) for name in _JSON),
-        ],
-        start=Length("request_body"),
-    ),
-}
-
-
 class _Payload(NamedTuple):
     run_id: uuid.UUID
     size: int
@@ -169,7 +154,7 @@ def _oldest_of(runs: RunQuerySet, wanted_bytes: float) -> Sequence[_Payload]:
     removable = not_needed_by_queue(runs).order_by(*OLDEST_FIRST)
     oldest = removable.select_for_update(skip_locked=True, of=("self",))
     rows = oldest.values_list("pk", "payload_bytes", "started_at")[:BATCH_RUNS]
-    payloads = [_Payload(pk, size or 0, started_at) for pk, size, started_at in rows]
+    payloads = [_Payload(*row) for row in rows]
     total = 0
     for count, payload in enumerate(payloads, 1):
         total += payload.size
@@ -184,11 +169,7 @@ def remove_payloads(run_ids: Iterable[uuid.UUID]) -> int:
     Returns the number of runs.
     """
     runs = not_needed_by_queue(Run.objects.filter(pk__in=list(run_ids)))
-    sizes = {
-        "request_bytes": Coalesce("request_bytes", Length("request_body")),
-        "response_bytes": Coalesce("response_bytes", Length("response_body")),
-    }
-    removed = runs.update(**NO_PAYLOAD, **sizes, payload_removed_at=timezone.now())
+    removed = runs.update(**NO_PAYLOAD, payload_removed_at=timezone.now())
     RUN_PAYLOADS_REMOVED.inc(removed)
     return removed
 

@@ -1,19 +1,15 @@
 """Keeps the payloads of an organisation's runs within its quota of bytes.
 
 Recording counts them, in steps: a process keeps small amounts in memory, so that most calls pay
-for one addition. Upkeep counts them again, which covers the amounts lost with a killed process,
-deleted runs, and runs from before there was a quota.
+for one addition. Upkeep counts them again, which covers the amounts lost with a killed process, and
+deleted runs.
 """
 
 import logging
 import threading
 import time
 import uuid
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from datetime import datetime
 from functools import partial
-from itertools import accumulate
 from typing import NamedTuple
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -22,18 +18,11 @@ from django.db import Error as DatabaseError
 from django.db.models import F
 
 from accounts.models import Organisation, RunStorage
-from core.database.batches import BATCH_BYTES
 from core.green_threads import in_thread
 from scripts_engine.flows.run_payloads import (
-    BATCH_RUNS,
-    PAUSE_TIMES,
-    SIZES,
     remove_oldest_payloads,
-    remove_payloads,
     stored_bytes,
 )
-from scripts_engine.models import Run
-from scripts_engine.models.run import NEWEST_FIRST
 
 logger = logging.getLogger(__name__)
 
@@ -121,11 +110,10 @@ def settle_run_bytes() -> int:
 def _settle(organisation: Organisation) -> int:
     storage, _ = RunStorage.objects.get_or_create(organisation=organisation)
     limit = storage.payload_bytes_limit
-    removed = _count_earlier_runs(organisation, limit, stored_bytes(organisation.pk))
     used = _count_again(organisation)
-    if limit is not None and used > limit:
-        removed += remove_oldest_payloads(organisation.pk, limit, from_first_run=True)
-    return removed
+    if limit is None or used <= limit:
+        return 0
+    return remove_oldest_payloads(organisation.pk, limit, from_first_run=True)
 
 
 def _count_again(organisation: Organisation) -> int:
@@ -135,53 +123,3 @@ def _count_again(organisation: Organisation) -> int:
         storage.bytes_used = stored_bytes(organisation.pk)
         storage.save(update_fields=["bytes_used"])
     return storage.bytes_used
-
-
-class _UncountedRun(NamedTuple):
-    run_id: uuid.UUID
-    size: int
-    started_at: datetime
-
-
-def _count_earlier_runs(organisation: Organisation, limit: int | None, used: int) -> int:
-    """Counts runs that were recorded before there was a quota, newest first.
-
-    Those beyond the quota lose their payloads without being counted. Returns their number.
-    """
-    removed = 0
-    for batch in _uncounted_batches(organisation):
-        began = time.monotonic()
-        totals = list(accumulate((run.size for run in batch), initial=used))[1:]
-        beyond = () if limit is None else batch[bisect_right(totals, limit) :]
-        if beyond:
-            _note_removed_before(organisation, beyond[0].started_at)
-            removed += remove_payloads(run.run_id for run in beyond)
-        still_uncounted = Run.objects.filter(payload_bytes=None)
-        still_uncounted.filter(pk__in=[run.run_id for run in batch]).update(**SIZES)
-        used = totals[-1]
-        time.sleep(PAUSE_TIMES * (time.monotonic() - began))
-    return removed
-
-
-def _uncounted_batches(organisation: Organisation) -> Iterator[Sequence[_UncountedRun]]:
-    """Yields uncounted runs, newest first, in batches limited like transactions: counting a run
-    rewrites its row.
-    """
-    runs = Run.objects.in_range_of(organisation.pk).filter(payload_bytes=None)
-    sized = runs.annotate(size=SIZES["payload_bytes"]).order_by(*NEWEST_FIRST)
-    before: dict[str, uuid.UUID] = {}
-    while page := sized.filter(**before).values_list("pk", "size", "started_at")[:BATCH_RUNS]:
-        batch: list[_UncountedRun] = []
-        for run in (_UncountedRun(*row) for row in page):
-            if batch and sum(each.size for each in batch) + run.size > BATCH_BYTES:
-                yield batch
-                batch = []
-            batch.append(run)
-        yield batch
-        before = {"pk__lt": batch[-1].run_id}
-
-
-def _note_removed_before(organisation: Organisation, started_at: datetime) -> None:
-    storage, _ = RunStorage.objects.get_or_create(organisation=organisation)
-    storage.removed_before = max(storage.removed_before or started_at, started_at)
-    storage.save(update_fields=["removed_before"])

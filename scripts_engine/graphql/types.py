@@ -240,14 +240,6 @@ class RunType(QueuedRunFields, DjangoObjectType):
         return run.hook
 
     @staticmethod
-    def resolve_request_bytes(run: Run, info: GraphQLResolveInfo) -> int:
-        return len(run.request_body) if run.request_bytes is None else run.request_bytes
-
-    @staticmethod
-    def resolve_response_bytes(run: Run, info: GraphQLResolveInfo) -> int:
-        return len(run.response_body) if run.response_bytes is None else run.response_bytes
-
-    @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
         source = run_with_payload(run, info)
         if source is None or source.payload_removed_at:

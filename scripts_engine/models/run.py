@@ -254,13 +254,13 @@ class Run(models.Model):
     error_line = models.PositiveIntegerField(null=True)
     error_traceback = models.TextField(blank=True)
 
-    # Kept when the payload is removed. Null in runs that are older than these columns.
-    request_bytes = models.IntegerField(null=True, help_text="The size of the payload.")
-    response_bytes = models.IntegerField(null=True, help_text="The size of the reply.")
+    # Kept when the payload is removed.
+    request_bytes = models.IntegerField(default=0, help_text="The size of the payload.")
+    response_bytes = models.IntegerField(default=0, help_text="The size of the reply.")
     payload_bytes = models.IntegerField(
-        null=True,
+        default=0,
         help_text="Bytes counted against the organisation's quota: payload, reply, headers and "
-        "logs. 0 if they were removed; null until they are counted.",
+        "logs. 0 if they were removed.",
     )
     payload_removed_at = models.DateTimeField(
         null=True,

@@ -2,8 +2,10 @@
 
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -92,6 +94,27 @@ def test_a_schema_that_stays_outdated_fails_the_start(tmp_path: Path) -> None:
 
     assert server.process.wait(timeout=60) == 1
     eventually(lambda: "Gave up after 1 seconds of waiting for manage.py migrate" in server.output)
+
+
+def test_a_database_from_before_the_first_release_is_a_failed_start(tmp_path: Path) -> None:
+    server = MoonhookServer(tmp_path, "upkeep", is_prepared=False)
+    with closing(sqlite3.connect(tmp_path / "moonhook.sqlite3")) as database:
+        database.execute(
+            "CREATE TABLE django_migrations"
+            " (id INTEGER PRIMARY KEY, app TEXT, name TEXT, applied TEXT)"
+        )
+        database.execute(
+            "INSERT INTO django_migrations VALUES (1, 'accounts', '0001_initial', '2026-11-01')"
+        )
+        database.commit()
+        before = [*database.iterdump()]
+        server.start()
+        status = server.process.wait(timeout=60)
+        eventually(lambda: "This database was made before the first release" in server.output)
+
+        assert status == 1
+        assert "Traceback" not in server.output
+        assert [*database.iterdump()] == before
 
 
 def test_a_service_that_is_not_there_is_a_failed_start(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.checks import run_checks
+from django.core.checks import Tags, run_checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from config.operations.demo import PAYLOAD, Demo, create_demo_once
 from core.database.startup import WaitedTooLong, migrate, wait_for_database, wait_for_schema
@@ -119,6 +119,7 @@ class Command(BaseCommand):
         seconds = settings.DATABASE_WAIT_SECONDS
         try:
             wait_for_database(seconds=seconds, say=self._say)
+            self.check(tags=[Tags.database], databases=[DEFAULT_DB_ALIAS])
             if is_migrated_here:
                 migrate(seconds=seconds, say=self._say)
             else:

@@ -102,7 +102,7 @@ def _end(ended: Ended) -> Sequence[QueuedRows]:
         _count("dead-letter" if after is None else "retried")
     update = _update_of(("is_dead_letter", *columns))
     update.execute([run.pk], {**columns, "is_dead_letter": is_dead_letter})
-    more = columns["payload_bytes"] - (run.payload_bytes or 0)
+    more = columns["payload_bytes"] - run.payload_bytes
     count_when_committed(run.organisation_id, more)
     return following
 

@@ -109,7 +109,7 @@ def _not_runnable(run: Run, spec: RunSpec, claimed: Claimed) -> Ended:
         "script_version_id": spec.version_id,
         "response_status": 500,
         "error_message": message,
-        "payload_bytes": run.payload_bytes or 0,
+        "payload_bytes": run.payload_bytes,
     }
     return Ended(claimed, run, columns, is_final=True)
 

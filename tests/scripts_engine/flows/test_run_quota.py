@@ -1,18 +1,18 @@
 """The byte quota of an organisation's runs: the oldest payloads go, their outlines stay."""
 
 import uuid
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.db.models import TextField
+from django.db.models.functions import Cast, Length
 from django.test import TestCase
-from django.utils import timezone
 
 from accounts.models import Organisation, RunStorage
 from scripts_engine.flows import run_payloads, run_quota
 from scripts_engine.flows.record_run import record_run
-from scripts_engine.flows.run_payloads import SIZES, measured, remove_oldest_payloads
+from scripts_engine.flows.run_payloads import Octets, measured, remove_oldest_payloads
 from scripts_engine.flows.run_quota import settle_run_bytes
 from scripts_engine.models import Run
 from tests import factories
@@ -211,33 +211,6 @@ def test_upkeep_no_longer_counts_deleted_runs(
 
 
 @pytest.mark.django_db
-def test_runs_from_before_the_count_are_counted_newest_first(
-    acme: Organisation, settings: Any
-) -> None:
-    settings.RUN_BYTES_PER_ORGANISATION = 75 * KIB
-    hook = factories.make_hook(factories.make_script(acme)).hook
-    now = timezone.now()
-    for days in (3, 2, 1):
-        factories.make_past_run(
-            hook,
-            now - timedelta(days=days),
-            request_body=b"x" * 30 * KIB,
-            logs=[{"at": 1.0, "level": "info", "text": "line"}],
-        )
-
-    assert settle_run_bytes() == 1
-
-    first, *others = Run.objects.order_by("id")
-    assert (len(first.request_body), first.request_bytes) == (0, 30 * KIB)
-    assert first.payload_removed_at is not None
-    assert [len(run.request_body) for run in others] == [30 * KIB] * 2
-    assert all(run.payload_bytes > 30 * KIB for run in others)
-    storage = RunStorage.objects.get()
-    assert storage.bytes_used == counted()
-    assert storage.removed_before == first.started_at
-
-
-@pytest.mark.django_db
 @pytest.mark.usefixtures("counted_at_once")
 def test_deleted_runs_do_not_count_even_before_upkeep(
     row: dict[str, Any], acme: Organisation, settings: Any
@@ -298,8 +271,9 @@ def test_a_run_counts_for_at_least_its_stored_size(row: dict[str, Any], text: st
         error_traceback=text,
     )
 
-    run = Run.objects.annotate(kept=SIZES["payload_bytes"]).get()
-    assert run.payload_bytes is not None
+    texts = ("request_query", "error_traceback", "request_headers", "logs", "host_calls")
+    stored = sum((Octets(Cast(name, TextField())) for name in texts), Length("request_body"))
+    run = Run.objects.annotate(kept=stored).get()
     assert run.payload_bytes >= run.kept >= 30 * len(text)
 
 

@@ -103,13 +103,11 @@ def test_the_quota_takes_no_payload_that_a_later_attempt_needs(acme: Organisatio
 def test_upkeep_counts_what_it_may_not_remove(hook: Hook, settings: Any) -> None:
     settings.RUN_BYTES_PER_ORGANISATION = 1
     run = queue(hook)
-    Run.objects.update(payload_bytes=None)
 
     assert settle_run_bytes() == 0
     kept = Run.objects.get(pk=run.pk)
     assert bytes(kept.request_body) == b"payload"
-    assert RunStorage.objects.get().bytes_used == kept.payload_bytes
-    assert kept.payload_bytes is not None
+    assert RunStorage.objects.get().bytes_used == kept.payload_bytes > 0
 
 
 def test_keys_are_forgotten_when_they_have_expired(hook: Hook) -> None:
