@@ -97,7 +97,7 @@ def _who(event: AuthEvent, names: dict[str, str], pages: dict[_Party, str]) -> S
         return _cell(event.actor_label or "", f"API key {event.actor_id}")
     if kind in (ActorKind.USER, ActorKind.COMMAND):
         return _linked(event.actor_label or "", pages.get((kind, event.actor_id or "")))
-    return ActorKind(kind).label if kind in ActorKind else _NOT_RECORDED
+    return ActorKind(kind).label if kind and kind in ActorKind else _NOT_RECORDED
 
 
 def _to_whom(event: AuthEvent, pages: dict[_Party, str]) -> SafeString | str:
