@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from django.db import connections
+
 from core.database.threads import DatabaseThreads
 
 Result = TypeVar("Result")
@@ -15,7 +17,11 @@ def at_once(count: int, action: Callable[[int], Result]) -> list[Result]:
 
     def run(number: int) -> Result:
         barrier.wait(timeout=60)
-        return action(number)
+        try:
+            return action(number)
+        finally:
+            # The others may be waiting for one of the pool's.
+            connections.close_all()
 
     with DatabaseThreads(count) as executor:
         return list(executor.map(run, range(count)))
