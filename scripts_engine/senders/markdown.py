@@ -55,7 +55,8 @@ nor the end of the query from the first name: whoever has a signed call and the 
 send its bytes divided otherwise between query, names and values. Compare names and values with
 what Twilio documents before you act on them; a signed URL keeps the query out of it. A
 `bodySHA256` counts only at the end of the URL, where Twilio appends it: elsewhere it could be the
-text of a message.
+text of a message. A form whose text ends as such a URL is refused, and one without any text counts
+as its bytes.
 
 ## All senders
 

@@ -29,6 +29,8 @@ _FORM = "application/x-www-form-urlencoded"
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 _TWILIO_ALGORITHMS = {"HMAC_SHA256": Algorithm.SHA256, "HMAC_SHA1": Algorithm.SHA1}
 _TOKEN = re.compile(r"[0-9A-Za-z_-]{1,200}")
+# What Twilio signs instead of a form.
+_HASH_AT_END = re.compile(rb"[?&]bodySHA256=[0-9A-Fa-f]{64}\Z")
 
 
 def twilio_evidence(preset: Preset, call: Call) -> Evidence:
@@ -45,10 +47,12 @@ def twilio_evidence(preset: Preset, call: Call) -> Evidence:
     algorithm = _twilio_algorithm(headers) or preset.algorithm
     fields = _form_fields(call.body) if _media_type(headers) == _FORM else []
     query = query_of_signed_url(call.url)
-    if not fields:
-        _check_body_hash(call, query)
     # Each distinct pair, by name and then by value, without separators.
     suffix = b"".join(name + value for name, value in sorted(set(fields)))
+    if not suffix:
+        _check_body_hash(call, query)
+    elif _HASH_AT_END.search(query.encode("utf-8", "surrogatepass") + suffix):
+        raise malformed("the form could be the end of a URL with bodySHA256")
     materials = dict.fromkeys(
         url.encode("utf-8", "surrogatepass") + suffix
         for url in urls_with_and_without_port(call.url)

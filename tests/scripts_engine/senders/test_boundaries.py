@@ -461,3 +461,30 @@ def test_a_message_to_twilio_does_not_sign_another_body(end: str) -> None:
 
     assert isinstance(examine(Rules("twilio"), [SECRET], own, now=NOW), Verified)
     assert isinstance(examine(Rules("twilio"), [SECRET], forged, now=NOW), Refused)
+
+
+@pytest.mark.parametrize("moved", range(5))
+def test_a_body_that_twilio_signed_by_its_hash_does_not_become_a_form(moved: int) -> None:
+    body = b'{"paid": false}'
+    query = f"?bodySHA256={hashlib.sha256(body).hexdigest()}"
+    own = twilio_call(URL + query, URL + query, body, "application/json")
+    url, form = [
+        (URL + query, b"="),
+        (URL + query, b"&=&="),
+        (URL, urlencode({query: ""}).encode()),
+        (URL, urlencode({"?": "", "bodySHA256=": query[-64:]}).encode()),
+        (URL + query[:-1], urlencode({query[-1]: ""}).encode()),
+    ][moved]
+    forged = twilio_call(URL + query, url, form)
+
+    assert isinstance(examine(Rules("twilio"), [SECRET], own, now=NOW), Verified)
+    assert isinstance(examine(Rules("twilio"), [SECRET], forged, now=NOW), Refused)
+
+
+@pytest.mark.parametrize("form", [b"=", b"=&="])
+def test_a_form_of_twilio_without_any_text_counts_as_its_body(form: bytes) -> None:
+    own = twilio_call(f"{URL}?q=1", f"{URL}?q=1", b"")
+    forged = twilio_call(f"{URL}?q=1", f"{URL}?q=1", form)
+
+    assert isinstance(examine(Rules("twilio"), [SECRET], own, now=NOW), Verified)
+    assert isinstance(examine(Rules("twilio"), [SECRET], forged, now=NOW), Refused)
