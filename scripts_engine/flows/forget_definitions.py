@@ -18,8 +18,8 @@ from scripts_engine.models import Hook, Run, Script, ScriptVersion
 # Rows of one transaction, and of one look for rows, which reads all runs of the organisation.
 BATCH = 100
 _PAGE = 10_000
-# A call that was accepted before the deletion is recorded long before.
-_DELETED_FOR = timedelta(hours=1)
+# A call that was accepted before the deletion, or with an earlier version, is recorded long before.
+_UNUSED_FOR = timedelta(hours=1)
 
 
 def forget_definitions() -> int:
@@ -29,13 +29,13 @@ def forget_definitions() -> int:
     but those that runs name, and its current one while it has runs.
     """
     now = timezone.now()
-    deleted = Script.objects.filter(deleted_at__lte=now - _DELETED_FOR)
+    deleted = Script.objects.filter(deleted_at__lte=now - _UNUSED_FOR)
     unused = deleted.filter(~Exists(Run.objects.filter(script=OuterRef("pk"))))
     # Versions of which none is the current one may all be deleted.
     unused.filter(current_version__isnull=False).update(current_version=None)
     total = 0
     for organisation in Organisation.objects.only("pk").order_by("pk"):
-        total += _forget(organisation, _old_versions(organisation))
+        total += _forget(organisation, _old_versions(organisation, now))
         total += _forget(organisation, _deleted_hooks(organisation, now))
     has_rows = Exists(ScriptVersion.objects.filter(script=OuterRef("pk"))) | Exists(
         Hook.objects.filter(script=OuterRef("pk"))
@@ -43,12 +43,15 @@ def forget_definitions() -> int:
     return total + delete_in_batches(unused.filter(~has_rows))
 
 
-def _old_versions(organisation: Organisation) -> "QuerySet[Any]":
+def _old_versions(organisation: Organisation, now: datetime) -> "QuerySet[Any]":
+    end = now - _UNUSED_FOR
     oldest_kept = F("script__current_version__number") - settings.VERSIONS_KEPT_PER_SCRIPT
     named = Run.objects.in_range_of(organisation.pk).filter(script_version__isnull=False)
+    later = ScriptVersion.objects.filter(script=OuterRef("script"), number__gt=OuterRef("number"))
     versions = ScriptVersion.objects.filter(script__organisation=organisation)
     return versions.filter(
-        Q(script__deleted_at__isnull=False) | Q(number__lte=oldest_kept),
+        Q(script__deleted_at__lte=end)
+        | Q(Exists(later.filter(created_at__lte=end)), number__lte=oldest_kept),
         ~Exists(Script.objects.filter(current_version=OuterRef("pk"))),
         # Not Exists: it would read a script's runs for each version, since these have no index.
         ~Q(pk__in=named.order_by().values("script_version")),
@@ -56,7 +59,7 @@ def _old_versions(organisation: Organisation) -> "QuerySet[Any]":
 
 
 def _deleted_hooks(organisation: Organisation, now: datetime) -> "QuerySet[Any]":
-    end = now - _DELETED_FOR
+    end = now - _UNUSED_FOR
     return Hook.objects.filter(
         Q(deleted_at__lte=end) | Q(script__deleted_at__lte=end),
         ~Exists(Run.objects.filter(hook=OuterRef("pk"))),

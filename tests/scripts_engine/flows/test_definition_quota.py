@@ -11,13 +11,16 @@ from django.utils import timezone
 from accounts.models import AuthEvent, Organisation, RunStorage
 from config.operations.upkeep import do_upkeep
 from core.errors import LimitExceededError
+from scripts_engine.event import Event
 from scripts_engine.flows import run_quota
 from scripts_engine.flows.definition_quota import ROW_BYTES
 from scripts_engine.flows.forget_definitions import forget_definitions
 from scripts_engine.flows.hooks import delete_hook, issue_hook
 from scripts_engine.flows.run_quota import settle_run_bytes
+from scripts_engine.flows.run_script import run_script
+from scripts_engine.flows.run_spec import RunSpec
 from scripts_engine.flows.scripts import create_script, delete_script, update_script
-from scripts_engine.models import Hook, Run, Script, ScriptVersion
+from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
 from tests import factories
 from tests.concurrency import at_once
 from tests.factories import NOBODY, admin_graphql, make_hook, make_script
@@ -67,6 +70,10 @@ def create_until_refused(create: Callable[[], None]) -> int:
 
 def age(rows: Any) -> None:
     rows.update(deleted_at=timezone.now() - timedelta(hours=2))
+
+
+def age_versions() -> None:
+    ScriptVersion.objects.update(created_at=timezone.now() - timedelta(hours=2))
 
 
 @pytest.mark.django_db
@@ -149,6 +156,7 @@ def test_upkeep_keeps_the_newest_versions_and_those_that_runs_name(
     assert client.post(path).status_code == 200
     save(script, 2, 3, 4, 5)
     few, other = save(make_script(acme), 1, 2), save(make_script(globex), 1, 2, 3)
+    age_versions()
     done = do_upkeep((forget_definitions,))
 
     assert (done.failed, done.done) == ([], {"forget_definitions": 3})
@@ -184,12 +192,35 @@ def test_deleted_scripts_and_hooks_go_with_their_last_run(acme: Organisation) ->
     Run.objects.all().delete()
     forget_definitions()
 
-    # The version between the one that the run names and the current one; then two hooks.
-    assert (at_first, while_named, numbers) == (1, 2, [1, 3])
+    # The version between the one that the run names and the current one, and two hooks.
+    assert (at_first, while_named, numbers) == (0, 3, [1, 3])
     assert not Script.objects.filter(pk=deleted.pk).exists()
     assert not Hook.objects.exists()
     assert numbers_of(kept) == [1, 2, 3]
     assert counted(acme) == stored(acme)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+@pytest.mark.django_db
+def test_a_version_that_a_call_in_progress_runs_is_kept(
+    acme: Organisation, settings: Any, is_deleted: bool
+) -> None:
+    settings.VERSIONS_KEPT_PER_SCRIPT = 1
+    script = save(make_script(acme), 1)
+    in_progress = RunSpec.of_script(script, trigger=Trigger.HOOK)
+    save(script, 2, 3)
+    if is_deleted:
+        delete_script(script)
+    forget_definitions()
+    run_script(in_progress, Event("POST", "", (), b"", ""))
+    age_versions()
+    age(Script.objects.filter(deleted_at__isnull=False))
+    forgotten = forget_definitions()
+
+    run = Run.objects.select_related("script_version").get()
+    assert run.script_version is not None
+    assert run.script_version.source == source_of(1)
+    assert (numbers_of(script), forgotten) == ([2, 4], 2)
 
 
 @pytest.mark.django_db(transaction=True)
