@@ -17,6 +17,10 @@ from accounts.networks import canonical_networks
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE, Origin
 
+_DAY = timedelta(days=1)
+# As a multiple of the keys that an organisation may have.
+_ISSUES_A_DAY = 10
+
 
 class IssuedApiKey(NamedTuple):
     api_key: ApiKey
@@ -50,8 +54,16 @@ def issue_api_key(
     secret = api_key.renew_secret()
     api_key.full_clean()
     with transaction.atomic():
-        keys = ApiKey.objects.filter(organisation=organisation, revoked_at__isnull=True)
-        check_room(organisation.pk, keys, settings.API_KEYS_PER_ORGANISATION, "API keys")
+        every, most = (
+            ApiKey.objects.filter(organisation=organisation),
+            settings.API_KEYS_PER_ORGANISATION,
+        )
+        check_room(organisation.pk, every.filter(revoked_at__isnull=True), most, "API keys")
+        # Revoked keys keep their rows, because runs and versions name them.
+        issued = every.filter(created_at__gt=timezone.now() - _DAY)
+        check_room(
+            organisation.pk, issued, _ISSUES_A_DAY * most, "API keys that were issued within a day"
+        )
         api_key.save()
     record(
         AuthEventKind.API_KEY_ISSUED,

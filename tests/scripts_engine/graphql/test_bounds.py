@@ -1,8 +1,10 @@
 """How many scripts, hooks, keys and users an organisation may have, and how often it saves."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.flows.api_keys import issue_api_key, revoke_api_key
 from accounts.models import ApiKey, AuthEvent, Organisation, User
@@ -88,6 +90,22 @@ def test_revoked_keys_make_room_for_others(
     revoke_api_key(key)
 
     assert (refused.code, keys) == ("LIMIT_EXCEEDED", 2)
+    assert admin_graphql(CREATE_KEY, acme_token).code is None
+
+
+def test_keys_that_are_issued_and_revoked_in_turn_are_bounded(
+    acme_token: str, acme: Organisation, settings: Any
+) -> None:
+    settings.API_KEYS_PER_ORGANISATION = 2
+    for _ in range(19):
+        revoke_api_key(issue_api_key(acme, name="other").api_key)
+    refused = admin_graphql(CREATE_KEY, acme_token)
+    keys = ApiKey.objects.count()
+    ApiKey.objects.filter(revoked_at__isnull=False).update(
+        created_at=timezone.now() - timedelta(days=1)
+    )
+
+    assert (refused.code, keys) == ("LIMIT_EXCEEDED", 20)
     assert admin_graphql(CREATE_KEY, acme_token).code is None
 
 
