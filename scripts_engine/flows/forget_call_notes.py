@@ -24,13 +24,14 @@ def forget_retired_secrets() -> int:
     gone = Q(hook__deleted_at__isnull=False) | Q(hook__script__deleted_at__isnull=False)
     retired = SigningSecret.objects.filter(Q(ends_at__lte=timezone.now() - KEPT) | gone)
     total = 0
-    while deleted := _forget_retired(list(retired.order_by("pk")[:BATCH])):
+    while deleted := forget_secrets(list(retired.order_by("pk")[:BATCH])):
         total += deleted
     return total
 
 
 @transaction.atomic
-def _forget_retired(secrets: list[SigningSecret]) -> int:
+def forget_secrets(secrets: list[SigningSecret]) -> int:
+    """Deletes the secrets with the evidence of their use. Returns their number."""
     CredentialUse.objects.filter(
         hook__in={secret.hook_id for secret in secrets},
         credential__in=[str(secret.pk) for secret in secrets],

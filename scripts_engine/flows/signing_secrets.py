@@ -11,6 +11,7 @@ from accounts.models import AuthEventKind, User
 from accounts.models.rotating_secret import validated_overlap
 from core.encryption import Cipher, DecryptionError
 from core.http.origin import NOWHERE, Origin
+from scripts_engine.flows.forget_call_notes import forget_secrets
 from scripts_engine.flows.hook_audit import record_about_hook
 from scripts_engine.flows.rule_values import invalid, preset_of
 from scripts_engine.flows.rules_of_call import hmac_options
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 OVERLAP_SECONDS = 86_400
 HANDSHAKE_EXPECTED = timedelta(minutes=10)
+# Of one hook; more than its refused calls are explained by.
+MAX_RETIRED_KEPT = 20
 
 SECRETS = Cipher(b"moonhook signing secrets")
 VERIFY_TOKENS = Cipher(b"moonhook verify tokens")
@@ -91,6 +94,7 @@ def set_signing_secret(
         sealed = _sealed(locked, value)
         _retire(locked, overlap)
         secret = SigningSecret.objects.create(hook=locked, ciphertext=sealed)
+        _forget_oldest(locked)
         locked.handshake_expected_until = None
         _point_at_live(locked)
     record_about_hook(AuthEventKind.SIGNING_SECRET_SET, locked, origin, by)
@@ -115,6 +119,12 @@ def _retire(hook: Hook, overlap: timedelta) -> None:
         end = now + overlap if number == 0 else now
         secret.ends_at = end if secret.ends_at is None else min(secret.ends_at, end)
         secret.save(update_fields=["ends_at"])
+
+
+def _forget_oldest(hook: Hook) -> None:
+    """Keeps the newest retired secrets, so that setting one again and again fills no disk."""
+    retired = SigningSecret.objects.filter(hook=hook).retired().order_by("-ends_at", "-pk")
+    forget_secrets(list(retired[MAX_RETIRED_KEPT:]))
 
 
 def _live(hook: Hook) -> list[SigningSecret]:
@@ -203,6 +213,7 @@ def store_greeted_secret(hook_id: uuid.UUID, value: str, *, origin: Origin = NOW
             )
             if not expecting.update(signing_secret=secret, handshake_expected_until=None):
                 raise _NotExpectedError
+            _forget_oldest(hook)
     except (InvalidSecretError, _NotExpectedError):
         return False
     record_about_hook(AuthEventKind.SIGNING_SECRET_RECEIVED, hook, origin)

@@ -53,6 +53,26 @@ def test_a_secret_is_stored_encrypted_without_its_white_space(hook: Hook) -> Non
     assert (event.subject_id, event.reason) == (str(hook.pk), "")
 
 
+def test_only_the_newest_retired_secrets_are_kept(hook: Hook) -> None:
+    other = set_sender(make_hook(hook.script).hook, sender="github")
+    kept_of_other = set_signing_secret(other, "hush")
+    secrets = [set_signing_secret(hook, f"hush {number}") for number in range(30)]
+
+    assert list(SigningSecret.objects.filter(hook=hook)) == secrets[:-23:-1]
+    assert list(SigningSecret.objects.filter(hook=hook).live()) == secrets[:-3:-1]
+    assert stored(hook).signing_secret == secrets[-1]
+    assert stored(hook).previous_signing_secret == secrets[-2]
+    assert stored(other).signing_secret == kept_of_other
+
+
+def test_handshakes_do_not_keep_more_retired_secrets(asana: Hook) -> None:
+    for number in range(30):
+        expect_handshake(asana)
+        assert store_greeted_secret(asana.pk, f"hush {number}")
+        delete_signing_secret(SigningSecret.objects.filter(hook=asana).live().get())
+    assert SigningSecret.objects.filter(hook=asana).count() == 21
+
+
 def test_a_secret_of_another_hook_cannot_be_read(hook: Hook) -> None:
     other = make_hook(hook.script).hook
     secret = set_signing_secret(hook, "hush")
