@@ -182,9 +182,9 @@ def query_of_signed_url(url: str) -> str:
 
 
 def _check_beginning(body_begins: str, call: Call, query: str) -> None:
-    """Refuses a body that could also be the end of the query, for which GET is used instead."""
+    """Refuses a body that could also be the end of the query, with which GET ends."""
     begins = call.body[:1].decode("latin-1")
-    if bool(begins) == (call.method == "GET") or begins not in body_begins:
+    if (begins and call.method == "GET") or begins not in body_begins:
         raise malformed("the body could be the end of the URL")
     if set(body_begins) & set(query):
         raise malformed("the end of the URL could be the beginning of the body")

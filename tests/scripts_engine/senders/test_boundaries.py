@@ -364,6 +364,16 @@ def test_bytes_of_hubspot_do_not_move_between_query_and_body(query: str, body: s
     assert refused.reason is RefusalReason.SIGNATURE_MALFORMED
 
 
+@pytest.mark.parametrize("query", ["", "?q=1"])
+def test_a_post_of_hubspot_may_be_without_a_body(query: str) -> None:
+    preset = PRESETS["hubspot"]
+    reading = {"{method}": "POST", "{timestamp}": f"{NOW}000", "{url}": URL + query, "{body}": ""}
+
+    assert accepted_readings(Rules("hubspot"), reading) == [reading]
+    call = call_of(preset, "AAAA", reading)
+    assert isinstance(examine(Rules("hubspot"), [SECRET], call, now=NOW), Refused)
+
+
 def test_a_get_of_hubspot_has_no_body() -> None:
     common = {"{method}": "GET", "{timestamp}": f"{NOW}000"}
     signed = common | {"{url}": f"{URL}?q=1", "{body}": ""}
