@@ -72,7 +72,8 @@ def update_script(
     if source is not None:
         check_source(script.organisation, source, script.name)
     with transaction.atomic():
-        locked = Script.objects.select_for_update().get(pk=script.pk)
+        # Not for its key, or hooks and runs of the script would wait for the end of this.
+        locked = Script.objects.select_for_update(no_key=True).get(pk=script.pk)
         script.current_version = locked.current_version
         script.save(update_fields=[*(FIELDS & changes.keys()), "updated_at"])
         _record_settings(script, locked, origin)

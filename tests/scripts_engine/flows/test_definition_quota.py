@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client, TestCase
 from django.utils import timezone
 
 from accounts.models import AuthEvent, Organisation, RunStorage
 from config.operations.upkeep import do_upkeep
+from core.database.threads import DatabaseThreads
 from core.errors import LimitExceededError
 from scripts_engine.event import Event
 from scripts_engine.flows import run_quota
@@ -23,6 +25,7 @@ from scripts_engine.flows.scripts import create_script, delete_script, update_sc
 from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
 from tests import factories
 from tests.concurrency import at_once
+from tests.eventually import eventually
 from tests.factories import NOBODY, admin_graphql, make_hook, make_script
 
 KIB = 1024
@@ -236,3 +239,27 @@ def test_concurrent_saves_do_not_exceed_the_quota(acme: Organisation, settings: 
 
     assert at_once(6, create).count(True) == 2
     assert (Script.objects.count(), counted(acme)) == (2, stored(acme))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no row locks")
+@pytest.mark.django_db(transaction=True)
+def test_a_new_hook_and_a_save_of_its_script_do_not_wait_for_each_other(acme: Organisation) -> None:
+    script = make_script(acme)
+    with DatabaseThreads(1) as threads, transaction.atomic():
+        update_script(script, author=NOBODY, name="new")
+        creation = threads.submit(issue_hook, Script.objects.get(pk=script.pk))
+        eventually(lambda: creation.done() or waits_for_a_lock())
+        save(script, 1)
+        hook = creation.result().hook
+
+    assert hook == Hook.objects.get()
+    assert (script.versions.count(), counted(acme)) == (2, stored(acme))
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
