@@ -29,6 +29,10 @@ from scripts_engine.redaction import storable
 # Of a hook, or of a script's calls whose token no hook has.
 KEPT_REFUSED_CALLS = 20
 KEPT_CONTENTS = 5
+# Contents are kept of these alone: an organisation may have thousands of hooks.
+NEWEST_OF_ORGANISATION = 1_000
+# Several nodes may store calls at once; each looks at so many older ones.
+_LOOKED_AT = 50
 KEPT_HANDSHAKES = 5
 # Larger bodies are not kept.
 MAX_BODY_BYTES = 256 * 1024
@@ -94,6 +98,12 @@ def _store_refused(note: RefusedCallNote) -> None:
     if len(newest) > KEPT_CONTENTS:
         without = same.filter(pk__lt=newest[KEPT_CONTENTS - 1], content_ciphertext__isnull=False)
         without.update(content_ciphertext=None)
+    newest_first = RefusedCall.objects.of_organisation(note.organisation_id).order_by("-id")
+    end = NEWEST_OF_ORGANISATION + _LOOKED_AT
+    older = list(newest_first.values_list("pk", flat=True)[NEWEST_OF_ORGANISATION:end])
+    if older:
+        with_content = RefusedCall.objects.filter(pk__in=older, content_ciphertext__isnull=False)
+        with_content.update(content_ciphertext=None)
 
 
 def _insert(row: Any) -> bool:

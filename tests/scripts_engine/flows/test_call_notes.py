@@ -11,7 +11,7 @@ from django.db import OperationalError
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
-from scripts_engine.flows.call_notes import collector
+from scripts_engine.flows.call_notes import collector, storage
 from scripts_engine.flows.call_notes.collector import CallNotes
 from scripts_engine.flows.call_notes.content import content_of
 from scripts_engine.flows.call_notes.notes import Credential, HandshakeNote, RefusedCallNote
@@ -88,6 +88,21 @@ def test_a_refused_call_is_kept_with_what_explains_it(notes: CallNotes, echo: Is
     assert content.headers == (("Content-Type", "text/plain"), ("X-Sig", "abc"))
     assert (content.query, content.url, content.body) == ("a=1", "", b"\0payload")
     assert b"payload" not in bytes(kept.content_ciphertext or b"")
+
+
+def test_an_organisation_keeps_no_more_contents_than_its_newest(
+    notes: CallNotes, echo: IssuedHook, globex: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "NEWEST_OF_ORGANISATION", 3)
+    notes.add_refused(refused(make_hook(make_script(globex))))
+    for _ in range(7):
+        notes.add_refused(refused(make_hook(echo.hook.script)))
+    notes.add_refused(wrong_token(echo, "x" * 40))
+    notes.write()
+
+    of_acme = RefusedCall.objects.of_organisation(echo.hook.script.organisation)
+    assert [content_of(each) is not None for each in of_acme] == [True] * 3 + [False] * 5
+    assert content_of(RefusedCall.objects.of_organisation(globex).get()) is not None
 
 
 def test_its_content_cannot_be_moved_to_another_row(notes: CallNotes, echo: IssuedHook) -> None:
