@@ -18,7 +18,13 @@ from accounts.phone_number import canonical_phone
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from accounts.tasks import send_change_notice
-from core.errors import AddressTakenError, ForbiddenError, NotFoundError
+from core.errors import (
+    AddressTakenError,
+    ForbiddenError,
+    LimitExceededError,
+    NotFoundError,
+    RateLimitedError,
+)
 from core.http.origin import NOWHERE, Origin
 
 PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
@@ -53,10 +59,22 @@ def create_user(
         raise AddressTakenError("A user with this e-mail exists elsewhere. Use addMember.")
     members = Membership.objects.filter(organisation=organisation)
     check_room(organisation.pk, members, settings.USERS_PER_ORGANISATION, "users")
+    _count_creation(organisation)
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
     record(AuthEventKind.USER_CREATED, origin, user=user, organisation=organisation)
     return user
+
+
+def _count_creation(organisation: Organisation) -> None:
+    """Counts one user of the day: those that are removed again stay users without a home."""
+    most = settings.USERS_PER_ORGANISATION
+    try:
+        hit([windows.users_a_day(most)], "user-creation", str(organisation.pk))
+    except RateLimitedError as error:
+        raise LimitExceededError(
+            f"An organisation creates at most {most:,} users a day."
+        ) from error
 
 
 def create_user_without_home(*, email: str, name: str, phone: str, origin: Origin) -> User:

@@ -48,5 +48,9 @@ def saves_a_minute(per_minute: int) -> RateLimitItem:
     return RateLimitItemPerMinute(per_minute)
 
 
+def users_a_day(per_day: int) -> RateLimitItem:
+    return RateLimitItemPerDay(per_day)
+
+
 def messages_a_day(per_day: int) -> RateLimitItem:
     return RateLimitItemPerDay(per_day)

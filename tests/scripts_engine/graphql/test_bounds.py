@@ -7,6 +7,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.flows.api_keys import issue_api_key, revoke_api_key
+from accounts.flows.organisations import remove_member
+from accounts.flows.users import create_user
 from accounts.models import ApiKey, AuthEvent, Organisation, User
 from core.errors import LimitExceededError
 from scripts_engine.flows.hooks import delete_hook, issue_hook
@@ -117,6 +119,20 @@ def test_one_user_too_many_is_refused(acme_token: str, alice: User, settings: An
 
     assert (refused.code, users) == ("LIMIT_EXCEEDED", 1)
     assert admin_graphql(CREATE_USER, acme_token).code is None
+
+
+def test_users_that_are_created_and_removed_in_turn_are_bounded(
+    acme_token: str, acme: Organisation, settings: Any
+) -> None:
+    settings.USERS_PER_ORGANISATION = 3
+    for number in range(3):
+        remove_member(acme, create_user(acme, email=f"user{number}@example.com"))
+    events = AuthEvent.objects.count()
+    refused = admin_graphql(CREATE_USER, acme_token)
+
+    assert refused.code == "LIMIT_EXCEEDED"
+    assert refused.errors[0]["message"] == "An organisation creates at most 3 users a day."
+    assert (User.objects.count(), AuthEvent.objects.count()) == (3, events)
 
 
 def test_the_sixty_first_save_of_a_minute_is_refused(
