@@ -1,8 +1,8 @@
 """Background tasks. The queue stores arguments readably, so they must not contain secrets.
 
-A task is retried after ``TryAgainError`` and after its worker was killed, so each must tolerate
-running twice: the same message is then sent twice. ``request_id`` names the request that queued
-the task in every log event of it.
+A task is retried after ``TryAgainError``, after an outage of the database and after its worker was
+killed, so each must tolerate running twice: the same message is then sent twice. ``request_id``
+names the request that queued the task in every log event of it.
 """
 
 from datetime import datetime

@@ -63,6 +63,10 @@ class Worker(db_worker.Worker):
             raise
         except (TryAgainError, OutOfTimeError) as error:
             _retry(row, error)
+        except DatabaseUnavailable as error:
+            # A lost connection could not take the result either.
+            close_old_connections()
+            _retry(row, error)
         except Exception as error:  # noqa: BLE001  (whatever a task raises is its failure)
             _fail(row, error)
         else:
@@ -82,13 +86,14 @@ def _perform(row: DBTaskResult) -> Any:
     return task.call(*task_result.args, **task_result.kwargs)
 
 
-def _retry(row: DBTaskResult, error: TryAgainError | OutOfTimeError) -> None:
+def _retry(row: DBTaskResult, error: Exception) -> None:
     moment = next_try(len(row.worker_ids), getattr(error, "give_up_at", None))
     if moment is None:
         _fail(row, error)
     elif attempts.retry_at(row, error, moment):
         at = moment.isoformat(" ", "seconds")
-        logger.warning("Task id=%s path=%s: %s; retry at %s", row.pk, row.task_path, error, at)
+        text = " ".join(str(error).split())
+        logger.warning("Task id=%s path=%s: %s; retry at %s", row.pk, row.task_path, text, at)
 
 
 def _fail(row: DBTaskResult, error: Exception) -> None:
