@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 # A lease that ends later than any new one could is from before the clock was set back.
 MAX_LEASE = timedelta(minutes=2)
 LOST_AT_ONCE = 100
+# With more database errors in one round, they are not the run's fault.
+_MAX_DATABASE_ERRORS = 3
 _INTERNAL_ERROR = 500
 
 
@@ -159,15 +161,23 @@ def give_back(claimed: Sequence[Claimed], *, delay_seconds: float = 0.0) -> None
 def end_lost_runs() -> int:
     """Ends runs whose lease is over as ``Lost``; what they did may be done again. Returns how many.
 
-    Any number of runners may call it at once.
+    Any number of runners may call it at once. Raises ``DatabaseUnavailable`` if several runs meet
+    it: a single one does not hold up the others.
     """
     now = timezone.now()
     is_over = Q(lease_ends_at__lte=now) | Q(lease_ends_at__gt=now + MAX_LEASE)
     over = QueueEntry.objects.leased().filter(is_over).order_by("lease_ends_at")
-    count = 0
+    count, errors = 0, 0
     for run_id, lease_id in list(over.values_list("pk", "lease_id")[:LOST_AT_ONCE]):
-        if lease_id is not None:
+        if lease_id is None:
+            continue
+        try:
             count += end_as_lost(run_id, lease_id)
+        except DatabaseUnavailable as error:
+            errors += 1
+            logger.error("Run %s is not ended as lost yet: %s", run_id, " ".join(str(error).split()))  # noqa: TRY400
+            if errors >= _MAX_DATABASE_ERRORS:
+                raise
     return count
 
 

@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.database.unavailable import DatabaseUnavailable
 from scripts_engine.flows.queue.claim import Claimed, Turns, claim_due_runs
 from scripts_engine.flows.queue.clock import move_to_present
 from scripts_engine.flows.queue.figures import oldest_due_at
@@ -26,6 +27,7 @@ from scripts_engine.flows.scripts import delete_script
 from scripts_engine.models import Hook, QueueEntry, Run, RunLease, RunStatus, Script
 from tests.factories import make_hook, make_organisation, make_script, past_run
 from tests.scripts_engine.flows.queue.test_attempts import queue
+from tests.unavailable import execute_read_only, read_only_database
 from tests.working_queue import work_all, work_queue
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +119,47 @@ def test_a_lost_run_runs_again_and_its_late_result_is_discarded(hook: Hook) -> N
     assert (lost.status, lost.is_dead_letter) == (RunStatus.LOST, None)
     (again,) = work_all()
     assert (again.status, again.attempt, again.first_run_id) == ("succeeded", 2, run.pk)
+
+
+def test_a_lost_run_that_finds_the_database_unavailable_does_not_hold_up_the_others(
+    hook: Hook,
+) -> None:
+    """As where one page of the database is damaged, or a row is locked for long."""
+    runs = [queue(hook) for _ in range(3)]
+    claim_due_runs(4, Turns())
+    now = timezone.now()
+    for place, run in enumerate(runs):
+        QueueEntry.objects.filter(pk=run.pk).update(lease_ends_at=now - timedelta(3 - place))
+    table, bad = Run._meta.db_table, runs[0].pk.hex
+
+    def refuse(execute: Any, sql: str, params: Any, *others: Any) -> Any:
+        is_bad = sql.startswith("UPDATE") and table in sql
+        if is_bad and bad in str(params).replace("-", ""):
+            return execute_read_only(execute, sql, params, *others)
+        return execute(sql, params, *others)
+
+    with connection.execute_wrapper(refuse):
+        assert end_lost_runs() == 2
+
+    of_first_attempts = Run.objects.filter(attempt=1).values_list("pk", "status")
+    assert dict(of_first_attempts) == {
+        runs[0].pk: RunStatus.RUNNING,
+        runs[1].pk: RunStatus.LOST,
+        runs[2].pk: RunStatus.LOST,
+    }
+    assert end_lost_runs() == 1
+
+
+def test_lost_runs_are_left_to_later_while_the_database_is_unavailable(hook: Hook) -> None:
+    for _ in range(4):
+        queue(hook)
+    claim_due_runs(4, Turns())
+    QueueEntry.objects.update(lease_ends_at=timezone.now())
+
+    with read_only_database(), pytest.raises(DatabaseUnavailable):
+        end_lost_runs()
+
+    assert end_lost_runs() == 4
 
 
 def test_a_lease_from_before_the_clock_was_set_back_is_over(hook: Hook) -> None:
