@@ -22,6 +22,12 @@ from scripts_engine.sandbox_pool import sandbox_health
 
 logger = structlog.get_logger(__name__)
 
+# What checks that can open no file or socket say; psycopg's "Too many open files" reads like too
+# many connections. Any other reason holds, however few files are left.
+_MAY_BE_A_LACK_OF_FILES = frozenset(
+    {"cannot-be-opened", "cannot-start", "failed", "too-many-connections", "unknown-host"}
+)
+
 
 def check_sandbox() -> None:
     """Raise ``NotReady`` if no sandbox can start. A busy sandbox is ready."""
@@ -70,7 +76,7 @@ class Readiness:
             reason, cause = not_ready.reason, not_ready.__cause__
         except Exception as error:  # noqa: BLE001  (a failure too is an answer)
             reason, cause = "failed", error
-        if reason is not None and are_few_files_left():
+        if reason in _MAY_BE_A_LACK_OF_FILES and are_few_files_left():
             # The check may have failed because it could open nothing, so it proves nothing.
             return self._known[name]
         self._log_change(name, reason, cause)

@@ -175,7 +175,8 @@ def end_lost_runs() -> int:
             count += end_as_lost(run_id, lease_id)
         except DatabaseUnavailable as error:
             errors += 1
-            logger.error("Run %s is not ended as lost yet: %s", run_id, " ".join(str(error).split()))  # noqa: TRY400
+            text = " ".join(str(error).split())
+            logger.error("Run %s is not ended as lost yet: %s", run_id, text)  # noqa: TRY400
             if errors >= _MAX_DATABASE_ERRORS:
                 raise
     return count

@@ -52,6 +52,21 @@ for each in opened:
 replies.append(readyz())
 print(json.dumps([[reply.status_code, reply.json()] for reply in replies]))
 """
+OUTAGE_WITH_FEW = """
+import os
+from config.operations.readiness import Readiness
+from core.database.check import NotReady
+from core.server.open_files import are_few_files_left
+opened = []
+while not are_few_files_left():
+    opened.append(os.open("/", os.O_RDONLY))
+reasons = iter([None, "cannot-be-opened", "refused"])
+def check():
+    if reason := next(reasons):
+        raise NotReady(reason)
+readiness = Readiness({"database": check}, seconds=5)
+print(json.dumps([readiness.reasons()["database"] for _ in range(3)]))
+"""
 SERVE_WITH_256 = """
 import resource, runpy
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
@@ -121,6 +136,14 @@ def test_readyz_tells_that_no_files_are_left_and_does_not_fail(tmp_path: Path) -
     reasons = {"open-files": "few-left"}
     assert without == [200, {"status": "degraded", "checks": checks, "reasons": reasons}]
     assert after == before
+
+
+def test_an_outage_that_is_not_for_lack_of_files_is_told_although_few_are_left(
+    tmp_path: Path,
+) -> None:
+    done = run_limited(SET_UP + OUTAGE_WITH_FEW, 200, 200, MOONHOOK_DATA_DIR=str(tmp_path))
+
+    assert json.loads(done.stdout) == [None, None, "refused"]
 
 
 class ServerWith256Files(MoonhookServer):
