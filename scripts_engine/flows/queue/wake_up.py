@@ -62,7 +62,7 @@ class _Notifier:
                         self._asked.clear()
                         notifying.execute(f"NOTIFY {CHANNEL}")
                         time.sleep(_PAUSE_SECONDS)
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 logger.warning("Runners not notified: %s", " ".join(str(error).split()))
                 self._asked.clear()
             with self._lock:
@@ -111,7 +111,7 @@ class Listener:
                     while not self._stopped.is_set():
                         for _ in listening.notifies(timeout=0.5, stop_after=1):
                             self._on_change()
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 logger.warning("Not listening for work: %s", " ".join(str(error).split()))
                 self._stopped.wait(_RECONNECT_SECONDS)
 
