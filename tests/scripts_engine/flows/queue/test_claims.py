@@ -150,6 +150,7 @@ def test_a_lost_run_that_finds_the_database_unavailable_does_not_hold_up_the_oth
     assert end_lost_runs() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_lost_runs_are_left_to_later_while_the_database_is_unavailable(hook: Hook) -> None:
     for _ in range(4):
         queue(hook)
