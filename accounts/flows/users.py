@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounts.audit import record, record_about
 from accounts.email_address import canonical_email
+from accounts.flows.passwords import save_password
 from accounts.flows.room import check_room
 from accounts.flows.second_factor import remove_second_factor
 from accounts.messages.quotas import count_mail_of, organisation_that_pays
@@ -161,8 +162,11 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
     """
     was_staff, was_superuser = user.is_staff, user.is_superuser
     change_profile(user, **changes)
+    if user.is_staff and not was_staff:
+        _end_password_of_home(user, by=by, origin=origin)
     if was_staff and not user.is_staff:
         _end_staff_credentials(user)
+        remove_second_factor(user)
     if profile := sorted(PROFILE_FIELDS & changes.keys()):
         reason = ", ".join(profile)
         record_about(AuthEventKind.USER_CHANGED, origin, user, by=by, reason=reason)
@@ -208,8 +212,10 @@ def take_staff_access(
     """Takes the login to the admin away, with its password and second factor; the user is told.
 
     The user gets it back by an invitation, with a new password: their home may change the address
-    meanwhile, and must not act with what the former administrator had. ``organisations`` are those
-    that ``by`` administers. Raises ``ForbiddenError`` unless one is the user's home.
+    meanwhile, and must not act with what the former administrator had. The second factor of a
+    user whom home shares stays: the next link and password open the other organisation too.
+    ``organisations`` are those that ``by`` administers. Raises ``ForbiddenError`` unless one is the
+    user's home.
     """
     user = locked(user)
     if user.tenant_id not in organisations or not user.is_staff:
@@ -217,14 +223,22 @@ def take_staff_access(
     user.is_staff = False
     user.save(update_fields=["is_staff"])
     _end_staff_credentials(user)
+    if user.home is not None and user.belongs_only_to(user.home):
+        remove_second_factor(user)
     record_about(AuthEventKind.STAFF_REVOKED, origin, user, by=by)
     return user
+
+
+def _end_password_of_home(user: User, *, by: User, origin: Origin) -> None:
+    """Ends the password of a user who becomes staff: it would open the admin to who has set it."""
+    if user.has_usable_password():
+        user.set_unusable_password()
+        save_password(user, origin=origin, by=by)
 
 
 def _end_staff_credentials(user: User) -> None:
     user.set_unusable_password()
     user.save(update_fields=["password"])
-    remove_second_factor(user)
     send_change_notice.enqueue(str(user.pk), user.delivery_email, ["staff"])
 
 

@@ -214,6 +214,39 @@ def test_the_address_of_an_administrator_of_two_organisations_stays_after_access
     assert (gail.is_staff, gail.email) == (False, "gail@example.com")
 
 
+def test_the_second_factor_of_an_administrator_of_two_organisations_stays_too(
+    as_bob: Client, gail: User, globex: Organisation
+) -> None:
+    """Who reads the mailbox gets the next link: the factor keeps them out of the other one."""
+    gail.memberships.create(organisation=globex, role=Role.ADMINISTRATOR)
+    turn_on_second_factor(gail)
+    reset = as_bob.post(action_of(gail, "reset_second_factor"), CONFIRMED)
+    taken = take_away_as_home(as_bob, gail)
+
+    gail.refresh_from_db()
+    assert (reset.status_code, taken.status_code) == (403, 302)
+    assert (gail.is_staff, gail.has_usable_password(), has_second_factor(gail)) == (
+        False,
+        False,
+        True,
+    )
+
+
+def test_a_password_that_home_has_set_ends_when_a_superuser_gives_access(
+    as_bob: Client, as_root: Client, alice: User
+) -> None:
+    form = {"password1": "known to bob 1", "password2": "known to bob 1", "usable_password": "true"}
+    set_by_home = as_bob.post(password_page(alice), form).status_code
+    as_root.post(page_of(alice), profile(alice, is_staff="on", is_superuser="on"))
+
+    alice.refresh_from_db()
+    assert (set_by_home, alice.is_staff, alice.is_superuser) == (302, True, True)
+    assert not alice.has_usable_password()
+    assert authenticate(username=alice.email, password="known to bob 1") is None
+    event = AuthEvent.objects.filter(kind="password.set").latest("pk")
+    assert (event.reason, event.actor_label) == ("removed", "root@example.com")
+
+
 # --- The own e-mail and phone ---------------------------------------------------------------------
 
 

@@ -60,9 +60,10 @@ _SEND_LINK = Question(
 _TAKE_AWAY = Question(
     title="Take away admin access",
     consequences=(
-        "The user cannot log in to this admin any more, for any organisation. Their password and "
-        "second factor stop working, and they are told by e-mail. To give access again, invite "
-        "them: they then set a new password."
+        "The user cannot log in to this admin any more, for any organisation. Their password stops "
+        "working, and so does their second factor unless they are a member of another "
+        "organisation too. They are told by e-mail. To give access again, invite them: they then "
+        "set a new password."
     ),
     button="Take away",
 )

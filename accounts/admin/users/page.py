@@ -90,7 +90,8 @@ class UserAdmin(
         "is_active": "When off, the user cannot log in, and all their sessions end for good.",
         "is_staff": (
             "Can log in to this admin with a password. Sees only the organisations where they are "
-            "an administrator."
+            "an administrator. Turning it on ends a password from before, which the user's "
+            "organisation may know: set another, or send a link."
         ),
         "is_superuser": "Can see and change everything in all organisations.",
     }
