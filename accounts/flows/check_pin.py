@@ -123,7 +123,7 @@ def _log_in(
     challenge: PinChallenge, bucket: Bucket, device: uuid.UUID, label: str
 ) -> IssuedDeviceToken | None:
     user = User.objects.select_for_update().filter(pk=challenge.user_id, is_active=True).first()
-    if user is None or not PinChallenge.objects.redeem(challenge):
+    if user is None or not PinChallenge.objects.redeem(challenge, device):
         return None
     PinFailures.objects.forgive(bucket)
     DeviceToken.objects.filter(user=user, device=device, revoked_at__isnull=True).update(

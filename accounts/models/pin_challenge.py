@@ -39,10 +39,18 @@ class PinChallengeQuerySet(models.QuerySet["PinChallenge"]):
             .filter(expires_at__gt=now, expires_at__lte=_latest_expiry(now))
         )
 
-    def redeem(self, challenge: "PinChallenge") -> bool:
-        """Ends the challenge after a correct PIN; true for only one of concurrent attempts."""
+    def redeem(self, challenge: "PinChallenge", device: uuid.UUID) -> bool:
+        """Ends the challenge after a correct PIN; true for only one of concurrent attempts.
+
+        Ends with it every other whose codes the device could try, since others may try them too.
+        Codes that other devices asked for by name are for these devices alone, and stay.
+        """
         now = timezone.now()
-        return self.filter(pk=challenge.pk, ended_at__isnull=True).update(ended_at=now) == 1
+        if self.filter(pk=challenge.pk, ended_at__isnull=True).update(ended_at=now) != 1:
+            return False
+        others = [each.pk for each in self.with_live_codes(challenge.email, device)]
+        self.filter(pk__in=others).update(ended_at=now)
+        return True
 
 
 class PinChallenge(models.Model):

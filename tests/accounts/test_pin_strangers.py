@@ -106,14 +106,30 @@ def test_tries_that_guess_nothing_do_not_count(alice: User) -> None:
     assert (failures.failures_today, failures.consecutive_failures) == (5, 5)
 
 
-def test_the_next_code_opens_a_challenge_without_ending_that_of_the_others(alice: User) -> None:
+@pytest.mark.parametrize(("number", "device"), [(0, OWN), (1, OWN), (1, STRANGE)])
+def test_the_next_code_opens_a_challenge_without_ending_that_of_the_others(
+    alice: User, number: int, device: uuid.UUID
+) -> None:
     pin = make_pin(alice)
     guess_wrong(alice, STRANGE, times=5)
     newer = make_pin(alice)
 
     assert not guess(alice, pin, STRANGE)
-    assert guess(alice, pin, OWN)
-    assert guess(alice, newer, STRANGE)
+    assert guess(alice, (pin, newer)[number], device)
+
+
+@pytest.mark.parametrize("asks", [None, OWN])
+def test_a_login_ends_every_code_that_others_could_try(
+    alice: User, asks: uuid.UUID | None
+) -> None:
+    pin = make_pin(alice)
+    guess_wrong(alice, STRANGE, times=5)
+    newer = make_pin(alice, asks)
+    of_another = make_pin(alice, STRANGE)
+
+    assert guess(alice, newer, OWN)
+    assert [guess(alice, pin, device) for device in (OWN, uuid.uuid4())] == [False] * 2
+    assert guess(alice, of_another, STRANGE)
 
 
 def test_the_name_of_a_bucket_typed_as_an_address_counts_nothing(alice: User) -> None:
