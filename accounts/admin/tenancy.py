@@ -5,11 +5,10 @@ show only rows within the person's reach (``accounts.admin.reach``). Each page s
 done there; the default is to add and to change.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
-from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import Field, ModelChoiceField, ModelForm
@@ -23,19 +22,13 @@ from accounts.admin.reach import (
     is_superuser,
 )
 from accounts.models import User
+from core.admin.choices import RowChoiceField
 from core.admin.display import EmptyState
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
 from core.errors import LimitExceededError
 
 _FORMER_MEMBER = "A former member"
-
-
-class _ExactAutocompleteSelect(AutocompleteSelect):
-    """Shows no malformed id again: Django's own widget looks it up, which raises."""
-
-    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
-        return super().optgroups(name, [each for each in value if parse_uuid(str(each))], attr)
 
 
 class _TenantChoices:
@@ -46,7 +39,6 @@ class _TenantChoices:
     """
 
     admin_site: Any
-    get_autocomplete_fields: Any
     help_texts: ClassVar[Mapping[str, str]] = {}
     labels: ClassVar[Mapping[str, str]] = {}
 
@@ -55,8 +47,7 @@ class _TenantChoices:
     ) -> ModelChoiceField[Model] | None:
         other = self.admin_site.get_model_admin(db_field.remote_field.model)
         kwargs["queryset"] = other.get_queryset(request)
-        if db_field.name in self.get_autocomplete_fields(request):
-            kwargs["widget"] = _ExactAutocompleteSelect(db_field, self.admin_site)
+        kwargs["form_class"] = RowChoiceField
         field: ModelChoiceField[Model] | None = super().formfield_for_foreignkey(  # type: ignore[misc]
             db_field, request, **kwargs
         )

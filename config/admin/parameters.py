@@ -90,10 +90,14 @@ class ExactParameters:
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Model | None:
-        """Return none for text with NUL: PostgreSQL raises for it."""
+        """Return none for text with NUL: PostgreSQL raises for it.
+
+        Django would look an empty name of a field up.
+        """
         if "\0" in object_id:
             return None
-        found: Model | None = super().get_object(request, object_id, from_field)  # type: ignore[misc]
+        field = from_field or None
+        found: Model | None = super().get_object(request, object_id, field)  # type: ignore[misc]
         return found
 
     def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

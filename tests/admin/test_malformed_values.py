@@ -3,17 +3,18 @@
 The addresses are read from the admin's own table of them, so that a new page is walked by itself.
 """
 
+import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.contrib import admin
-from django.db.models import Field, Model
+from django.db.models import Field, ForeignKey, Model
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import ApiKey, Membership, Organisation, User
-from scripts_engine.models import Hook, Schedule, Script, Secret, StoredValue
+from accounts.models import Membership, Organisation, User
+from scripts_engine.models import Script
 from tests.admin.addresses import REGISTERED, Address, object_addresses
 from tests.admin.pages import CONFIRMED, everything, list_of, page_of
 from tests.admin.test_list_parameters import offered, request_of
@@ -170,28 +171,61 @@ def test_nul_in_a_cookie_is_a_cookie_of_nobody(root: User, cookie: str) -> None:
     assert client.post("/admin/login/", {"username": "a\0"}, headers=headers).status_code < 500
 
 
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("model", [Hook, Schedule, Script, Secret, StoredValue, ApiKey])
-def test_a_malformed_choice_in_a_form_is_refused(
-    as_root: Client, acme: Organisation, model: type[Model], text: str
+CHOOSING = [
+    model
+    for model in REGISTERED
+    if any(isinstance(field, ForeignKey) for field in model._meta.get_fields())
+]
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "[]"])
+@pytest.mark.parametrize("model", CHOOSING, ids=lambda model: model.__name__)
+def test_a_malformed_id_chosen_in_a_form_is_refused(
+    as_root: Client, acme_objects: dict[type, Any], model: type[Model], text: str
 ) -> None:
-    response = as_root.post(list_of(model, "add"), {"organisation": text, "script": text})
+    """The form is shown again, with what was chosen."""
+    names = [f.name for f in model._meta.get_fields() if isinstance(f, ForeignKey)]
+    page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_add")
+    before = everything()
 
-    assert (response.status_code, model._default_manager.exists()) == (200, False)
+    answer = as_root.post(page, dict.fromkeys([*names, "organisation"], text))
+
+    assert answer.status_code in {200, 403, 404}
+    assert everything() == before
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_malformed_choice_in_an_inline_form_is_refused(
-    as_root: Client, alice: User, text: str
+@pytest.mark.parametrize("text", [*TEXTS, "[]"])
+def test_a_malformed_id_chosen_in_a_new_inline_form_is_refused(
+    as_root: Client, acme_objects: dict[type, Any], text: str
 ) -> None:
+    user = acme_objects[User]
     form = {
-        "email": alice.email,
+        "email": user.email,
+        "is_active": "on",
         "memberships-TOTAL_FORMS": "1",
         "memberships-INITIAL_FORMS": "0",
+        "memberships-0-user": str(user.pk),
         "memberships-0-organisation": text,
-        "memberships-0-role": "member",
+        "memberships-0-role": "administrator",
     }
-    before = list(Membership.objects.values())
+    before = everything()
 
-    assert as_root.post(page_of(alice), form).status_code == 200
-    assert list(Membership.objects.values()) == before
+    assert as_root.post(page_of(user), form).status_code == 200
+    assert everything() == before
+
+
+@every_model
+def test_an_empty_name_of_a_field_means_the_primary_key(
+    as_root: Client, acme_objects: dict[type, Any], model: type[Model]
+) -> None:
+    row = acme_objects.get(model) or model(pk=uuid.uuid4())
+    pages = [
+        each.of(acme_objects, row)
+        for each in object_addresses(model)
+        if each.name.endswith(("_change", "_delete"))
+    ]
+
+    answers = {page: as_root.get(page, {"_to_field": ""}).status_code for page in pages}
+
+    assert pages
+    assert answers == {page: as_root.get(page).status_code for page in pages}

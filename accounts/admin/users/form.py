@@ -18,6 +18,7 @@ from accounts.flows.users import (
     update_user,
 )
 from accounts.models import Membership, Organisation, Role, User
+from core.admin.choices import RowChoiceField
 from core.http.origin import Origin, origin_of
 
 ROLE_HELP = (
@@ -43,7 +44,7 @@ class NewUserForm(forms.ModelForm[User]):
     organisations: QuerySet[Organisation]
     is_organisation_required = True
 
-    organisation = forms.ModelChoiceField(
+    organisation = RowChoiceField(
         Organisation.objects.none(),
         widget=AutocompleteSelect(Membership._meta.get_field("organisation"), site),
         help_text=(
