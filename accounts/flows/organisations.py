@@ -144,15 +144,14 @@ def count_invitation(organisation: Organisation, address: str) -> None:
 def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHERE) -> None:
     """Makes the user a member, with the role of the invitation.
 
-    Home may then no longer change what the user logs in with, so a password for the admin that home
-    may have set stops working. A user whom the invitation offers a login to the admin gets a link
-    to set a password. Raises ``NotFoundError`` for an invitation that is not the user's, has
-    expired, or whose organisation is inactive.
+    A password for the admin stops working: ``_end_password`` says why. A user whom the invitation
+    offers a login to the admin gets a link to set a password. Raises ``NotFoundError`` for an
+    invitation that is not the user's, has expired, or whose organisation is inactive.
     """
     with transaction.atomic():
         invitation = _take(user, invitation_id)
         user = locked(user)
-        is_password_ended = _end_password_of_home(user)
+        is_password_ended = _end_password(user)
         Membership.objects.create(
             organisation=invitation.organisation, user=user, role=invitation.role
         )
@@ -164,16 +163,14 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
     record_about(AuthEventKind.INVITATION_ACCEPTED, origin, user)
 
 
-def _end_password_of_home(user: User) -> bool:
-    """Ends an admin password that a home may know; returns whether there was one.
+def _end_password(user: User) -> bool:
+    """Ends the admin password of a user who joins; returns whether there was one.
 
-    It would open every organisation that makes the user an administrator, if the user is or becomes
-    staff. Call with the user's row locked, before the user joins.
+    It would open every organisation that makes the user an administrator, and a home may know it.
+    The next is set by a link, which shows that the user reads the invited mailbox: staff choose
+    their e-mail themselves, and may have chosen that of another. Call with the user's row locked.
     """
     if not user.has_usable_password():
-        return False
-    if user.memberships.exclude(organisation=user.home_id).exists():
-        # Since then, only the user could set it.
         return False
     user.set_unusable_password()
     user.save(update_fields=["password"])

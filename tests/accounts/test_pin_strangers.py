@@ -119,9 +119,7 @@ def test_the_next_code_opens_a_challenge_without_ending_that_of_the_others(
 
 
 @pytest.mark.parametrize("asks", [None, OWN])
-def test_a_login_ends_every_code_that_others_could_try(
-    alice: User, asks: uuid.UUID | None
-) -> None:
+def test_a_login_ends_every_code_that_others_could_try(alice: User, asks: uuid.UUID | None) -> None:
     pin = make_pin(alice)
     guess_wrong(alice, STRANGE, times=5)
     newer = make_pin(alice, asks)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
@@ -13,7 +14,7 @@ from accounts.flows.users import update_user
 from accounts.models import AuthEvent, Organisation, Role, User
 from core.errors import NotFoundError
 from core.http.origin import NOWHERE
-from tests.admin.pages import list_of, page_of
+from tests.admin.pages import list_of, logged_in, page_of
 from tests.admin.password_mails import links_mailed, use
 
 KNOWN = "a password that Globex knows"
@@ -108,18 +109,26 @@ def test_a_password_of_a_former_home_ends(
     assert authenticate(username=charlie.email, password=KNOWN) is None
 
 
-def test_a_password_that_no_organisation_could_set_stays(
+def test_who_takes_the_address_of_another_does_not_enter_the_admin_that_invites_it(
     acme: Organisation, bob: User, charlie: User
 ) -> None:
+    """No home could set this password, but nobody has shown that the mailbox is the user's."""
     other = Organisation.objects.create(name="Other")
     add_member(other, email=charlie.email)
     accept_invitation(charlie, charlie.invitations.get().pk)
-    charlie.set_password("chosen since")
+    charlie.set_password(KNOWN)
     charlie.save(update_fields=["password"])
+    thief = logged_in(charlie)
+    typed = {"email": "frank@example.com", "phone": "", "password": KNOWN}
+    assert thief.post(reverse("admin:own_login"), typed).status_code == 302
+    charlie.refresh_from_db()
 
     invite_and_accept(acme, charlie, bob)
 
-    assert authenticate(username=charlie.email, password="chosen since") == charlie
+    assert thief.get(page_of(acme)).status_code == 302
+    assert authenticate(username=charlie.email, password=KNOWN) is None
+    [link] = links_mailed()
+    assert [each.to for each in mail.outbox if link in each.body] == [["frank@example.com"]]
 
 
 @pytest.mark.parametrize("role", Role.values)
