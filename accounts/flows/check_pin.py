@@ -122,6 +122,7 @@ def _choose(email: str, device: uuid.UUID) -> tuple[Bucket, list[PinChallenge]]:
 def _log_in(
     challenge: PinChallenge, bucket: Bucket, device: uuid.UUID, label: str
 ) -> IssuedDeviceToken | None:
+    PinFailures.objects.lock(bucket)
     user = User.objects.select_for_update().filter(pk=challenge.user_id, is_active=True).first()
     if user is None or not PinChallenge.objects.redeem(challenge, device):
         return None

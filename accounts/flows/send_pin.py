@@ -122,9 +122,9 @@ def code_to_send(
 
 def _lock(email: str) -> None:
     """Locks the address's row, so that two workers never open two challenges at once for it."""
-    bucket = strangers_bucket(email).name
-    PinFailures.objects.get_or_create(bucket=bucket, defaults={"email": email})
-    PinFailures.objects.select_for_update().get(bucket=bucket)
+    bucket = strangers_bucket(email)
+    PinFailures.objects.get_or_create(bucket=bucket.name, defaults={"email": email})
+    PinFailures.objects.lock(bucket)
 
 
 def _make_code(email: str, user: User | None, device: uuid.UUID | None) -> str:

@@ -61,6 +61,14 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
         )
         return claimed == 1
 
+    def lock(self, bucket: Bucket) -> None:
+        """Locks the bucket until the transaction ends.
+
+        Call before locking the user or a challenge: a login and the next code would otherwise wait
+        for each other.
+        """
+        self._rows_of(bucket).select_for_update().first()
+
     def forgive(self, bucket: Bucket) -> None:
         """Takes the count of a successful try back, and resets the consecutive failures."""
         self._rows_of(bucket).update(

@@ -27,6 +27,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.pin_failures import strangers_bucket
+from core.database.threads import DatabaseThreads
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE
 from tests.concurrency import at_once
@@ -292,3 +293,34 @@ def test_a_change_of_role_and_name_and_a_removal_at_once_wait_for_each_other(
 
     assert outcomes[1::2].count(True) == 1
     assert not globex.memberships.filter(user=charlie).exists()
+
+
+def wait_for_locks(count: int) -> None:
+    """Returns when so many transactions wait for another."""
+    waiting = """
+        SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND datname = current_database()
+    """
+    with connection.cursor() as cursor:
+        found = 0
+        while found < count:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute(waiting)
+            [found] = cursor.fetchone()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_a_login_and_the_next_code_do_not_wait_for_each_other(alice: User) -> None:
+    pin, stranger = make_pin(alice), uuid.uuid4()
+    # The next code needs another challenge.
+    for _ in range(settings.PIN_TRIES_PER_DEVICE):
+        guess(alice.email, wrong(pin), stranger)
+
+    with DatabaseThreads(2) as executor:
+        with transaction.atomic():
+            PinChallenge.objects.select_for_update(no_key=True).get()
+            login = executor.submit(guess, alice.email, pin)
+            wait_for_locks(1)
+            code = executor.submit(make_pin, alice)
+            wait_for_locks(2)
+        assert (login.result(), len(code.result())) == (True, 6)
