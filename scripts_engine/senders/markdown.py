@@ -42,7 +42,7 @@ stays required. Set the sender and its signing secret on the hook's page, or by 
 | `handshake-only` | nothing beyond the call token |
 
 `params.get("verified")` is about the body. It says nothing of the query string, nor of headers such
-as `X-GitHub-Event`: whoever has a signed call and the call token can send that call again with
+as `X-GitHub-Event`: anyone who has a signed call and the call token can send that call again with
 others, until its signed time is too old, or at any time if the sender signs none. So decide by what
 is in the body where you can. Only these senders sign the URL, and with it the query:
 {url_signers}, and `hmac` with `{url}` in its template.
@@ -51,7 +51,7 @@ is in the body where you can. Only these senders sign the URL, and with it the q
 
 Twilio signs a form as the URL, followed by the form's names and values, sorted, with nothing
 between them, and equal pairs once. So its signature cannot tell `Digits=1234` from `Digits1234=`,
-nor the end of the query from the first name: whoever has a signed call and the call token can
+nor the end of the query from the first name: anyone who has a signed call and the call token can
 send its bytes divided otherwise between query, names and values. Compare names and values with
 what Twilio documents before you act on them; a signed URL keeps the query out of it. A
 `bodySHA256` counts only at the end of the URL, where Twilio appends it: elsewhere it could be the
