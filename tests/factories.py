@@ -20,7 +20,14 @@ from accounts.flows.organisations import create_organisation
 from accounts.flows.send_pin import choose_pin_channels, code_to_send, send_pin
 from accounts.flows.users import create_user
 from accounts.messages.channels import SendVia
-from accounts.models import AuthEvent, AuthEventKind, DeviceToken, Organisation, User
+from accounts.models import (
+    AuthEvent,
+    AuthEventKind,
+    DeviceToken,
+    Organisation,
+    RateWindow,
+    User,
+)
 from accounts.rate_limits.limiter import claim
 from core.database.ids import first_id_at
 from core.http.origin import NOWHERE, Origin
@@ -49,6 +56,7 @@ def make_user(organisation: Organisation, email: str = "alice@example.com", **fi
     user = create_user(organisation, email=email, **fields)
     # The cast enters with an empty record.
     AuthEvent.objects.filter(user=user).delete()
+    RateWindow.objects.filter(key__contains="/user-creation/").delete()
     return user
 
 
