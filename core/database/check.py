@@ -66,6 +66,9 @@ class DatabaseCheck:
             database.close()
 
     def _check(self, database: BaseDatabaseWrapper) -> None:
+        # Before it is opened, which on a full disk is an error that does not say so.
+        if database.vendor == "sqlite":
+            _check_file(Path(database.settings_dict["NAME"]))
         with database.cursor() as cursor:
             cursor.execute(
                 "SHOW transaction_read_only" if database.vendor == "postgresql" else "SELECT 1"
@@ -73,8 +76,6 @@ class DatabaseCheck:
             (answer,) = cursor.fetchone()
         if answer == "on":
             raise NotReady("read-only")
-        if database.vendor == "sqlite":
-            _check_file(Path(database.settings_dict["NAME"]))
         # Neither this process's version nor the schema goes back, so one success is enough.
         if not self._is_migrated and pending_migrations(database):
             raise NotReady("migrations-missing")

@@ -41,10 +41,13 @@ def as_root(as_root: Client) -> Client:
     return as_root
 
 
+ANY_ID = str(uuid.UUID(int=7))
+
+
 def with_id(address: Address, text: str) -> str:
-    """The address with that text as each of its ids; none if its converters do not take it."""
-    marks = dict.fromkeys(address.converters, "MARK")
-    return reverse(f"admin:{address.name}", kwargs=marks).replace("MARK", text)
+    """The address with that text as each of its ids."""
+    ids = dict.fromkeys(address.converters, ANY_ID)
+    return reverse(f"admin:{address.name}", kwargs=ids).replace(ANY_ID, text)
 
 
 def actions_on(model: type[Model], user: User) -> list[str]:
