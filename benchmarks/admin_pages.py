@@ -64,7 +64,7 @@ def made_up_runs(
             "organisation": hook.script.organisation_id,
             "script": hook.script_id,
             "script_version": hook.script.current_version_id,
-            "hook": hook.pk if is_by_hook else None,
+            "hook_id": hook.pk if is_by_hook else None,
             "trigger": "hook" if is_by_hook else "admin",
             "status": status,
             "started_at": datetime.fromtimestamp(asked + 0.002, UTC),
@@ -121,9 +121,9 @@ def fill(count: int) -> None:
     from accounts.flows.organisations import create_organisation
     from accounts.flows.users import create_user
     from accounts.models import Role, User
-    from scripts_engine.flows.author import NOBODY
-    from scripts_engine.flows.hooks import issue_hook
+    from hooks.flows.hooks import issue_hook
     from scripts_engine.flows.scripts import create_script
+    from scripts_engine.runs.spec import NOBODY
 
     names = ["Acme", *(f"Organisation {number}" for number in range(1, ORGANISATIONS))]
     organisations = [create_organisation(name) for name in names]
@@ -160,7 +160,8 @@ def pages() -> dict[str, str]:
     """Maps a page's name to its address."""
     from accounts.models import Organisation
     from core.admin.links import list_of
-    from scripts_engine.models import Hook, Run
+    from hooks.models import Hook
+    from scripts_engine.models import Run
 
     acme = Organisation.objects.get(name="Acme")
     hook = Hook.objects.filter(script__organisation=acme).select_related("script").latest("name")

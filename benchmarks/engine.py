@@ -20,12 +20,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from scripts_engine.sandbox import Job, Limits, SandboxPool
 from scripts_engine.sandbox.child.operations import Operations
 from scripts_engine.sandbox.child.runtime import LuaState, compile_prelude, lua54
-from scripts_engine.sandbox.contract import Job
-from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.log_area import LogArea, create_area_file
-from scripts_engine.sandbox.parent.pool import SandboxPool
+from scripts_engine.sandbox.protocol import LogArea, create_area_file
 
 ORDER_SCRIPT = b"""
 local order = FromJson(params.get("body"))
@@ -57,13 +55,15 @@ class InProcess:
         log_file = create_area_file()
         self.prelude = compile_prelude()
         area = LogArea(log_file)
-        self.operations = Operations(area, lambda _name, _arguments: None, self.prelude.later)
+        self.operations = Operations(
+            area, lambda _name, _arguments: None, self.prelude.later, lambda _key: b""
+        )
         self.limits = Limits().as_run_arguments()
 
     def run(self, source: bytes, body: bytes) -> Any:
         state = LuaState(self.prelude, self.operations.serve, 2**26)
         self.operations.start_run({b"body": body}, [])
-        answer = state.run(source, b"bench", False, *self.limits)
+        answer = state.run(source, b"bench", b"", False, *self.limits)
         assert answer[0] == b"succeeded", answer
         return answer
 

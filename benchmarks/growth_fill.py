@@ -137,7 +137,7 @@ STEPS = (
     (
         "hooks",
         "scripts",
-        """INSERT INTO scripts_engine_hook (id, name, digest, pepper_version, previous_digest,
+        """INSERT INTO hooks_hook (id, name, digest, pepper_version, previous_digest,
             is_enabled, created_at, script_id)
         SELECT pg_temp.id(7, n), 'Hook ' || n, pg_temp.digest(7, n), 1, '', true,
             now() - n * interval '10 minutes', pg_temp.id(5, n)
@@ -197,9 +197,9 @@ STEPS = (
     (
         "rate windows",
         "rate_windows",
-        """INSERT INTO accounts_ratewindow (key, hits, ends_at)
-        SELECT 'LIMITER/pin-send-to/user' || n || '/1/1/minute', 1,
-            now() + (n - 0.9 * %(rate_windows)s) * interval '1 second'
+        """INSERT INTO accounts_ratecounter (key, hits, ends_at)
+        SELECT 'pin-send-to/user' || n || '@example.com/1/60', 1,
+            ((extract(epoch FROM now()) + n - 0.9 * %(rate_windows)s) * 1000000)::bigint
         FROM generate_series(%(first)s, %(last)s) n""",
     ),
     (

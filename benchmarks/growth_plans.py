@@ -32,11 +32,12 @@ from django.utils import timezone  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from accounts.rate_limits import windows  # noqa: E402
 from accounts.rate_limits.limiter import hit  # noqa: E402
-from config.operations import upkeep  # noqa: E402
-from hooks.authentication import hook_of_basic_auth, hook_of_url  # noqa: E402
-from scripts_engine.event import Event  # noqa: E402
-from scripts_engine.flows.run_script import run_script  # noqa: E402
-from scripts_engine.models import Hook, Script  # noqa: E402
+from core.upkeep import all_duties  # noqa: E402
+from hooks.edge.wsgi import hook_of_basic_auth, hook_of_url  # noqa: E402
+from hooks.models import Hook  # noqa: E402
+from scripts_engine.models import Script  # noqa: E402
+from scripts_engine.runs.execution import run_script  # noqa: E402
+from scripts_engine.runs.spec import Event  # noqa: E402
 from tests import factories  # noqa: E402
 
 SLOW_MS = 20.0
@@ -208,7 +209,7 @@ def entries() -> dict[str, Callable[[], object]]:
         **lists("authEvents"),
         **lists("authEvents", 'kind: "session.refused"'),
         **lists("authEvents", f'user: "{user.pk}"'),
-        **{f"upkeep: {duty.__name__}": first_batch_of(duty) for duty in upkeep.DUTIES},
+        **{f"upkeep: {duty.__name__}": first_batch_of(duty) for duty in all_duties()},
     }
 
 

@@ -34,16 +34,14 @@ from uuid_utils.compat import uuid7  # noqa: E402
 
 from benchmarks.comparison.order import ORDER, SOURCE  # noqa: E402
 from config.wsgi import application  # noqa: E402
-from hooks.authentication import hook_of_url  # noqa: E402
-from hooks.events import event_of  # noqa: E402
-from hooks.replies import reply_of  # noqa: E402
-from hooks.request import Request  # noqa: E402
-from hooks.views import resolve  # noqa: E402
-from scripts_engine.event import Event  # noqa: E402
-from scripts_engine.flows.record_run import record_run  # noqa: E402
-from scripts_engine.flows.run_script import run_script  # noqa: E402
+from hooks.acceptance import Admitted, admit  # noqa: E402
+from hooks.edge.http import CallRequest, reply_of  # noqa: E402
+from hooks.edge.wsgi import hook_of_url, resolve  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
-from scripts_engine.sandbox.contract import Job  # noqa: E402
+from scripts_engine.runs.execution import run_script  # noqa: E402
+from scripts_engine.runs.recording import record_run  # noqa: E402
+from scripts_engine.runs.spec import Event  # noqa: E402
+from scripts_engine.sandbox import Job  # noqa: E402
 from scripts_engine.sandbox_pool import sandbox_pool  # noqa: E402
 from tests import factories  # noqa: E402
 
@@ -83,8 +81,10 @@ def environ(path: str) -> dict[str, Any]:
     }
 
 
-def read_event(request: Request) -> Event:
-    return event_of(request, request.read_body(len(BODY)))
+def read_event(request: CallRequest) -> Event:
+    admitted = admit(request, None)
+    assert isinstance(admitted, Admitted)
+    return admitted.event
 
 
 def stages() -> dict[str, Callable[[], object]]:
@@ -92,8 +92,8 @@ def stages() -> dict[str, Callable[[], object]]:
     issued = factories.make_hook(factories.make_script(acme, SOURCE))
     address = (str(acme.pk), str(issued.hook.script_id), issued.call_token)
     path = "/hook/" + "/".join(address)
-    request = Request.of(environ(path))
-    event = event_of(request, BODY)
+    request = CallRequest.of(environ(path))
+    event = read_event(request)
     spec = factories.spec_of(issued.hook)
     finished = run_script(spec, event)
     job = Job(source=SOURCE.encode(), chunk_name="order", params={"body": BODY})
@@ -109,7 +109,7 @@ def stages() -> dict[str, Callable[[], object]]:
     return {
         "the whole call": whole,
         "finding the view": lambda: resolve(path),
-        "request to event": lambda: read_event(Request.of(environ(path))),
+        "request to event": lambda: read_event(CallRequest.of(environ(path))),
         "authenticating: the SELECT": lambda: hook_of_url(*address),
         "the sandbox, this side": lambda: sandbox_pool().run(str(acme.pk), job),
         "the run's INSERT, committed": lambda: record_run({**row, "id": uuid7()}),

@@ -33,12 +33,12 @@ from django.db.models.query import QuerySet
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from accounts.models import Organisation, RateWindow
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.forget_old_runs import forget_old_runs
+from accounts.models import Organisation, RateCounter
 from scripts_engine.flows.scripts import create_script
 from scripts_engine.models import Run, Script
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST
+from scripts_engine.runs.retention import forget_old_runs
+from scripts_engine.runs.spec import NOBODY
 
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}' * 12
 
@@ -54,7 +54,7 @@ class Writer(threading.Thread):
     def run(self) -> None:
         while not self.ends.is_set():
             began = time.perf_counter()
-            RateWindow.objects.create(key=uuid.uuid4().hex, hits=1, ends_at=timezone.now())
+            RateCounter.objects.create(key=uuid.uuid4().hex, hits=1, ends_at=0)
             self.waits.append((time.perf_counter() - began) * 1000)
             time.sleep(0.005)
         connections.close_all()

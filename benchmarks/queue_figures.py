@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -35,13 +36,18 @@ from django.db import close_old_connections, connection, transaction  # noqa: E4
 from django.utils import timezone  # noqa: E402
 from uuid_utils.compat import uuid7  # noqa: E402
 
+from accounts.flows.send_pin import deliver_pin  # noqa: E402
+from accounts.models import User  # noqa: E402
 from benchmarks.comparison import wrk  # noqa: E402
 from benchmarks.comparison.order import ORDER, SOURCE, order_to  # noqa: E402
 from benchmarks.comparison.servers import Server  # noqa: E402
 from benchmarks.comparison.targets import Target  # noqa: E402
-from scripts_engine.flows.hooks import IssuedHook, update_hook  # noqa: E402
-from scripts_engine.flows.queue.claim import Turns, claim_due_runs  # noqa: E402
-from scripts_engine.models import QueueEntry, Run, RunStatus, Script  # noqa: E402
+from hooks.flows.hooks import IssuedHook, update_hook  # noqa: E402
+from jobs.messages import backend  # noqa: E402
+from jobs.models import Message, QueueEntry  # noqa: E402
+from jobs.queue import wake_up  # noqa: E402
+from jobs.queue.claim import Turns, claim_due_runs  # noqa: E402
+from scripts_engine.models import Run, RunStatus, Script  # noqa: E402
 from tests.factories import make_hook, make_organisation, make_script, past_run  # noqa: E402
 from tests.moonhook_server import MoonhookServer  # noqa: E402
 
@@ -61,7 +67,7 @@ def main() -> None:
     options = parser.parse_args()
     call_command("migrate", verbosity=0)
     print(f"{connection.vendor}, {os.cpu_count()} cores")
-    for figure in (acceptance, throughput, wake_up, fairness, obstacles):
+    for figure in (acceptance, throughput, waking_up, fairness, codes, obstacles):
         if _is_wanted(figure.__name__, options.names):
             figure()
     if _is_wanted("claiming", options.names):
@@ -76,7 +82,7 @@ def acceptance() -> None:
     """An accepted call beside one that waits for the script: calls/s and latency, by turns."""
     waiting, accepted = _hook(SOURCE), _hook(SOURCE)
     update_hook(accepted.hook, reply_mode="accepted")
-    for services in (["web"], ["web", "queue"]):
+    for services in (["web"], ["web", "jobs"]):
         with _serving(*services) as server:
             for connections in (1, 32):
                 both = {
@@ -107,7 +113,7 @@ def throughput() -> None:
     number = 6_000
     _fill([hook], number)
     began = time.monotonic()
-    with _serving("queue", is_web=False):
+    with _serving("jobs", is_web=False):
         while QueueEntry.objects.count() == number:
             time.sleep(0.02)
         began, left = time.monotonic(), QueueEntry.objects.count()
@@ -117,16 +123,16 @@ def throughput() -> None:
     print(f"throughput: {rate:.0f} queued runs/s beside {calls:.0f} calls/s ({rate / calls:.2f})")
 
 
-def wake_up() -> None:
+def waking_up() -> None:
     """Time from the call to the start of its run, on an idle queue."""
     hook = _hook(SOURCE)
     update_hook(hook.hook, reply_mode="accepted")
-    with _serving("web", "queue") as server:
+    with _serving("web", "jobs") as server:
         for _ in range(100):
             order_to(_url(server, hook)).send()
             time.sleep(0.11)
         _wait_until_empty()
-    waits = sorted(_waits_ms(Run.objects.filter(hook=hook.hook)))
+    waits = sorted(_waits_ms(Run.objects.filter(hook_id=hook.hook.pk)))
     print(f"wake-up: p50 {waits[50]:.1f} ms, p95 {waits[95]:.1f} ms, longest {waits[-1]:.1f} ms")
 
 
@@ -135,16 +141,16 @@ def fairness() -> None:
     busy, other = _hook(BUSY), _hook(SOURCE)
     update_hook(other.hook, reply_mode="accepted")
     _fill([busy], 1_000)
-    with _serving("web", "queue") as server:
+    with _serving("web", "jobs") as server:
         time.sleep(2)
         for _ in range(20):
             order_to(_url(server, other)).send()
             time.sleep(0.3)
-        while Run.objects.filter(hook=other.hook, status=RunStatus.QUEUED).exists():
+        while Run.objects.filter(hook_id=other.hook.pk, status=RunStatus.QUEUED).exists():
             time.sleep(0.05)
-    ended = Run.objects.filter(hook=busy.hook, status=RunStatus.SUCCEEDED)
+    ended = Run.objects.filter(hook_id=busy.hook.pk, status=RunStatus.SUCCEEDED)
     length = statistics.median(ended.values_list("duration_ms", flat=True))
-    waits = sorted(_waits_ms(Run.objects.filter(hook=other.hook)))
+    waits = sorted(_waits_ms(Run.objects.filter(hook_id=other.hook.pk)))
     print(
         f"fairness: behind 1,000 runs of {length:.0f} ms another organisation's run waits "
         f"{waits[10]:.0f} ms, at most {waits[-1]:.0f} ms ({waits[-1] / length:.2f} runs)"
@@ -169,6 +175,43 @@ def claiming(most: int) -> None:
         )
         number *= 10
     _print_plans()
+
+
+def codes() -> None:
+    """Time from a PIN request to its code's delivery, idle and beside 10,000 queued runs.
+
+    With LISTEN, where there is one, and without it, as when nobody tells the runner.
+    """
+    user = User.objects.create_user(f"{uuid.uuid4()}@example.com")
+    for flood in (0, 10_000):
+        if flood:
+            _fill([_hook(BUSY)], flood)
+        with _serving("jobs", is_web=False):
+            _deliver(user)
+            for name, wake in (("told", wake_up.wake), ("not told", _nobody_is_told)):
+                with mock.patch.object(backend, "wake", wake):
+                    took = sorted(_deliver(user) for _ in range(40))
+                waiting = QueueEntry.objects.count()
+                print(
+                    f"codes, {waiting:>6} runs wait, {name:<8}: p50 {took[20]:.0f} ms, "
+                    f"p95 {took[38]:.0f} ms, longest {took[-1]:.0f} ms"
+                )
+        _empty_queue()
+
+
+def _deliver(user: User) -> float:
+    """Returns after how many ms the message was sent."""
+    asked_at = timezone.now().isoformat()
+    result = deliver_pin.using(queue_name="email").enqueue(user.email, "email", "email", asked_at)
+    sent = Message.objects.filter(pk=result.id, status="SUCCESSFUL")
+    while not sent.exists():
+        time.sleep(0.01)
+    message = sent.get()
+    return (message.finished_at - message.enqueued_at).total_seconds() * 1000
+
+
+def _nobody_is_told(channel: str) -> None:
+    pass
 
 
 def obstacles() -> None:
@@ -287,7 +330,7 @@ def _fill(hooks: Sequence[IssuedHook], number: int) -> None:
                     run=run,
                     organisation_id=run.organisation_id,
                     script_id=run.script_id,
-                    hook=hook,
+                    hook_id=hook.pk,
                     payload_of=run.pk,
                     due_at=run.started_at - timedelta(seconds=1),
                     max_attempts=5,

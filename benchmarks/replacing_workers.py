@@ -118,8 +118,7 @@ def main() -> None:
         port = free_port()
         plain.write_text(PLAIN.format(port=port))
         run("gthread with reuse_port", ["gunicorn", "-c", str(plain)], port, directory)
-        ours = ["core.server", "-c", "config/gunicorn.conf.py"]
-        run("core.server", ours, free_port(), directory)
+        run("core.server", ["tests.web_server"], free_port(), directory)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ from accounts.flows.users import create_user  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
 from core.http.origin import NOWHERE  # noqa: E402
-from scripts_engine.flows.author import NOBODY  # noqa: E402
-from scripts_engine.flows.hooks import issue_hook  # noqa: E402
+from hooks.flows.hooks import issue_hook  # noqa: E402
+from hooks.models import Hook  # noqa: E402
 from scripts_engine.flows.scripts import create_script  # noqa: E402
-from scripts_engine.models import Hook  # noqa: E402
+from scripts_engine.runs.spec import NOBODY  # noqa: E402
 
 
 def make_hook(organisation: Organisation) -> tuple[str, str]:
@@ -41,8 +41,7 @@ def make_signed_hook(organisation: Organisation) -> str:
     """The address of a hook that GitHub calls; ``""`` in versions that know no senders."""
     try:
         from benchmarks.comparison.order import SIGNING_SECRET  # noqa: PLC0415
-        from scripts_engine.flows.call_rules import set_sender  # noqa: PLC0415
-        from scripts_engine.flows.signing_secrets import set_signing_secret  # noqa: PLC0415
+        from hooks.flows.senders import set_sender, set_signing_secret  # noqa: PLC0415
     except ImportError:
         return ""
     hook, call_token = _hook_of(organisation, "Order total, signed", SOURCE)

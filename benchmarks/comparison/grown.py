@@ -25,7 +25,7 @@ from accounts.models import DeviceToken  # noqa: E402
 from benchmarks import growth_fill  # noqa: E402
 from benchmarks.comparison.order import SOURCE  # noqa: E402
 from benchmarks.growth_fill import GivenDigest  # noqa: E402
-from scripts_engine.models import Hook  # noqa: E402
+from hooks.models import Hook  # noqa: E402
 
 CALLED = 2_000
 

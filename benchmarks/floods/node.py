@@ -23,7 +23,7 @@ SLOW_ANSWER_SECONDS = 4.5
 
 
 class Node:
-    """Runs `manage.py serve`: web server, background worker and upkeep with default settings.
+    """Runs `manage.py serve`: web server and jobs runner with default settings.
 
     Except that scripts may call loopback, and generated runs are kept.
     """

@@ -26,11 +26,11 @@ from benchmarks.comparison.order import SOURCE as ORDER  # noqa: E402
 from benchmarks.floods.cast import Cast, Flooder, Neighbour  # noqa: E402
 from core.admin.links import list_of  # noqa: E402
 from core.http.origin import NOWHERE  # noqa: E402
-from scripts_engine.flows.author import NOBODY  # noqa: E402
-from scripts_engine.flows.hooks import IssuedHook, issue_hook  # noqa: E402
+from hooks.flows.hooks import IssuedHook, issue_hook  # noqa: E402
 from scripts_engine.flows.scripts import create_script  # noqa: E402
 from scripts_engine.models import Run  # noqa: E402
-from sessions_api.flows.open_session import open_session  # noqa: E402
+from scripts_engine.runs.spec import NOBODY  # noqa: E402
+from sessions_api.flows import open_session  # noqa: E402
 from sessions_api.models import Credential  # noqa: E402
 
 ORGANISATIONS = 100
