@@ -1,5 +1,5 @@
-# One image for web nodes, workers, runners of the queue and upkeep: what it does is said by its arguments.
-FROM python:3.13-slim-bookworm AS build
+# One image for web nodes and jobs runners: what it does is said by its arguments.
+FROM python:3.13-slim-trixie AS build
 
 WORKDIR /app
 COPY requirements/runtime.txt requirements/
@@ -15,7 +15,7 @@ RUN MOONHOOK_DATA_DIR=/tmp/build STATIC_ROOT=/app/static \
     && rm -rf /tmp/build
 
 
-FROM python:3.13-slim-bookworm
+FROM python:3.13-slim-trixie
 
 # The sandbox filters system calls with libseccomp; docs/deploy.md says what it needs besides.
 RUN apt-get update \

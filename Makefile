@@ -30,13 +30,15 @@ test: $(VENV)/.dev-installed
 # error would fail the wrong one.
 TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisableExceptionWarning
 
+# The tests of a file share its servers. TEST_POSTGRES_URL names a server for those that need one;
+# TEST_SIZE=full makes them as large as in `make soak`.
 test-slow: $(VENV)/.dev-installed
-	$(PYTEST) -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
+	$(PYTEST) --dist loadfile -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
 
-# The suite on other Pythons, as far as this machine can have them, then what is slow.
+# The suite on other Pythons, as far as this machine can have them, then what is slow, at full size.
 soak: $(VENV)/.dev-installed
 	tests/soak/on_pythons.sh 3.12 3.13 3.14
-	$(MAKE) --no-print-directory test-slow
+	TEST_SIZE=full $(MAKE) --no-print-directory test-slow PYTEST_ARGS="--durations=40 $(PYTEST_ARGS)"
 
 # The GraphQL audits need their npm packages: cd tests/conformance && npm ci
 test-conformance: $(VENV)/.dev-installed
@@ -83,7 +85,7 @@ lock: $(VENV)/.dev-installed
 licences: $(VENV)/.runtime-installed
 	$(BIN)/python requirements/licences.py > docs/licences.md
 
-# Known vulnerabilities of what is installed. Asks an index on the internet.
+# Known vulnerabilities of what is installed. Asks the package index that pip is configured with.
 audit: $(VENV)-audit/.installed
 	$(VENV)-audit/bin/python requirements/audit.py
 

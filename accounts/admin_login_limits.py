@@ -16,7 +16,7 @@ from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import Count, forget, full_until, hit, refuse_if_full
 from core.database.ids import first_id_at
 from core.errors import RateLimitedError
-from core.http.client_address import network_of
+from core.http.origin import network_of
 
 # The longest of a user's windows.
 _LONGEST_WINDOW = dt.timedelta(hours=1)
@@ -73,12 +73,12 @@ def forgive_everywhere(user: User) -> None:
 
 def locked_everywhere_until(user: User) -> dt.datetime | None:
     """Until when the user can log in only from known browsers; ``None`` if not locked."""
-    return _end(_of_user(user.email))
+    return full_until(_of_user(user.email))
 
 
 def locked_places(user: User) -> list[LockedPlace]:
     """Clients and known browsers from which the user cannot log in now."""
-    ends = {count.identifiers: _end(count) for count in _counts_of_places(user)}
+    ends = {count.identifiers: full_until(count) for count in _counts_of_places(user)}
     return [
         LockedPlace(identifiers[2] if identifiers[0] == _AT_CLIENT else "", end)
         for identifiers, end in ends.items()
@@ -119,8 +119,3 @@ def _of_logins(email: str) -> Count:
 
 def _of_browser(email: str, browser: str) -> Count:
     return Count(windows.ADMIN_LOGIN_FAILURES_OF_BROWSER, ("admin-login-browser", email, browser))
-
-
-def _end(count: Count) -> dt.datetime | None:
-    end = full_until(count)
-    return None if end is None else dt.datetime.fromtimestamp(end, dt.UTC)

@@ -1,14 +1,17 @@
 """Writing the audit log: who did what to whom, and from where.
 
 Flows record; endpoints only say who acts and from where (``core.http.origin``). A new event takes a
-member of ``AuthEventKind`` and one call of a function of this module.
+member of ``AuthEventKind``, or of the kinds that an app registers, and one call of a function of
+this module.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from accounts import actors
+from django.db.models import TextChoices
+
+from accounts.audit_lines import write_lines
 from accounts.models import (
     ActorKind,
     ApiKey,
@@ -20,9 +23,11 @@ from accounts.models import (
     SubjectKind,
     User,
 )
+from accounts.models.auth_event import MAX_REASON_LENGTH
 from core.http.origin import Actor, Origin
 from core.plain_text import storable
 
+STRANGER = Actor(ActorKind.STRANGER, "", "")
 # The client has not proved who it is, even if its browser is logged in as somebody.
 _BY_STRANGERS = frozenset(
     {
@@ -30,7 +35,6 @@ _BY_STRANGERS = frozenset(
         AuthEventKind.PIN_REQUESTED,
         AuthEventKind.PIN_REFUSED,
         AuthEventKind.ADMIN_LOGIN_REFUSED,
-        AuthEventKind.SIGNING_SECRET_RECEIVED,
     }
 )
 _BY_THE_SYSTEM = frozenset(
@@ -48,14 +52,28 @@ _BY_ONESELF = frozenset(
         AuthEventKind.ADMIN_LOGIN,
     }
 )
-_STRANGER = Actor(ActorKind.STRANGER, "", "")
 _SYSTEM = Actor(ActorKind.SYSTEM, "", "")
+
+
+def person(user: User) -> Actor:
+    return Actor(ActorKind.USER, str(user.pk), user.email, is_operator=user.is_superuser)
+
+
+def program(api_key: ApiKey) -> Actor:
+    return Actor(
+        ActorKind.API_KEY, api_key.key, api_key.name, organisation_id=str(api_key.organisation_id)
+    )
+
+
+def command_origin(name: str) -> Origin:
+    """The origin of what a management command does."""
+    return Origin(actor=Actor(ActorKind.COMMAND, name, f"manage.py {name}"))
 
 
 class Subject(NamedTuple):
     """What or whom an event is about. ``label`` is its name at this moment, never a secret."""
 
-    kind: SubjectKind
+    kind: TextChoices
     id: object
     label: str
 
@@ -79,7 +97,7 @@ class Subject(NamedTuple):
 
 
 def record(
-    kind: AuthEventKind,
+    kind: TextChoices,
     origin: Origin,
     *,
     about: Subject | None = None,
@@ -90,53 +108,62 @@ def record(
     credential: object = "",
     reason: str = "",
 ) -> None:
-    """Writes one event. Call it outside the transaction that the event is about.
+    """Writes one event. Call it outside any transaction that a refusal rolls back.
 
-    ``user`` is the user concerned, and ``about`` what else the event is about. ``by`` is the person
-    who acted, if ``origin`` does not say it. ``credential`` is a public id, never a secret. Only
-    superusers see an event without an organisation.
+    ``user`` is the user concerned, and ``about`` what else the event is about, such as a device.
+    ``by`` is the person who acted, if ``origin`` does not say it. ``credential`` is a public id,
+    never a secret.
+
+    Without ``organisation``, the event belongs to the one that manages the user (``User.home``).
+    Only superusers see an event that belongs to none.
     """
     concerned = by or user
+    manager_id = None if user is None else user.tenant_id
     subject = about or (None if user is None else Subject.user(user))
-    _event(
+    event = _event(
         kind,
         origin,
         _actor(kind, origin, by, user),
         subject,
         user_id=None if concerned is None else concerned.pk,
-        organisation_id=None if organisation is None else organisation.pk,
+        organisation_id=manager_id if organisation is None else organisation.pk,
         email=email or _email_of(user or by),
         credential=str(credential),
         reason=reason,
-    ).save()
+    )
+    event.save()
+    write_lines([event])
 
 
-def record_about(
-    kind: AuthEventKind,
-    origin: Origin,
-    subject: User,
-    *,
-    about: Subject | None = None,
-    by: User | None = None,
-    credential: object = "",
-    reason: str = "",
-) -> None:
-    """Writes an event about a user's own profile, credentials or sessions.
+class Happened(NamedTuple):
+    """An event about one of an organisation's objects."""
 
-    The event belongs to the organisation that manages the user (``User.home``).
-    ``about`` is what belongs to the user, such as a device. Otherwise like ``record``.
-    """
-    _event(
-        kind,
-        origin,
-        _actor(kind, origin, by, subject),
-        about or Subject.user(subject),
-        user_id=(by or subject).pk,
-        organisation_id=subject.tenant_id,
-        email=subject.email,
-        credential=str(credential),
-        reason=reason,
-    ).save()
+    kind: TextChoices
+    about: Subject
+    reason: str = ""
+    credential: object = ""
+
+
+def record_all(origin: Origin, organisation: Organisation, events: Iterable[Happened]) -> None:
+    """Writes the events in one statement, in their order. Otherwise like ``record``."""
+    known: dict[tuple[str, UUID], bool] = {}
+    rows = [
+        _event(
+            event.kind,
+            origin,
+            origin.actor,
+            event.about,
+            user_id=None,
+            organisation_id=organisation.pk,
+            email="",
+            credential=str(event.credential),
+            reason=event.reason,
+            known=known,
+        )
+        for event in events
+    ]
+    AuthEvent.objects.bulk_create(rows)
+    write_lines(rows)
 
 
 class Ended(NamedTuple):
@@ -149,7 +176,7 @@ class Ended(NamedTuple):
     by: User | None = None
 
 
-def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> None:
+def record_ends(kind: TextChoices, origin: Origin, ended: Iterable[Ended]) -> None:
     """Writes one event for each credential, in one statement. Otherwise like ``record``."""
     known: dict[tuple[str, UUID], bool] = {}
     events = []
@@ -169,10 +196,11 @@ def record_ends(kind: AuthEventKind, origin: Origin, ended: Iterable[Ended]) -> 
             )
         )
     AuthEvent.objects.bulk_create(events)
+    write_lines(events)
 
 
 def record_about_address(
-    kind: AuthEventKind,
+    kind: TextChoices,
     origin: Origin,
     email: str,
     reason: str = "",
@@ -183,7 +211,7 @@ def record_about_address(
     """Writes an event about a canonical address, which may or may not have a user.
 
     Runs the same two statements in both cases, so that timing does not reveal whether there is
-    one. Otherwise like ``record_about``.
+    one. Otherwise like ``record``.
     """
     subject = User.objects.only("pk", "home_id", "is_superuser").filter(email=email).first()
     concerned = by or subject
@@ -192,7 +220,7 @@ def record_about_address(
         "" if subject is None else subject.pk,
         email,
     )
-    _event(
+    event = _event(
         kind,
         origin,
         _actor(kind, origin, by, None),
@@ -202,27 +230,29 @@ def record_about_address(
         email=email,
         credential=str(credential),
         reason=reason,
-    ).save()
+    )
+    event.save()
+    write_lines([event])
 
 
 def _actor(
-    kind: AuthEventKind, origin: Origin, by: User | None, subject: User | None
+    kind: TextChoices, origin: Origin, by: User | None, subject: User | None
 ) -> Actor | None:
     if kind in _BY_STRANGERS:
-        return _STRANGER
+        return STRANGER
     if by is not None:
-        return actors.person(by)
+        return person(by)
     if origin.actor is not None:
         return origin.actor
     if kind in _BY_THE_SYSTEM:
         return _SYSTEM
     if kind in _BY_ONESELF and subject is not None:
-        return actors.person(subject)
+        return person(subject)
     return None
 
 
 def _event(
-    kind: AuthEventKind,
+    kind: TextChoices,
     origin: Origin,
     actor: Actor | None,
     subject: Subject | None,
@@ -236,7 +266,7 @@ def _event(
 ) -> AuthEvent:
     event = AuthEvent(
         kind=kind,
-        reason=_kept(reason)[:60],
+        reason=storable(reason)[:MAX_REASON_LENGTH],
         organisation_id=organisation_id,
         user_id=user_id,
         email=_kept(email),
@@ -292,6 +322,15 @@ def _kind_shown(
     else:
         is_own = True
     return actor.kind if is_own else ActorKind.OUTSIDER
+
+
+def shown_actor(origin: Origin, organisation_id: UUID) -> Actor:
+    """The actor as the organisation may know it, whose label is never empty."""
+    actor = origin.actor or _SYSTEM
+    kind = _kind_shown(actor, organisation_id, False, {})
+    if kind == actor.kind:
+        return Actor(kind, _kept(actor.id)[:60], _kept(actor.label) or ActorKind(kind).label)
+    return Actor(kind, _kept(actor.id)[:60], ActorKind(kind).label)
 
 
 def _email_of(user: User | None) -> str:

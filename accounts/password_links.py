@@ -2,7 +2,7 @@
 
 A link is signed, not stored. It ends after ``PASSWORD_LINK_LIFETIME``, and as soon as anything that
 its signature covers changes: the password (so it works once), the e-mail, a login, a deactivation.
-It belongs to one user, and to the organisation that made the user an administrator, if one did:
+It belongs to one user, and to the organisation that gave the user a role in the admin, if one did:
 setting the password then gives the login to the admin. Otherwise it is for users who have that
 login.
 """
@@ -24,7 +24,7 @@ _LINK = re.compile(r"mhl_([0-9a-f]{32})([0-9a-f]{32})([0-9a-z]{1,13})T([0-9a-f]{
 
 
 class LinkSubject(NamedTuple):
-    """Whose password a link sets, and the organisation that made the user an administrator."""
+    """Whose password a link sets, and the organisation that gave the user a role."""
 
     user: User
     organisation: Organisation | None
@@ -82,8 +82,8 @@ def read_link(link: str) -> LinkSubject | None:
 def may_set_password(user: User, organisation: Organisation | None) -> bool:
     """Whether the user may get or use a link, for the organisation if there is one.
 
-    Without one the user must have a login to the admin; with one the user must have accepted to be
-    its administrator.
+    Without one the user must have a login to the admin; with one the user must have accepted a role
+    of it that opens something in the admin.
     """
     if not user.is_active:
         return False
@@ -91,5 +91,5 @@ def may_set_password(user: User, organisation: Organisation | None) -> bool:
         return user.is_staff and not user.is_without_active_organisation()
     if user.is_superuser or not organisation.is_active:
         return False
-    administered = user.memberships.filter(role=Role.ADMINISTRATOR, organisation=organisation)
-    return administered.exists()
+    opening = [role for role in Role if role.scopes]
+    return user.memberships.filter(role__in=opening, organisation=organisation).exists()

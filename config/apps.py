@@ -15,17 +15,15 @@ class MoonhookConfig(AppConfig):
 
     def ready(self) -> None:
         # Imported for its registrations, which need the settings.
-        from config import checks  # noqa: F401, PLC0415
-        from config.admin import background_tasks  # noqa: F401, PLC0415
-        from core.logs.context import follow_requests, follow_tasks  # noqa: PLC0415
-        from core.metrics.endpoint import add_figures  # noqa: PLC0415
-        from core.metrics.tasks import count_tasks  # noqa: PLC0415
-        from scripts_engine.queue_metrics import queue_metrics  # noqa: PLC0415
+        from config import checks  # noqa: F401
+        from config.admin.sessions import forget_admin_sessions
+        from core.database.sqlite.disk_space import return_free_pages
+        from core.logs.context import follow_requests, follow_tasks
+        from core.upkeep import register_duties
 
         follow_requests()
         follow_tasks()
-        count_tasks()
-        add_figures(queue_metrics)
+        register_duties(forget_admin_sessions, return_free_pages)
         _close_connections_once()
 
 

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register  # noqa: A004
 from django.db import connection
 
-from core.database.check import is_laid_out_otherwise
-from scripts_engine.flows.run_call import LONGEST_CALL_SECONDS
-from scripts_engine.lockdown_policy import REQUIRED_LAYER
-from scripts_engine.sandbox.parent.layers import active_layers
-from scripts_engine.senders.vectors import shipped_vectors, try_vector
+from core.database.readiness import is_laid_out_otherwise
+from hooks.flows.run_call import LONGEST_CALL_SECONDS
+from hooks.senders import shipped_vectors, try_vector
+from scripts_engine.sandbox import active_layers
+from scripts_engine.sandbox_pool import REQUIRED_LAYER
 
 
 @register()
@@ -188,15 +188,15 @@ def database_pool_serves_every_thread(app_configs: Any, **kwargs: Any) -> list[C
 
 @register(Tags.database, deploy=True)
 def database_pool_serves_every_queue_slot(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A runner takes a connection for each slot, and one for itself."""
+    """A jobs runner takes one for each slot, for the queue, schedules, messages and upkeep."""
     pool = _database().get("OPTIONS", {}).get("pool")
-    if not pool or pool["max_size"] > settings.QUEUE_SLOTS:
+    wanted = settings.QUEUE_SLOTS + 4
+    if not pool or pool["max_size"] >= wanted:
         return []
     return [
         Warning(
-            f"{settings.QUEUE_SLOTS} slots of the queue and their runner share "
-            f"{pool['max_size']} database connections.",
-            hint="Raise DATABASE_POOL_SIZE above QUEUE_SLOTS, or lower QUEUE_SLOTS.",
+            f"A jobs runner takes {wanted} database connections and may have {pool['max_size']}.",
+            hint="Raise DATABASE_POOL_SIZE to QUEUE_SLOTS + 4, or lower QUEUE_SLOTS.",
             id="moonhook.W010",
         )
     ]

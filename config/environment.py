@@ -6,7 +6,7 @@ import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -133,6 +133,7 @@ def database(data_dir: Path, *, timeout_seconds: int, connect_seconds: int) -> d
             "TEST": {"NAME": str(data_dir / "test.sqlite3")},
         }
     if settings["ENGINE"] == "django.db.backends.postgresql":
+        settings = settings | _several_servers(settings)
         options = {
             "connect_timeout": connect_seconds,
             "options": f"-c statement_timeout={timeout_seconds}s"
@@ -154,6 +155,29 @@ def database(data_dir: Path, *, timeout_seconds: int, connect_seconds: int) -> d
             "OPTIONS": settings.get("OPTIONS", {}) | options,
         }
     raise ImproperlyConfigured("DATABASE_URL must name SQLite or PostgreSQL.")
+
+
+def _several_servers(settings: dict[str, Any]) -> dict[str, Any]:
+    """The servers that ``DATABASE_URL`` lists, each with its own port, as libpq takes them.
+
+    django-environ would give all of them the port of one, and keep the brackets of IPv6 addresses.
+    """
+    try:
+        listed = urlsplit(env.str("DATABASE_URL")).netloc.rpartition("@")[2].split(",")
+        if len(listed) == 1:
+            return {}
+        servers = [urlsplit(f"//{each}") for each in listed]
+        ports = [str(server.port or 5432) for server in servers]
+    except ValueError:
+        raise ImproperlyConfigured(
+            "DATABASE_URL must list servers like postgres://user@one:5432,two:5432/name."
+        ) from None
+    return {
+        "HOST": ",".join(unquote(server.hostname or "") for server in servers),
+        "PORT": ",".join(ports),
+        # Otherwise the first server that responds would be used, which may be a standby.
+        "OPTIONS": {"target_session_attrs": "read-write"} | settings.get("OPTIONS", {}),
+    }
 
 
 def email(url: str | None, outbox: Path) -> dict[str, Any]:

@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "accounts",
     "sessions_api",
     "scripts_engine",
+    "jobs",
     "hooks",
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
@@ -81,8 +82,6 @@ INSTALLED_APPS = [
     "graphene_django",
     "django_ace",
     "django_tasks",
-    "core.tasks",
-    "django_tasks_db",
     "django_otp",
     "django_otp.plugins.otp_totp",
     "django_otp.plugins.otp_static",
@@ -90,14 +89,14 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "core.http.request_id.RequestIdMiddleware",
+    "core.http.origin.RequestIdMiddleware",
     "core.logs.context.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.admin.middleware.AdminMiddleware",
-    "core.http.unavailable.UnavailableMiddleware",
+    "core.http.problem_handlers.UnavailableMiddleware",
 ]
 ADMIN_MIDDLEWARE = [  # For the pages of the admin only.
     "core.http.admin_pages.ContentSecurityPolicy",
@@ -167,8 +166,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Background tasks --------------------------------------------------------------------------
 
-TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}
-# The delay after each failed attempt; an attempt more than delays, and the task has failed.
+# Each queue has threads of its own: codes by e-mail, codes by SMS, and all other messages.
+TASKS = {
+    "default": {
+        "BACKEND": "jobs.messages.backend.MessageBackend",
+        "QUEUES": ["email", "sms", "default"],
+    }
+}
+# The longest delay after each failed attempt; an attempt more than delays, and it has failed.
 TASK_RETRY_SECONDS = integers("TASK_RETRIES", (5, 20, 60, 180, 600, 1800, 7200))
 TASK_TIMEOUT_SECONDS = integer("TASK_TIMEOUT", 30, minimum=1)
 TASK_LEASE_SECONDS = integer("TASK_LEASE", 60, minimum=2)  # Then the attempt's worker is lost.
@@ -199,7 +204,6 @@ ORGANISATION_SMS_PER_DAY = integer("ORGANISATION_SMS_PER_DAY", 200)
 IS_RATE_LIMITED = switch("RATE_LIMITS", "on")
 if IS_PRODUCTION and not IS_RATE_LIMITED:
     raise ImproperlyConfigured("RATE_LIMITS=off is for load tests; production refuses it.")
-REDIS_URL = env.str("REDIS_URL", default="")  # Empty: the counters are in the database.
 
 # --- Identity: PINs, sessions, invitations -----------------------------------------------------
 
@@ -217,6 +221,12 @@ DEVICE_SESSION_ABSOLUTE = timedelta(days=365)
 SESSION_USE_WRITTEN_EVERY = timedelta(minutes=5)
 SESSIONS_PER_DEVICE_TOKEN = 10
 SESSIONS_PER_API_KEY = 100
+
+# Logins of programs by device code, and the keys that they get (RFC 8628).
+DEVICE_CODE_LIFETIME = timedelta(minutes=10)
+DEVICE_CODE_INTERVAL_SECONDS = 5
+DEVICE_KEY_DAYS = 90
+DEVICE_KEY_MAX_DAYS = 365
 
 INVITATION_LIFETIME = timedelta(days=14)
 # Of the links in e-mails that set a password for the admin, in hours.
@@ -279,7 +289,8 @@ ADMIN_WAIT_SECONDS = 0.5
 
 REST_MAX_BODY_BYTES = 16 * 1024
 USER_GRAPHQL_MAX_BODY_BYTES = 16 * 1024
-ADMIN_GRAPHQL_MAX_BODY_BYTES = 512 * 1024
+# A manifest has up to 512 KiB, and escapes in JSON take more bytes than what they stand for.
+ADMIN_GRAPHQL_MAX_BODY_BYTES = 1024 * 1024
 HOOK_MAX_BODY_BYTES = 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024  # The admin; other endpoints check theirs first.
 # A request gets a thread when its body is complete, or immediately, to be refused, if it is longer.
@@ -327,6 +338,8 @@ SCRIPTS_PER_ORGANISATION = integer("SCRIPTS_PER_ORGANISATION", 1_000, minimum=1)
 HOOKS_PER_ORGANISATION = integer("HOOKS_PER_ORGANISATION", 10_000, minimum=1)
 API_KEYS_PER_ORGANISATION = integer("API_KEYS_PER_ORGANISATION", 1_000, minimum=1)
 USERS_PER_ORGANISATION = integer("USERS_PER_ORGANISATION", 100_000, minimum=1)
+# Uploaded sources that are in no version yet.
+BLOBS_PER_ORGANISATION = integer("BLOBS_PER_ORGANISATION", 2_000, minimum=1)
 # Changes of a script's source, each of which is a version.
 SCRIPT_SAVES_PER_MINUTE = integer("SCRIPT_SAVES_PER_MINUTE", 60, minimum=1)
 
@@ -347,6 +360,8 @@ RUNS_KEPT_PER_ORGANISATION = integer("RUNS_KEPT_PER_ORGANISATION", 100_000)
 # differ.
 RUN_BYTES_PER_ORGANISATION = integer("RUN_BYTES_PER_ORGANISATION", 1024**3)
 VERSIONS_KEPT_PER_SCRIPT = integer("VERSIONS_KEPT_PER_SCRIPT", 200, minimum=1)
+RELEASES_KEPT = integer("RELEASES_KEPT", 500, minimum=0)  # 0: unlimited.
+RELEASES_KEPT_DAYS = integer("RELEASES_KEPT_DAYS", 400, minimum=0)  # 0: unlimited.
 AUTH_EVENTS_KEPT = timedelta(days=400)
 TASKS_KEPT = timedelta(days=1)
 FAILED_TASKS_KEPT = timedelta(days=14)
@@ -385,6 +400,7 @@ IS_LOG_JSON = (
     choice("LOG_FORMAT", "json" if IS_PRODUCTION else "console", ("json", "console")) == "json"
 )
 IS_ACCESS_LOGGED = switch("ACCESS_LOG", "on")
+IS_AUDIT_WRITTEN_TO_STDOUT = choice("AUDIT_LOG", "database", ("database", "stdout")) == "stdout"
 LOGGING_CONFIG = "core.logs.setup.configure_logs"
 LOGGING = {
     "version": 1,

@@ -8,16 +8,18 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 import sessions_api.urls
+from config.api.blobs import blob
 from config.api.endpoints import admin_graphql, user_graphql
 from config.api.openapi import serve_openapi
 from config.operations.readiness import healthz, readyz
-from core.metrics.endpoint import metrics
+from core.http.metrics import metrics
 
 urlpatterns = [
     *sessions_api.urls.urlpatterns,
     path("user/graphql", user_graphql, name="user-graphql"),
-    # Before the admin, which would treat the URL as one of its pages.
+    # Before the admin, which would treat the URLs as pages.
     path("admin/graphql", admin_graphql, name="admin-graphql"),
+    path("admin/blobs/<str:digest>", blob, name="blob"),
     path("admin/", admin.site.urls),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("", RedirectView.as_view(pattern_name="admin:index")),

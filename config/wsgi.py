@@ -1,18 +1,19 @@
-"""The WSGI application. Each gunicorn worker loads it before its first request."""
+"""The WSGI application. The web server loads it once, and its workers are forks."""
 
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.wsgi import get_wsgi_application
+from django.template import engines
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 _django = get_wsgi_application()
 
 # Models can be imported only after the application is set up.
-from config.operations.threads import build_shared_objects  # noqa: E402
-from hooks.wsgi import PREFIX, HooksApplication  # noqa: E402
+from hooks.edge.wsgi import PREFIX, HooksApplication  # noqa: E402
 from sessions_api.wsgi import LookUps  # noqa: E402
 
 _hooks = HooksApplication()
@@ -27,4 +28,6 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     return _django(environ, start_response)
 
 
-build_shared_objects()
+# What is imported now, workers need not import one by one.
+get_resolver().url_patterns  # noqa: B018
+engines.all()

@@ -1,12 +1,16 @@
 """Errors that flows raise for their edges. Invalid fields raise Django's ``ValidationError``."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
 
 from django.core.exceptions import ValidationError
 
 
 class ForbiddenError(Exception):
-    """The actor may not do this to that object."""
+    """The actor may not do this to that object. ``extensions`` are for the client."""
+
+    extensions: Mapping[str, str] = MappingProxyType({})
 
 
 class AddressTakenError(ForbiddenError):
@@ -30,6 +34,23 @@ class LimitExceededError(ValidationError):
 
 class NotFoundError(Exception):
     """The object does not exist, or is out of the actor's reach."""
+
+
+class ConflictError(Exception):
+    """The object has moved on since it was read. Nothing was changed; the text is for the client.
+
+    ``extensions`` are for the client: of a single object, who changed it and when.
+    """
+
+    def __init__(self, message: str, **extensions: str) -> None:
+        super().__init__(message)
+        self.extensions: Mapping[str, str] = extensions
+
+    @classmethod
+    def of_row(cls, name: str, *, by: str, at: datetime) -> "ConflictError":
+        moment = at.astimezone(UTC)
+        message = f"“{name}” was changed by {by or 'somebody'} at {moment:%Y-%m-%d %H:%M:%S} UTC."
+        return cls(message, by=by, at=moment.isoformat())
 
 
 class DeliveryError(Exception):

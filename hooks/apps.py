@@ -4,3 +4,22 @@ from django.apps import AppConfig
 class HooksConfig(AppConfig):
     name = "hooks"
     verbose_name = "Hooks"
+
+    def ready(self) -> None:
+        """Registers what the apps below must know of this one."""
+        from core.graphql.document_cost import register_prices
+        from core.http.redaction import register_secret_position
+        from hooks import audit_kinds, metrics, problems  # noqa: F401
+        from hooks.edge.wsgi import TOKEN_IN_PATH
+        from hooks.flows import retention
+        from hooks.graphql import field_scopes
+        from hooks.releases import HookKind
+        from scripts_engine.releases.kinds import register_kind
+
+        audit_kinds.register()
+        problems.register()
+        retention.register()
+        field_scopes.register()
+        register_prices({"hooks": 50}, list_sizes={"hooks": 100})
+        register_kind(HookKind())
+        register_secret_position(TOKEN_IN_PATH)

@@ -4,3 +4,65 @@ from django.apps import AppConfig
 class ScriptsEngineConfig(AppConfig):
     name = "scripts_engine"
     verbose_name = "Scripts"
+
+    def ready(self) -> None:
+        """Registers what the apps below must know of this one."""
+        from core.graphql.document_cost import register_prices
+        from core.upkeep import register_duties
+        from scripts_engine import audit_kinds, metrics, secrets  # noqa: F401
+        from scripts_engine.flows.definitions import forget_definitions
+        from scripts_engine.flows.failure_mails import mail_about_failures
+        from scripts_engine.graphql import field_scopes
+        from scripts_engine.plans import problems as problems_of_plans
+        from scripts_engine.plans.blobs import forget_unused_blobs
+        from scripts_engine.plans.planning import forget_expired_plans
+        from scripts_engine.releases.kinds import register_kind
+        from scripts_engine.releases.script_kind import SCRIPTS
+        from scripts_engine.runs import problems
+        from scripts_engine.runs.quota import settle_run_bytes
+        from scripts_engine.runs.retention import forget_old_runs
+        from scripts_engine.stored_values import forget_expired_values
+
+        secrets.register()
+        audit_kinds.register()
+        problems.register()
+        problems_of_plans.register()
+        register_kind(SCRIPTS)
+        register_duties(mail_about_failures, every_minute=True)
+        register_duties(
+            forget_expired_values,
+            forget_old_runs,
+            # After forget_old_runs, so that deleted runs keep no version, and are not counted.
+            forget_definitions,
+            forget_expired_plans,
+            # After forget_expired_plans, which name blobs.
+            forget_unused_blobs,
+            settle_run_bytes,
+        )
+        field_scopes.register()
+        register_prices(
+            {
+                "diff": 400,
+                "versions": 50,
+                "drafts": 50,
+                "requiredBy": 50,
+                "libraries": 50,
+                "release": 50,
+                "undoes": 10,
+                "changes": 50,
+                "manifest": 2_000,
+                "missingBlobs": 200,
+                "planManifest": 5_000,
+                "applyPlan": 5_000,
+                "requestBody": 20,
+                "requestBodyBase64": 20,
+                "responseBody": 20,
+                "responseBodyBase64": 20,
+                "source": 10,
+                "firstRun": 10,
+                "pushedBy": 10,
+                "pushedRuns": 10,
+                "replayOf": 10,
+            },
+            list_sizes={"versions": 100, "changes": 100},
+        )

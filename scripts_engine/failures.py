@@ -8,11 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models.functions import Substr
 
+from core.database.ids import moment_of
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 
@@ -52,6 +54,8 @@ class FailureGroup:
     failures: int
     last: Run
     """The newest of the failures, with script, organisation and versions."""
+    first_at: datetime
+    """When the oldest of them was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,11 @@ def failure_groups(runs: RunQuerySet, limit: int) -> FailureGroups:
     """The most frequent errors among the newest ``NEWEST_FAILURES`` failures of the runs."""
     failures: Counter[ErrorKind] = Counter()
     last: dict[ErrorKind, UUID] = {}
+    first: dict[ErrorKind, UUID] = {}
     for run_id, kind in _newest_failures(runs):
         failures[kind] += 1
         last.setdefault(kind, run_id)
+        first[kind] = run_id
     frequent = [kind for kind, _ in failures.most_common(limit)]
     shown = (
         Run.objects.select_related(
@@ -87,7 +93,10 @@ def failure_groups(runs: RunQuerySet, limit: int) -> FailureGroups:
         .in_bulk([last[kind] for kind in frequent])
     )
     return FailureGroups(
-        [FailureGroup(failures[kind], shown[last[kind]]) for kind in frequent],
+        [
+            FailureGroup(failures[kind], shown[last[kind]], moment_of(first[kind]))
+            for kind in frequent
+        ],
         is_cut=failures.total() == NEWEST_FAILURES,
     )
 
@@ -103,3 +112,14 @@ def _newest_failures(runs: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
     columns = ("pk", "script_id", "status", "error")
     for run_id, script_id, status, error in newest.values_list(*columns)[:NEWEST_FAILURES]:
         yield run_id, error_kind_of(script_id, status, error)
+
+
+def failing_since(runs: RunQuerySet) -> datetime | None:
+    """When the oldest of the newest failures was requested; ``None`` without failures."""
+    ids = list(
+        runs.failed()
+        .of_saved_versions()
+        .order_by("-pk")
+        .values_list("pk", flat=True)[:NEWEST_FAILURES]
+    )
+    return moment_of(ids[-1]) if ids else None

@@ -1,4 +1,4 @@
-"""Unified diffs of any two texts, in bounded time."""
+"""Unified diffs of sources, in bounded time."""
 
 import difflib
 import re

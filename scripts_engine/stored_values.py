@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from django.db import connection
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.database.batches import delete_in_batches
 from scripts_engine.models import StoredValue
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox import Limits, figure_in_words
 
 MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 64 * 1024
@@ -43,8 +45,9 @@ def check_key(key: Any) -> bytes:
 def check_value(text: bytes) -> str:
     """Checks JSON text in UTF-8, and returns it decoded."""
     if len(text) > MAX_VALUE_BYTES:
+        limit = figure_in_words(MAX_VALUE_BYTES)
         raise ValueRefused(
-            "value", f"a value may have 64 KiB as JSON; this one has {len(text):,} bytes"
+            "value", f"a value may have {limit} as JSON; this one has {len(text):,} bytes"
         )
     try:
         value = text.decode()
@@ -140,3 +143,7 @@ def _depth(value: Any) -> int:
             for holder in holders
             for item in (holder.values() if isinstance(holder, dict) else holder)
         ]
+
+
+def forget_expired_values() -> int:
+    return delete_in_batches(StoredValue.objects.expired(), row_bytes=Length("value"))

@@ -15,10 +15,17 @@ from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
 from unfold.views import ChangeList
 
-from accounts.admin.event_parties import register_subject
-from accounts.admin.reach import administered_organisation_ids, is_superuser, own_users, person
+from accounts.admin.event_words import register_subject
+from accounts.admin.reach import (
+    administered_organisation_ids,
+    is_superuser,
+    own_users,
+    person,
+    refuse_beyond,
+)
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.models import ApiKey, SubjectKind, User
+from accounts.models import ApiKey, Organisation, SubjectKind, User
+from accounts.scopes import Scope
 from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
 from core.admin.ending import EndingMixin
@@ -26,7 +33,7 @@ from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, page_of
 from core.admin.panels import Link, Panel, panel_of
 from core.http.origin import origin_of
-from sessions_api.flows.end_session import end_sessions
+from sessions_api.flows import end_sessions
 from sessions_api.models import Session
 
 END_ALL = "sessions_api_session_end_all"
@@ -64,6 +71,10 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         "admin:accounts_apikey_add",
         title="No open sessions",
     )
+    view_scope = Scope.READ_PEOPLE
+    change_scope = Scope.WRITE_PEOPLE
+    page_scopes = {"end": Scope.WRITE_PEOPLE, "end_all": Scope.WRITE_PEOPLE}
+    action_scopes = {"end_selected": Scope.WRITE_PEOPLE}
     list_display = (
         "owner",
         "shown_credential",
@@ -120,6 +131,11 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SessionChangeList
 
+    def place_of(self, row: Session) -> Organisation | None:
+        if row.api_key is not None:
+            return row.api_key.organisation
+        return None if row.user is None else row.user.home
+
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Two index look-ups: a single OR condition would scan all sessions."""
         ids = administered_organisation_ids(request)
@@ -163,6 +179,8 @@ class SessionAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         return self.ask_and_end(request, sessions, page_of(user), _END_ALL)
 
     def end_rows(self, request: HttpRequest, rows: Iterable[Session]) -> list[Session]:
+        rows = list(rows)
+        refuse_beyond(request, *(row.user for row in rows if row.user is not None))
         return end_sessions(rows, origin=origin_of(request), by=person(request))
 
     def ended_name(self, row: Session) -> str:
@@ -174,12 +192,14 @@ def _end_button(session: Session, back_to: str) -> SafeString:
     return button(address, "End", of=f"session of {session.created_at:%Y-%m-%d %H:%M} UTC")
 
 
-@panel_of(User)
+@panel_of(User, scope=Scope.READ_PEOPLE)
 def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
     if not own_users(request).filter(pk=user.pk).exists():
         return None
     sessions = list(Session.objects.of_user(user).with_owners())
-    end_all = Link("End all sessions", reverse(f"admin:{END_ALL}", args=[user.pk]))
+    end_all = Link(
+        "End all sessions", reverse(f"admin:{END_ALL}", args=[user.pk]), Scope.WRITE_PEOPLE
+    )
     return Panel(
         title="Sessions",
         headers=("Device", "Opened", "Last used", "Expires", "From", "Action"),
@@ -199,7 +219,7 @@ def sessions_of_user(request: HttpRequest, user: User) -> Panel | None:
     )
 
 
-@panel_of(ApiKey)
+@panel_of(ApiKey, scope=Scope.READ_PEOPLE)
 def sessions_of_api_key(request: HttpRequest, api_key: ApiKey) -> Panel:
     return Panel(
         title="Sessions",

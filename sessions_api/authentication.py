@@ -8,14 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from accounts import actors
+from accounts.audit import person, program
 from accounts.models import User
-from core.http.client_address import client_address
 from core.http.cross_origin import is_cross_origin
-from core.http.origin import Actor, act_as
+from core.http.origin import Actor, act_as, client_address
 from core.http.problems import Problem, ProblemCode
-from core.logs.bound import bind
-from sessions_api.flows.use_session import use_session
+from core.logs.context import bind
+from sessions_api.flows import use_session
 from sessions_api.models import Session
 
 REALM = 'Bearer realm="moonhook"'
@@ -45,8 +44,8 @@ def authenticate_session(request: HttpRequest) -> Session:
 
 def actor_of(session: Session) -> Actor | None:
     if session.api_key is not None:
-        return actors.program(session.api_key)
-    return None if session.user is None else actors.person(session.user)
+        return program(session.api_key)
+    return None if session.user is None else person(session.user)
 
 
 def refuse_cross_origin_cookie(request: HttpRequest) -> None:

@@ -1,5 +1,6 @@
-"""/session: open, show and end a session."""
+"""/session: open, show and end a session, and the bodies of requests and responses."""
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from json import JSONEncoder
 from typing import Any
@@ -7,18 +8,17 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
+from rest_framework import serializers
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from core.errors import RateLimitedError
+from core.http.body import read_json_object
 from core.http.cross_origin import is_cross_origin
-from core.http.json_body import read_json_object
-from core.http.origin import origin_of
-from core.http.plain_response import PlainResponse
+from core.http.origin import origin_of, request_id_of
 from core.http.problem_handlers import problem_of
-from core.http.problems import Problem, ProblemCode, problem_document
-from core.http.request_id import request_id_of
+from core.http.problems import PlainResponse, Problem, ProblemCode, problem_document
 from sessions_api.authentication import (
     SessionAuthentication,
     authenticate_session,
@@ -26,16 +26,61 @@ from sessions_api.authentication import (
     cookie_name,
     set_cookie,
 )
-from sessions_api.flows.end_session import end_session
-from sessions_api.flows.open_session import open_session
+from sessions_api.flows import end_session, open_session
 from sessions_api.models import Credential, Session
-from sessions_api.serializers import OpenSessionSerializer, session_document
 
 _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
 METHODS = ("GET", "HEAD", "POST", "DELETE")
 _OF_EVERY_LOOK_UP = {"Allow": ", ".join(METHODS), "Cache-Control": "no-store"}
+
+
+class StringField(serializers.CharField):
+    """A JSON string, neither trimmed nor converted from a number.
+
+    Accepts any character, NUL included: a credential with one is wrong, not malformed.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, allow_blank=True, **kwargs)
+        self.validators = []
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        if any("\ud800" <= character <= "\udfff" for character in data):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class OpenSessionSerializer(serializers.Serializer[Any]):
+    """The body of POST /session, as docs/openapi.json describes it."""
+
+    uid = StringField()
+    password = StringField()
+    credential = serializers.ChoiceField(choices=Credential.choices)
+    email = StringField(required=False, allow_null=True)
+
+
+def session_document(session: Session) -> dict[str, Any]:
+    """The JSON representation of a session, without its token."""
+    organisation, user, device = session.organisation, session.user, session.device_token
+    return {
+        "id": str(session.pk),
+        "status": "active",
+        "credential": session.credential.value,
+        "longLived": session.is_long_lived,
+        "organisation": organisation and {"id": str(organisation.pk), "name": organisation.name},
+        "user": user and {"id": str(user.pk), "email": user.email, "name": user.name},
+        "device": device and {"id": str(device.device), "label": device.label},
+        "createdAt": rfc3339(session.created_at),
+        "expiresAt": rfc3339(session.expires_at),
+        "lastUsedAt": rfc3339(session.last_used_at),
+    }
+
+
+def rfc3339(moment: datetime) -> str:
+    """UTC to the second, with ``Z``."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def look_up(request: HttpRequest) -> PlainResponse:

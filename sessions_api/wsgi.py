@@ -5,9 +5,15 @@ Its responses are those of ``SessionView``, byte for byte. Other requests are le
 
 from typing import Any
 
-from core.http.django_rules import BareRequest, has_allowed_host, scheme_of, security_headers
-from core.http.request_id import HEADER, new_request_id
-from core.http.slim_application import Answer, SlimApplication
+from core.http.origin import REQUEST_ID_HEADER, new_request_id
+from core.http.slim_application import (
+    Answer,
+    BareRequest,
+    SlimApplication,
+    has_allowed_host,
+    scheme_of,
+    security_headers,
+)
 from core.logs.context import bind_request
 from sessions_api.views import look_up
 
@@ -33,7 +39,7 @@ class LookUps(SlimApplication):
         status, headers, body = look_up(request)
         headers |= self._added[scheme_of(environ)]
         headers["Content-Length"] = str(len(body))
-        headers[HEADER] = request.request_id
+        headers[REQUEST_ID_HEADER] = request.request_id
         return Answer(_VIEW, status, [*headers.items()], body)
 
 

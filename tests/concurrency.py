@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from django.db import connections
 
-from core.database.threads import DatabaseThreads
+from core.waiting import DatabaseThreads
 
 Result = TypeVar("Result")
 

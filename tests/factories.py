@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
-from django_tasks_db.models import DBTaskResult
 
 from accounts.admin_login_limits import counts_of_try
 from accounts.audit import record_about_address
@@ -17,31 +17,36 @@ from accounts.flows.api_keys import IssuedApiKey, issue_api_key
 from accounts.flows.authenticate import authenticate_device
 from accounts.flows.check_pin import IssuedDeviceToken, check_pin
 from accounts.flows.organisations import create_organisation
-from accounts.flows.send_pin import choose_pin_channels, code_to_send, send_pin
+from accounts.flows.send_pin import choose_channel, code_to_send, send_pin
 from accounts.flows.users import create_user
-from accounts.messages.channels import SendVia
+from accounts.messages.channels import SendVia, channels_asked_for
 from accounts.models import (
     AuthEvent,
     AuthEventKind,
     DeviceToken,
     Organisation,
-    RateWindow,
+    RateCounter,
     User,
 )
 from accounts.rate_limits.limiter import claim
+from accounts.scopes import Scope
 from core.database.ids import first_id_at
 from core.http.origin import NOWHERE, Origin
-from core.tasks.worker import Worker
-from scripts_engine.event import Event
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.call_notes.content import RefusedContent, encrypted
-from scripts_engine.flows.hooks import IssuedHook, issue_hook
-from scripts_engine.flows.rules_of_call import ALL_METHODS, CallRules
-from scripts_engine.flows.run_spec import RunSpec
+from core.names import free_name
+from hooks.flows.find_callable_hook import CallableHook
+from hooks.flows.hooks import IssuedHook, issue_hook
+from hooks.flows.senders import set_signing_secret
+from hooks.models import Hook, Idempotency, RefusedCall, ReplyMode
+from hooks.models.refused_call import RefusedContent, encrypted
+from hooks.rule_values import ALL_METHODS
+from hooks.rules import CallRules
+from jobs.messages import attempts
+from jobs.messages.attempts import TimeLimit, perform
+from jobs.models import RunLimits
 from scripts_engine.flows.scripts import create_script
-from scripts_engine.flows.signing_secrets import set_signing_secret
-from scripts_engine.flows.try_script import try_script
-from scripts_engine.models import Hook, Idempotency, RefusedCall, ReplyMode, Run, Script, Trigger
+from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.runs.execution import try_script
+from scripts_engine.runs.spec import NOBODY, Event, SavedRun
 
 ECHO = 'return params.get("body")'
 
@@ -56,12 +61,18 @@ def make_user(organisation: Organisation, email: str = "alice@example.com", **fi
     user = create_user(organisation, email=email, **fields)
     # The cast enters with an empty record.
     AuthEvent.objects.filter(user=user).delete()
-    RateWindow.objects.filter(key__contains="/user-creation/").delete()
+    RateCounter.objects.filter(key__startswith="user-creation/").delete()
     return user
 
 
 def make_api_key(organisation: Organisation, name: str = "warehouse") -> IssuedApiKey:
     return issue_api_key(organisation, name=name)
+
+
+def token_with(organisation: Organisation, *scopes: Scope, name: str = "narrow") -> str:
+    """The bearer token of a session of a new key with these scopes."""
+    issued = issue_api_key(organisation, name=name, scopes=[scope.value for scope in scopes])
+    return open_session(api_key_login(issued))
 
 
 def make_pin(user: User, device: uuid.UUID | None = None) -> str:
@@ -78,27 +89,22 @@ def make_code(email: str, user: User | None, device: uuid.UUID | None = None) ->
 
 
 def deliver_pin(email: str, send_via: SendVia) -> None:
-    """Sends a code as the worker does, over one channel after the other."""
+    """Sends a code as the tasks do, over one channel after the other."""
     asked_at = timezone.now()
-    for channel in choose_pin_channels(email, send_via, asked_at):
-        send_pin(email, channel, asked_at)
+    for channel in channels_asked_for(send_via):
+        chosen = choose_channel(email, channel, send_via, asked_at, is_counted=True)
+        if chosen not in {channel, None}:
+            chosen = choose_channel(email, chosen, SendVia.EMAIL, asked_at, is_counted=True)
+        if chosen is not None:
+            send_pin(email, chosen, asked_at)
 
 
 def work() -> None:
-    """Does the background work that is due, as the worker does, in the test's own transaction."""
-    worker = Worker(
-        queue_names=["*"],
-        excluded_queue_names=[],
-        backend_name="default",
-        interval=0,
-        batch=True,
-        startup_delay=False,
-        max_tasks=None,
-        worker_id="worker",
-    )
-    while (row := DBTaskResult.objects.ready().get_locked()) is not None:
-        row.claim(worker.worker_id)
-        worker.run_task(row)
+    """Does the background work that is due, in the test's own transaction."""
+    while queues := attempts.queues_with_due_messages():
+        for queue in queues:
+            for message in attempts.claim(queue, 1, "worker"):
+                perform(message, TimeLimit())
 
 
 def fail_admin_logins(user: User, times: int = 5) -> None:
@@ -129,22 +135,42 @@ def is_accepted(issued: IssuedDeviceToken) -> bool:
     return isinstance(authenticate_device(issued.device_token.pk, issued.token, ""), DeviceToken)
 
 
-def make_script(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Script:
-    return create_script(organisation, name=name, source=source, author=NOBODY)
+def make_script(
+    organisation: Organisation, source: str = ECHO, name: str = "echo", **fields: Any
+) -> Script:
+    """A script of that name, with a number if the organisation has one already."""
+    with transaction.atomic():
+        # Others wait until the name is taken.
+        Organisation.objects.select_for_update().get(pk=organisation.pk)
+        taken = Script.objects.of_organisation(organisation).values_list("name_key", flat=True)
+        name = free_name(name, set(taken))
+        return create_script(organisation, name=name, source=source, author=NOBODY, **fields)
 
 
-def spec_of(hook: Hook) -> RunSpec:
+def spec_of(hook: Hook) -> SavedRun:
     """What a call of the hook runs."""
-    return RunSpec.of_script(hook.script, trigger=Trigger.HOOK, hook_id=hook.pk)
+    return SavedRun.of_script(hook.script, trigger=Trigger.HOOK, hook_id=hook.pk)
+
+
+def callable_hook(hook: Hook, rules: CallRules | None = None) -> CallableHook:
+    """What the look-up of a call finds."""
+    script = hook.script
+    return CallableHook(
+        id=hook.pk,
+        organisation_id=script.organisation_id,
+        script_id=script.pk,
+        script_name=script.name,
+        timeout_seconds=script.timeout_seconds,
+        version_id=script.current_version_id,
+        rules=rules,
+        overlapping_digest="",
+    )
 
 
 def rules_with(**changes: Any) -> CallRules:
     """The rules of a hook on which only these are set."""
     rules = CallRules(
         sender=None,
-        verify_token_ciphertext=None,
-        signed_url="",
-        secrets=(),
         allowed_networks=(),
         methods=ALL_METHODS,
         max_body_bytes=settings.HOOK_MAX_BODY_BYTES,
@@ -171,8 +197,12 @@ def run_lua(organisation: Organisation, source: str, body: bytes = b"", **script
     made = make_script(organisation, source)
     for field, value in script.items():
         setattr(made, field, value)
+    return run_script_once(made, body)
+
+
+def run_script_once(script: Script, body: bytes = b"") -> Run:
     event = Event(method="POST", query="", headers=(), body=body, client_address="")
-    return try_script(made, event=event, author=NOBODY, trigger=Trigger.ADMIN)
+    return try_script(script, event=event, author=NOBODY, trigger=Trigger.ADMIN)
 
 
 def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
@@ -185,7 +215,7 @@ def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields:
 def make_past_draft(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
     """A try-out of an unsaved source of the hook's script, at that time."""
     run = past_run(hook, at, status, unsaved_source="return 1", **fields)
-    run.script_version = run.hook = None
+    run.script_version = run.hook_id = None
     run.trigger = Trigger.ADMIN
     run.save()
     return run
@@ -200,7 +230,7 @@ def past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any)
         organisation=hook.script.organisation,
         script=hook.script,
         script_version=hook.script.current_version,
-        hook=hook,
+        hook_id=hook.pk,
         trigger=Trigger.HOOK,
         status=status,
         started_at=at,
@@ -215,12 +245,23 @@ def reply_of(run: Run) -> str:
 
 
 def make_hook(script: Script, name: str = "shop") -> IssuedHook:
-    return issue_hook(script, name=name)
+    """A hook of that name, with a number if the script has one already."""
+    taken = script.hooks.filter(deleted_at=None).values_list("name_key", flat=True)
+    return issue_hook(script, name=free_name(name, set(taken)))
+
+
+def hook_that(organisation: Organisation, source: str = ECHO, name: str = "echo") -> Hook:
+    """A hook of a new script with that source."""
+    return make_hook(make_script(organisation, source, name)).hook
 
 
 def set_rules(hook: Hook, **columns: Any) -> None:
-    """Sets columns of ``CallRules`` as they are stored."""
+    """Sets columns of the hook's rules as they are stored."""
     Hook.objects.filter(pk=hook.pk).update(**columns)
+    if limits := {"max_concurrent_runs", "max_attempts"} & columns.keys():
+        RunLimits.objects.update_or_create(
+            pk=hook.pk, defaults={name: columns[name] for name in limits}
+        )
 
 
 def set_secret_of(hook: Hook, value: str, overlap_seconds: int = 0) -> None:
@@ -317,6 +358,11 @@ def graphql(
     )
     document = response.json()
     return GraphQLAnswer(response.status_code, document.get("data"), document.get("errors", []))
+
+
+def field_of(answer: GraphQLAnswer) -> Any:
+    """The field that the first error names."""
+    return answer.errors[0]["extensions"].get("field")
 
 
 def user_graphql(query: str, token: str | None = None, **variables: Any) -> GraphQLAnswer:

@@ -17,9 +17,9 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
+from tests.commands import ROOT, manage
 from tests.servers import free_port
 
-ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 300
 # As random as production asks for, and the same in every test.
 PRODUCTION_SECRETS = {
@@ -30,18 +30,24 @@ PRODUCTION_SECRETS = {
 
 @cache
 def _prepared() -> Path:
-    """A directory with a migrated database and collected static files, made once a process."""
+    """The data directory of what is made once a process."""
     directory = Path(tempfile.mkdtemp(prefix="moonhook-prepared-"))
     atexit.register(shutil.rmtree, directory)
-    for command in (("migrate",), ("collectstatic", "--no-input")):
-        subprocess.run(
-            [sys.executable, "manage.py", *command, "-v0"],
-            cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "MOONHOOK_DATA_DIR": str(directory)},
-            check=True,
-            capture_output=True,
-        )
     return directory
+
+
+@cache
+def _migrated_database() -> Path:
+    migrated = manage(_prepared(), "migrate", "-v0")
+    assert migrated.returncode == 0, migrated.stderr
+    return _prepared() / "moonhook.sqlite3"
+
+
+@cache
+def _static_files() -> Path:
+    collected = manage(_prepared(), "collectstatic", "--no-input", "-v0")
+    assert collected.returncode == 0, collected.stderr
+    return _prepared() / "static"
 
 
 def prepare_database(data_dir: Path) -> None:
@@ -49,7 +55,7 @@ def prepare_database(data_dir: Path) -> None:
     database = data_dir / "moonhook.sqlite3"
     if not database.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
-        shutil.copy(_prepared() / database.name, database)
+        shutil.copy(_migrated_database(), database)
 
 
 class MoonhookServer:
@@ -117,7 +123,7 @@ class MoonhookServer:
         threading.Thread(target=self._collect, daemon=True).start()
 
     def _prepare(self) -> None:
-        self.environment.setdefault("STATIC_ROOT", str(_prepared() / "static"))
+        self.environment.setdefault("STATIC_ROOT", str(_static_files()))
         if "DATABASE_URL" not in self.environment:
             prepare_database(self._data_dir)
 
@@ -148,7 +154,7 @@ class MoonhookServer:
         """Sends the signal and returns the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
     def manage(self, *arguments: str) -> str:
         """Standard output of a `manage.py` command under the same environment."""
@@ -173,7 +179,7 @@ class MoonhookServer:
 class WebServer(MoonhookServer):
     """The web server by itself: nothing has made or migrated its database."""
 
-    command = ("-m", "core.server", "-c", "config/gunicorn.conf.py")
+    command = ("-m", "tests.web_server")
     ready_path = "/healthz"
 
     def __init__(self, data_dir: Path, **environment: str) -> None:

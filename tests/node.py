@@ -1,6 +1,7 @@
 """Web nodes and workers as separate processes, and what is called on them."""
 
 import http.client
+import uuid
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from tests.moonhook_server import MoonhookServer, WebServer
 from tests.process_tree import family_of, kill_all
 from tests.sessions import call, graphql
 
+LONGEST_RUN_SECONDS = 25
 SHARED_SECRETS = {"SECRET_KEY": "n" * 60, "MOONHOOK_PEPPERS": "1:" + "ab" * 32}
 
 
@@ -26,9 +28,9 @@ class Node(WebServer):
 
 
 class Worker(Node):
-    """The background worker of a node."""
+    """The jobs runner of a node."""
 
-    command = ("manage.py", "db_worker", "--interval", "0.2", "--no-startup-delay")
+    command = ("manage.py", "run_jobs")
 
 
 class Answer(NamedTuple):
@@ -47,10 +49,17 @@ def call_hook(node: MoonhookServer, path: str, body: bytes = b"") -> Answer | No
 
 
 def new_hook(node: MoonhookServer, token: str, source: str) -> tuple[str, str]:
-    """The id of a new script, and the path of a new hook of it, which is the same on all nodes."""
+    """The id of a new script, and the path of a new hook of it, which is the same on all nodes.
+
+    The script may run as long as any may: a busy machine must not end it.
+    """
     admin = f"{node.url}/admin/graphql"
-    create = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
-    script: str = graphql(admin, create, token, s=source)["createScript"]["id"]
+    create = (
+        "mutation($n: String!, $s: String!, $t: Float!) "
+        "{ createScript(name: $n, source: $s, timeoutSeconds: $t) { id } }"
+    )
+    given = {"n": uuid.uuid4().hex, "s": source, "t": LONGEST_RUN_SECONDS}
+    script: str = graphql(admin, create, token, **given)["createScript"]["id"]
     issue = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
     url: str = graphql(admin, issue, token, id=script)["createHook"]["hook"]["url"]
     return script, "/hook/" + url.partition("/hook/")[2]

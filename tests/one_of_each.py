@@ -17,28 +17,32 @@ from accounts.models import (
     PinFailures,
     User,
 )
-from scripts_engine.flows.call_rules import set_sender
-from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
-from scripts_engine.flows.schedules.schedules import create_schedule
-from scripts_engine.flows.schedules.ticks import run_due_schedules
-from scripts_engine.flows.secrets import set_secret
-from scripts_engine.flows.signing_secrets import set_signing_secret
-from scripts_engine.models import (
+from hooks.flows.senders import set_sender, set_signing_secret
+from hooks.models import (
+    AnsweredHandshake,
     CredentialUse,
-    Handshake,
     Hook,
-    QueueEntry,
     RefusalCount,
     RefusedCall,
+    SigningSecret,
+)
+from jobs.models import QueueEntry, Schedule
+from jobs.queue.enqueue import QueuedWork, enqueue
+from jobs.schedules.schedules import create_schedule
+from jobs.schedules.ticks import run_due_schedules
+from scripts_engine.models import (
+    Plan,
+    Release,
     Run,
-    Schedule,
     Script,
     ScriptVersion,
     Secret,
-    SigningSecret,
     StoredValue,
     Trigger,
 )
+from scripts_engine.plans.planning import plan_manifest
+from scripts_engine.plans.written import written_manifest
+from scripts_engine.secrets import set_secret
 from sessions_api.models import Session
 from tests import factories
 from tests.admin import pages
@@ -82,6 +86,8 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
         Schedule: make_schedule(script),
         QueueEntry: queue_a_run(hook, f"{name} payload".encode()),
         RefusedCall: RefusedCall.objects.get(hook=hook),
+        Release: Release.objects.of_organisation(organisation).filter(number=1).get(),
+        Plan: make_plan(organisation),
         Secret: set_secret(organisation, name=f"{name.upper()}_KEY", value=f"{name} value"),
         StoredValue: StoredValue.objects.create(
             organisation=organisation, key=f"{name.lower()} key".encode(), value=f'"{name} value"'
@@ -89,6 +95,14 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
         PinChallenge: PinChallenge.objects.open_for(user.email),
         PinFailures: PinFailures.objects.get(bucket=user.email),
     }
+
+
+def make_plan(organisation: Organisation) -> Plan:
+    """To change the time limit of all scripts."""
+    document = written_manifest(organisation)
+    for item in document["scripts"]:
+        item["timeoutSeconds"] = 5
+    return plan_manifest(organisation, document)
 
 
 def queue_a_run(hook: Hook, body: bytes) -> QueueEntry:
@@ -102,7 +116,7 @@ def queue_a_run(hook: Hook, body: bytes) -> QueueEntry:
         hook_id=hook.pk,
         delay_seconds=3600,
     )
-    return QueueEntry.objects.get(pk=enqueue(work).run_id)
+    return QueueEntry.objects.get(pk=enqueue(work))
 
 
 def make_schedule(script: Script) -> Schedule:
@@ -116,7 +130,7 @@ def make_schedule(script: Script) -> Schedule:
     Schedule.objects.filter(pk=schedule.pk).update(next_tick_at=timezone.now())
     run_due_schedules()
     QueueEntry.objects.filter(schedule=schedule).delete()
-    Run.objects.filter(schedule=schedule).update(status="succeeded")
+    Run.objects.filter(schedule_id=schedule.pk).update(status="succeeded")
     return schedule
 
 
@@ -138,4 +152,4 @@ def _make_notes(hook: Hook, signing_secret: SigningSecret) -> None:
         day=now.date(),
         count=1,
     )
-    Handshake.objects.create(hook=hook, sender="github", response_status=200)
+    AnsweredHandshake.objects.create(hook=hook, sender="github", response_status=200)

@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis server that a test may stop, freeze and restart."""
+"""A PostgreSQL server that a test may stop, freeze and restart."""
 
 import os
 import shutil
@@ -11,10 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import redis
 
 from tests.eventually import eventually
-from tests.process_tree import family_of
+from tests.process_tree import family_of, is_alive
 from tests.servers import free_port
 
 
@@ -31,6 +30,30 @@ class PrivatePostgres:
         self._run("initdb", "--auth=trust", "-U", "postgres", "--no-sync")
         self.start()
 
+    def create_standby_of(self, other: "PrivatePostgres") -> None:
+        source = ("-h", "127.0.0.1", "-p", str(other.port), "-U", "postgres")
+        self._run("pg_basebackup", *source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.start()
+
+    def follow(self, other: "PrivatePostgres") -> None:
+        """Starts as a standby of the server that was its own standby."""
+        settings = f"primary_conninfo = 'host=127.0.0.1 port={other.port} user=postgres'\n"
+        with (self._directory / "postgresql.auto.conf").open("a") as file:
+            file.write(settings)
+        (self._directory / "standby.signal").touch()
+        self.start()
+
+    def promote(self) -> None:
+        self._run("pg_ctl", "-w", "promote")
+
+    def wait_for_each_commit_of_standbys(self) -> None:
+        """From now on, a commit returns when a standby has it too."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+        count = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+        eventually(lambda: self.ask(count) == 1)
+
     def start(self) -> None:
         options = f"-h 127.0.0.1 -p {self.port} -k {self._directory} -c max_connections=200"
         log = str(self._directory / "log")
@@ -39,6 +62,20 @@ class PrivatePostgres:
     def stop(self) -> None:
         """At once, as a crash does: connections are cut in the middle of what they do."""
         self._run("pg_ctl", "-m", "immediate", "stop")
+
+    def stop_in_order(self) -> None:
+        """After its standbys have everything."""
+        self._run("pg_ctl", "-m", "fast", "stop")
+
+    def kill(self) -> None:
+        for pid in self._family():
+            os.kill(pid, signal.SIGKILL)
+
+    def is_running(self) -> bool:
+        try:
+            return is_alive(self._pid())
+        except FileNotFoundError:
+            return False
 
     def freeze(self) -> None:
         """Its connections stay, and nobody answers on them."""
@@ -70,7 +107,10 @@ class PrivatePostgres:
         return row[0] if row else None
 
     def _family(self) -> list[int]:
-        return family_of(int((self._directory / "postmaster.pid").read_text().split()[0]))
+        return family_of(self._pid())
+
+    def _pid(self) -> int:
+        return int((self._directory / "postmaster.pid").read_text().split()[0])
 
     def _run(self, program: str, *arguments: str) -> None:
         """As the system's user postgres where this is root, which PostgreSQL refuses to be."""
@@ -82,6 +122,23 @@ class PrivatePostgres:
 
 @contextmanager
 def private_postgres() -> Iterator[PrivatePostgres]:
+    with _empty_cluster() as server:
+        server.create()
+        yield server
+
+
+@contextmanager
+def private_pair() -> Iterator[tuple[PrivatePostgres, PrivatePostgres]]:
+    """A primary, and its synchronous standby."""
+    with _empty_cluster() as primary, _empty_cluster() as standby:
+        primary.create()
+        standby.create_standby_of(primary)
+        primary.wait_for_each_commit_of_standbys()
+        yield primary, standby
+
+
+@contextmanager
+def _empty_cluster() -> Iterator[PrivatePostgres]:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not found:
         pytest.skip("there is no PostgreSQL server here to start")
@@ -90,58 +147,9 @@ def private_postgres() -> Iterator[PrivatePostgres]:
         shutil.chown(directory, "postgres")
     server = PrivatePostgres(directory, found[-1])
     try:
-        server.create()
         yield server
     finally:
-        server.thaw()
-        server.stop()
+        if server.is_running():
+            server.thaw()
+            server.stop()
         shutil.rmtree(directory)
-
-
-class PrivateRedis:
-    def __init__(self) -> None:
-        self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""],
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-        )
-        eventually(self._answers)
-
-    def stop(self) -> None:
-        self.send_signal(signal.SIGKILL)
-        assert self._process is not None
-        self._process.wait(timeout=10)
-
-    def freeze(self) -> None:
-        self.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self.send_signal(signal.SIGCONT)
-
-    def send_signal(self, number: int) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def _answers(self) -> bool:
-        try:
-            return bool(redis.Redis.from_url(self.url).ping())
-        except redis.RedisError:
-            return False
-
-
-@contextmanager
-def private_redis() -> Iterator[PrivateRedis]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("there is no redis-server here to start")
-    server = PrivateRedis()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.thaw()
-        server.stop()

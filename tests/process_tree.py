@@ -30,6 +30,14 @@ def command_of(pid: int) -> str:
         return ""
 
 
+def name_of(pid: int) -> str:
+    """As ``ps`` shows it: 15 bytes at most."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def is_alive(pid: int) -> bool:
     """Whether it runs: one that has ended and was not waited for does not."""
     try:

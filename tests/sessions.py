@@ -8,13 +8,18 @@ from urllib.parse import urlsplit
 
 from tests.moonhook_server import MoonhookServer
 
+# Only a failure takes so long: a machine that is busy with something else is slow, not wrong.
+ANSWER_SECONDS = 120
+
 
 def call(
     method: str, url: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, bytes, http.client.HTTPMessage]:
     """Status, body and headers of one request; an iterator as body is sent in chunks."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port, timeout=ANSWER_SECONDS
+    )
     with closing(connection):
         connection.request(method, url.removeprefix(f"http://{parts.netloc}"), body, headers or {})
         response = connection.getresponse()

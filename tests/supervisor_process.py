@@ -1,17 +1,21 @@
 """Runs a supervisor of small services in a process that accepts signals and adopts orphans."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import structlog
 
+from core.node_state import note_that_this_service_serves
 from core.server.supervised_service import RestartPolicy, Service
 from core.server.supervisor import Supervisor
 from tests.eventually import eventually
@@ -20,10 +24,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class SupervisorProcess:
-    """``services`` holds the arguments of each ``Service``; ``policy`` those of RestartPolicy."""
+    """``services`` holds each service's ``name`` and what it does; ``policy`` the RestartPolicy.
 
-    def __init__(self, services: list[dict[str, Any]], **policy: Any) -> None:
-        self._arguments = json.dumps({"services": services, "policy": policy})
+    After ``forks`` forks, the system refuses more.
+    """
+
+    def __init__(
+        self, services: list[dict[str, Any]], *, forks: int = sys.maxsize, **policy: Any
+    ) -> None:
+        self._arguments = json.dumps({"services": services, "policy": policy, "forks": forks})
         self._printed: list[str] = []
         self._logged: list[str] = []
         self.process: subprocess.Popen[str]
@@ -79,22 +88,49 @@ def _collect(stream: IO[str], lines: list[str]) -> None:
 
 def main() -> None:
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer()],
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     arguments = json.loads(sys.argv[1])
     services = [
         Service(
             each["name"],
-            each.get("program") or ["sh", "-c", each["shell"]],
-            signal.Signals(each["reload_signal"]) if "reload_signal" in each else None,
-            each.get("attempts_to_serve"),
+            partial(run, each),
+            reload_signal=each.get("reload_signal"),
+            attempts_to_serve=each.get("attempts_to_serve"),
         )
         for each in arguments["services"]
     ]
+    limit_forks(arguments["forks"])
     policy = RestartPolicy(**arguments["policy"])
-    supervisor = Supervisor(services, directory=ROOT, grace_seconds=0, policy=policy)
-    sys.exit(supervisor.run())
+    sys.exit(Supervisor(services, grace_seconds=0, policy=policy).run())
+
+
+def run(service: dict[str, Any]) -> None:
+    """Becomes its program, or does in Python what it says."""
+    if service.get("serves"):
+        note_that_this_service_serves()
+        sys.stdout.write(f"serves {os.getpid()}\n")
+        sys.stdout.flush()
+    if "raises" in service:
+        raise ValueError(service["raises"])
+    if "shell" in service:
+        os.execvp("sh", ["sh", "-c", service["shell"]])
+
+
+def limit_forks(count: int) -> None:
+    fork, forks = os.fork, iter(range(count))
+
+    def limited() -> int:
+        if next(forks, None) is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    os.fork = limited
 
 
 if __name__ == "__main__":

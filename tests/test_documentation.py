@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts_engine.sandbox.reply_headers import RESERVED_NAMES, RESERVED_PREFIXES
+from scripts_engine.sandbox.limits import RESERVED_NAMES, RESERVED_PREFIXES
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))

@@ -33,6 +33,6 @@ def execute_read_only(execute: Any, sql: str, params: Any, many: bool, context: 
 
 def assert_logged_in_one_line(caplog: pytest.LogCaptureFixture, code: str) -> None:
     """With that code, and without a traceback."""
-    logged = [each for each in caplog.records if each.name.startswith("core.http.unavailable")]
+    logged = [each for each in caplog.records if each.name.startswith("core.http.problem_handlers")]
     assert [each.getMessage().partition(":")[0] for each in logged] == [code]
     assert [each for each in caplog.records if each.exc_info] == []

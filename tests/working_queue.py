@@ -1,20 +1,39 @@
-"""Works the queue within a test: one round, in this thread."""
+"""Queues runs within a test, and works the queue: one round, in this thread."""
 
 from datetime import timedelta
 from uuid import UUID
 
 from django.utils import timezone
 
-from scripts_engine.flows.queue.claim import Turns, claim_due_runs
-from scripts_engine.flows.queue.finish import finish
-from scripts_engine.flows.queue.perform import perform
-from scripts_engine.models import QueueEntry, Run
+from hooks.models import Hook
+from jobs.models import QueueEntry
+from jobs.pushes import Push, QueueCapability
+from jobs.queue.claim import Turns, claim_due_runs
+from jobs.queue.enqueue import QueuedWork, enqueue
+from jobs.queue.finish import finish
+from jobs.queue.run_claimed import run_claimed
+from scripts_engine.host.handler import RunHost
+from scripts_engine.models import Run, Trigger
+from tests.factories import event_with
+
+
+def queue(hook: Hook, **changes: object) -> Run:
+    """Queues a run of the hook."""
+    work = {
+        "organisation_id": hook.organisation.pk,
+        "script_id": hook.script_id,
+        "version_id": hook.script.current_version_id,
+        "event": event_with(body=b"payload"),
+        "trigger": Trigger.HOOK,
+        "hook_id": hook.pk,
+    } | changes
+    return Run.objects.get(pk=enqueue(QueuedWork(**work)))  # type: ignore[arg-type]
 
 
 def work_queue(slots: int = 4, turns: Turns | None = None) -> list[Run]:
     """Claims, runs and commits once. Returns the runs that ended, in the order of their claims."""
     claimed = claim_due_runs(slots, turns or Turns()).claimed
-    finish([perform(each) for each in claimed])
+    finish([run_claimed(each) for each in claimed])
     return [Run.objects.get(pk=each.run_id) for each in claimed]
 
 
@@ -36,3 +55,9 @@ def work_all(rounds: int = 20) -> list[Run]:
             return ended
         ended += round_ended
     raise AssertionError("the queue is never empty")
+
+
+def pushes_of(host: RunHost) -> list[Push]:
+    """What the script of this run has pushed."""
+    queues = [each for each in host._capabilities if isinstance(each, QueueCapability)]
+    return [push for queue in queues for push in queue.pushes]

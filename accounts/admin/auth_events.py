@@ -11,12 +11,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts.admin.event_parties import describe
-from accounts.admin.event_words import colour_of, reason_of
+from accounts.addresses import canonical_email
+from accounts.admin.event_words import colour_of, describe, reason_of
 from accounts.admin.reach import is_superuser
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.email_address import canonical_email
 from accounts.models import HIDDEN_ACTORS, ActorKind, AuthEvent, SubjectKind, User
+from accounts.scopes import Scope
 from core.admin.display import EmptyState, display, label
 from core.admin.filters import PeriodFilter, ScopedAutocompleteFilter
 from core.plain_text import storable
@@ -58,6 +58,7 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         "Logins, and changes to users, keys, scripts, hooks and secrets are recorded here. "
         "Events appear automatically."
     )
+    view_scope = Scope.READ_AUDIT
     list_display = ("when", "who", "what", "to_whom", "from_where")
     list_filter = (
         ("kind", ChoicesDropdownFilter),

@@ -11,15 +11,15 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
-from accounts.admin.reach import own_users, person
-from accounts.admin.revoked_filter import RevokedFilter
+from accounts.admin.reach import own_users, person, refuse_beyond
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_devices
-from accounts.models import DeviceToken, User
+from accounts.models import DeviceToken, Organisation, User
+from accounts.scopes import Scope
 from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
 from core.admin.ending import EndingMixin
-from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.filters import RevokedFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, button, link, page_of
 from core.admin.panels import Link, Panel, panel_of
 from core.http.origin import origin_of
@@ -46,6 +46,10 @@ class DeviceAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         "Add user",
         "admin:accounts_user_add",
     )
+    view_scope = Scope.READ_PEOPLE
+    change_scope = Scope.WRITE_PEOPLE
+    page_scopes = {"revoke": Scope.WRITE_PEOPLE, "revoke_all": Scope.WRITE_PEOPLE}
+    action_scopes = {"revoke_selected": Scope.WRITE_PEOPLE}
     list_display = ("shown_label", "user", "state", "device", "created_at", "last_used_at")
     list_filter = (("user", ScopedAutocompleteFilter), RevokedFilter)
     list_select_related = ("user",)
@@ -65,6 +69,9 @@ class DeviceAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
     ended_word = "revoked"
     fields = ("id", "user", "device", "label", "state", "created_at", "last_used_at", "revoked_at")
     readonly_fields = fields
+
+    def place_of(self, row: DeviceToken) -> Organisation | None:
+        return None if row.user is None else row.user.home
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(user__in=own_users(request))
@@ -103,6 +110,8 @@ class DeviceAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         return row.revoked_at is None
 
     def end_rows(self, request: HttpRequest, rows: Iterable[DeviceToken]) -> list[DeviceToken]:
+        rows = list(rows)
+        refuse_beyond(request, *(row.user for row in rows))
         return revoke_devices(rows, origin=origin_of(request), by=person(request))
 
 
@@ -110,12 +119,14 @@ def _active_devices(user: User) -> QuerySet[DeviceToken]:
     return user.device_tokens.filter(revoked_at__isnull=True).select_related("user")
 
 
-@panel_of(User)
+@panel_of(User, scope=Scope.READ_PEOPLE)
 def devices_of_user(request: HttpRequest, user: User) -> Panel | None:
     if not own_users(request).filter(pk=user.pk).exists():
         return None
     active = list(_active_devices(user))
-    revoke_all = Link("Revoke all devices", reverse(f"admin:{REVOKE_ALL}", args=[user.pk]))
+    revoke_all = Link(
+        "Revoke all devices", reverse(f"admin:{REVOKE_ALL}", args=[user.pk]), Scope.WRITE_PEOPLE
+    )
     return Panel(
         title="Devices",
         headers=("Device", "Created", "Last used", "Action"),

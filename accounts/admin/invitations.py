@@ -8,10 +8,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.enums import ActionVariant
 
-from accounts.admin.reach import is_superuser
+from accounts.admin.reach import is_superuser, maker_of
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.organisations import remove_member
 from accounts.models import Invitation, Organisation, User
+from accounts.scopes import Scope
 from core.admin.confirmation import NEXT, Question
 from core.admin.display import EmptyState, action, display
 from core.admin.ending import EndingMixin
@@ -33,6 +34,10 @@ class InvitationAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
         "admin:accounts_organisation_changelist",
         title="No open invitations",
     )
+    view_scope = Scope.READ_PEOPLE
+    change_scope = Scope.WRITE_PEOPLE
+    page_scopes = {"withdraw": Scope.WRITE_PEOPLE}
+    action_scopes = {"withdraw_selected": Scope.WRITE_PEOPLE}
     list_display = ("email", "organisation", "role", "status", "created_at", "expires_at")
     list_select_related = ("organisation",)
     sortable_by = ("email", "organisation", "role", "created_at", "expires_at")
@@ -76,13 +81,22 @@ class InvitationAdmin(EndingMixin, ReadOnlyTenantModelAdmin):
 
     def end_rows(self, request: HttpRequest, rows: Iterable[Invitation]) -> list[Invitation]:
         origin = origin_of(request)
-        return [row for row in rows if remove_member(row.organisation, row.user, origin=origin)]
+        return [
+            row
+            for row in rows
+            if remove_member(
+                row.organisation,
+                row.user,
+                origin=origin,
+                maker=maker_of(request, row.organisation),
+            )
+        ]
 
     def ended_name(self, row: Invitation) -> str:
         return f"The invitation of {row.email}"
 
 
-@panel_of(Organisation)
+@panel_of(Organisation, scope=Scope.READ_PEOPLE)
 def invitations_of_organisation(request: HttpRequest, organisation: Organisation) -> Panel:
     invitations = Invitation.objects.of_organisation(organisation)
     return Panel(
@@ -100,7 +114,7 @@ def invitations_of_organisation(request: HttpRequest, organisation: Organisation
     )
 
 
-@panel_of(User)
+@panel_of(User, scope=Scope.READ_PEOPLE)
 def invitations_of_user(request: HttpRequest, user: User) -> Panel | None:
     """For superusers only: it shows which organisations have invited the user."""
     if not is_superuser(request):

@@ -1,4 +1,4 @@
-"""The action "Invite administrator", on an organisation's page, the list of users, and a user."""
+"""The action "Invite to the admin", on an organisation's page, the list of users, and a user."""
 
 from typing import Any, cast
 
@@ -9,19 +9,22 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.admin.reach import administered_organisations, is_administrator, person
-from accounts.email_address import MAX_LENGTH, validate_typed_email
+from accounts.addresses import MAX_LENGTH, validate_typed_email
+from accounts.admin.reach import administered_organisations, has_scope, person
+from accounts.admin.role_words import ROLE_HELP
 from accounts.flows.invite_administrator import invite_administrator
-from accounts.models import Organisation, User
+from accounts.models import Organisation, Role, User
+from accounts.scopes import Scope
 from core.admin.display import action
 from core.admin.links import action_of, list_of, page_of
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
 from core.http.origin import origin_of
 from core.plain_text import validate_plain_text
 
-_TITLE = "Invite administrator"
+_TITLE = "Invite to the admin"
+_ROLES = [role for role in Role if role.scopes]
 
 
 class InvitationForm(forms.Form):
@@ -38,6 +41,12 @@ class InvitationForm(forms.Form):
         validators=[validate_plain_text],
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
         help_text="For a new user, such as “Ann Lee”. Optional.",
+    )
+    role = forms.ChoiceField(
+        choices=[(role.value, role.label) for role in _ROLES],
+        initial=Role.VIEWER,
+        widget=UnfoldAdminSelectWidget,
+        help_text=ROLE_HELP,
     )
 
 
@@ -84,6 +93,7 @@ def _invite(request: HttpRequest, organisation: Organisation, form: InvitationFo
             organisation,
             email=email,
             name=form.cleaned_data["name"],
+            role=form.cleaned_data["role"],
             by=person(request),
             origin=origin_of(request),
         )
@@ -97,12 +107,13 @@ def _invite(request: HttpRequest, organisation: Organisation, form: InvitationFo
         minutes = -(-limited.retry_after_seconds // 60)
         form.add_error(None, f"Too many invitations. Try again in {minutes} min.")
         return False
+    role = Role(form.cleaned_data["role"])
     if is_mailed:
-        text = f"{email} was invited by e-mail to administer {organisation}."
+        text = f"{email} was invited by e-mail to {organisation}, as {role.label}."
     else:
         text = (
-            f"{email} is an administrator of {organisation} now, and logs in with the password "
-            "that they have."
+            f"{email} is {role.label} of {organisation} now, and logs in with the password that "
+            "they have."
         )
     messages.success(request, text)
     return True
@@ -116,7 +127,7 @@ class UserInvitation:
     ) -> bool:
         """For the list; for a user's page, whether the user is an active one of this home."""
         if object_id is None:
-            return is_administrator(request)
+            return has_scope(request, Scope.WRITE_PEOPLE)
         user = self.get_object(request, object_id)
         if user is None or not user.is_own or not user.is_active or user.home is None:
             return False

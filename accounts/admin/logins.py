@@ -14,7 +14,8 @@ from accounts.admin.event_words import reason_of
 from accounts.admin.reach import is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.unlocking import unlock_address
-from accounts.models import AuthEvent, AuthEventKind, PinChallenge, PinFailures, User
+from accounts.models import AuthEvent, AuthEventKind, Organisation, PinChallenge, PinFailures, User
+from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.panels import Panel, panel_of
 from core.database.ids import first_id_at
@@ -24,7 +25,7 @@ _SHOWN = 10
 _SHOWN_FOR = timedelta(days=1)
 
 
-@panel_of(User)
+@panel_of(User, scope=Scope.READ_PEOPLE)
 def failed_logins(request: HttpRequest, user: User) -> Panel | None:
     """For administrators who may unlock the login."""
     if not is_superuser(request) and not own_users(request).filter(pk=user.pk).exists():
@@ -62,12 +63,16 @@ class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
         "Users",
         "admin:accounts_user_changelist",
     )
+    view_scope = Scope.READ_PEOPLE
     list_display = ("email", "user", "tries", "opened_at", "expires_at", "ended_at")
     list_select_related = ("user",)
     search_fields = ("email",)
     search_help_text = "E-mail"
     fields = ("email", "user", "device", "tries", "opened_at", "expires_at", "ended_at")
     readonly_fields = fields
+
+    def place_of(self, row: PinChallenge) -> Organisation | None:
+        return None if row.user is None else row.user.home
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(user__in=own_users(request))
@@ -83,6 +88,8 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
         "Wrong PINs are counted here per e-mail address, once a code was requested for it. There "
         "is nothing to set up."
     )
+    view_scope = Scope.READ_PEOPLE
+    action_scopes = {"unlock_selected": Scope.WRITE_PEOPLE}
     list_display = ("email", "state", "failures_today", "consecutive_failures", "day_started_at")
     search_fields = ("email",)
     search_help_text = "E-mail"
@@ -90,6 +97,10 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     actions = ("unlock_selected",)
     fields = ("email", "state", "failures_today", "day_started_at", "consecutive_failures")
     readonly_fields = fields
+
+    def place_of(self, row: PinFailures) -> Organisation | None:
+        user = User.objects.find_by_email(row.email)
+        return None if user is None else user.home
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(email__in=own_users(request).values("email"))

@@ -1,19 +1,22 @@
 """Which organisations and users a person may manage in the admin: their reach.
 
-Superusers reach all. Other staff reach the organisations where they have the administrator role,
-and the users whose home is one of these.
+Superusers reach all. Other staff reach the organisations where their role has the scope of the
+page, and the users whose home is one of these. A page names its scope; by default it is
+``Scope.ALL``, which only administrators have.
 """
 
 from typing import Any, cast
 from uuid import UUID
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import BooleanRadioFilter
 
-from accounts.models import Membership, Organisation, Role, User
-
-_CACHED = "_administered_organisation_ids"
+from accounts.backends import held_in, read_once
+from accounts.flows.minting import BeyondMakerError, Maker
+from accounts.models import Organisation, User
+from accounts.scopes import MissingScopeError, Role, Scope, covers, roles_with
 
 
 def person(request: HttpRequest) -> User:
@@ -25,26 +28,80 @@ def is_superuser(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
 
 
-def is_administrator(request: HttpRequest) -> bool:
-    """Whether the person may use the admin at all."""
-    if not isinstance(request.user, User) or not request.user.is_active:
-        return False
-    return request.user.is_staff and (
-        request.user.is_superuser or bool(administered_organisation_ids(request))
-    )
+def has_any_scope(request: HttpRequest) -> bool:
+    """Whether the person may do anything in the admin: superusers, and all roles above Member."""
+    return isinstance(request.user, User) and bool(held_in(request.user, None))
+
+
+class RoleNeededError(PermissionDenied):
+    """The person's role lacks scopes; the 403 page says which roles have them all."""
+
+    def __init__(self, *scopes: Scope, place: object = None) -> None:
+        roles = [Role(role).label for role in roles_with(*scopes)]
+        where = f" in {place}" if isinstance(place, Organisation) else ""
+        self.told = (
+            f"This needs the role {' or '.join(roles)}{where}, which your account does not have. "
+            "Ask an administrator of your organisation."
+        )
+        super().__init__(self.told)
+
+    @classmethod
+    def beyond(
+        cls, refusal: BeyondMakerError | MissingScopeError, place: object = None
+    ) -> "RoleNeededError":
+        """The same refusal, for a person."""
+        return cls(*refusal.scopes, place=place)
+
+
+def organisation_ids(request: HttpRequest) -> list[UUID]:
+    """The ids of the organisations where the person's role has any scope; none for superusers."""
+    return list(read_once(person(request)))
+
+
+def organisations_with(request: HttpRequest, scope: Scope) -> QuerySet[Organisation]:
+    """The organisations where the person has the scope."""
+    if is_superuser(request):
+        return Organisation.objects.all()
+    return Organisation.objects.filter(pk__in=organisation_ids_with(request, scope))
 
 
 def administered_organisation_ids(request: HttpRequest) -> list[UUID]:
-    """The ids of the organisations where the person is an administrator, read once per request."""
-    cached: list[UUID] | None = getattr(request, _CACHED, None)
-    if cached is None:
-        cached = list(
-            Membership.objects.filter(user=person(request), role=Role.ADMINISTRATOR).values_list(
-                "organisation_id", flat=True
-            )
-        )
-        setattr(request, _CACHED, cached)
-    return cached
+    """The ids of the organisations where the person is an administrator."""
+    return organisation_ids_with(request, Scope.ALL)
+
+
+def organisation_ids_with(request: HttpRequest, scope: Scope) -> list[UUID]:
+    """The ids of the organisations where the person's role has the scope, read once per request.
+
+    Empty for superusers, who reach all.
+    """
+    held = read_once(person(request))
+    return [organisation for organisation, scopes in held.items() if covers(scopes, [scope])]
+
+
+def has_scope(request: HttpRequest, scope: Scope, place: Any = None) -> bool:
+    """Whether the person has the scope in the place: an organisation, or a row of one.
+
+    Without a place: in any organisation.
+    """
+    return person(request).has_perm(scope.permission, place)
+
+
+def maker_of(request: HttpRequest, organisation: Organisation | UUID | None) -> Maker:
+    """What the person may give in the organisation, for the flows."""
+    return Maker.person(person(request), organisation)
+
+
+def refuse_beyond(request: HttpRequest, *users: User) -> None:
+    """Raises ``RoleNeededError`` for the ways in of a user who has more than the person."""
+    by_home: dict[UUID | None, list[User]] = {}
+    for user in users:
+        by_home.setdefault(user.home_id, []).append(user)
+    try:
+        for home, of_home in by_home.items():
+            maker_of(request, home).touches_all(of_home, home)
+    except BeyondMakerError as refusal:
+        raise RoleNeededError.beyond(refusal) from refusal
 
 
 def administered_organisations(request: HttpRequest) -> QuerySet[Organisation]:

@@ -5,28 +5,29 @@ show only rows within the person's reach (``accounts.admin.reach``). Each page s
 done there; the default is to add and to change.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
-from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
-from django.forms import Field, ModelChoiceField, ModelForm
+from django.forms import Field, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
 from accounts.admin.reach import (
-    administered_organisation_ids,
-    administered_organisations,
-    is_administrator,
+    RoleNeededError,
+    has_any_scope,
+    has_scope,
     is_superuser,
+    organisation_ids_with,
+    organisations_with,
 )
-from accounts.models import User
-from core.admin.choices import RowChoiceField
+from accounts.models import Organisation, User
+from accounts.scopes import Scope
 from core.admin.display import EmptyState
+from core.admin.flow_forms import RowChoiceField, SavedByFlow
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
-from core.errors import LimitExceededError
 
 _FORMER_MEMBER = "A former member"
 
@@ -39,14 +40,19 @@ class _TenantChoices:
     """
 
     admin_site: Any
+    change_scope: ClassVar[Scope]
     help_texts: ClassVar[Mapping[str, str]] = {}
     labels: ClassVar[Mapping[str, str]] = {}
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField[Model] | None:
-        other = self.admin_site.get_model_admin(db_field.remote_field.model)
-        kwargs["queryset"] = other.get_queryset(request)
+        model = db_field.remote_field.model
+        if model is Organisation:
+            kwargs["queryset"] = organisations_with(request, self.change_scope)
+        else:
+            other = self.admin_site.get_model_admin(model)
+            kwargs["queryset"] = other.rows_with(request, self.change_scope)
         kwargs["form_class"] = RowChoiceField
         field: ModelChoiceField[Model] | None = super().formfield_for_foreignkey(  # type: ignore[misc]
             db_field, request, **kwargs
@@ -69,45 +75,125 @@ class _TenantChoices:
         return field
 
 
-class TenantModelAdmin(_TenantChoices, ModelAdmin):
+class TenantModelAdmin(SavedByFlow, _TenantChoices, ModelAdmin):
     """Model admin for rows of an organisation.
 
     ``organisation_path`` is the look-up from a row to its organisation.
     """
 
     organisation_path = "organisation"
+    # What a role needs to see the pages, and to add and change rows there.
+    view_scope: ClassVar[Scope] = Scope.ALL
+    change_scope: ClassVar[Scope] = Scope.ALL
+    # Those of other pages, by the end of their URL's name, and of list actions. What is in neither
+    # is refused to all but administrators.
+    page_scopes: ClassVar[Mapping[str, Scope]] = {}
+    action_scopes: ClassVar[Mapping[str, Scope]] = {}
+    # Pages, by the end of their URL's name, and list actions that ask for a fresh proof.
+    proved_pages: ClassVar[frozenset[str]] = frozenset()
+    proved_actions: ClassVar[frozenset[str]] = frozenset()
     empty_state: ClassVar[EmptyState | None] = None
     change_form_outer_after_template = "admin/panels.html"
     list_per_page = 50
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The rows that an administrator who is not a superuser may see."""
-        ids = administered_organisation_ids(request)
+        ids = organisation_ids_with(request, self.view_scope)
         return rows.filter(**{f"{self.organisation_path}__in": ids})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows if is_superuser(request) else self.within_reach(request, rows)
 
+    def rows_with(self, request: HttpRequest, scope: Scope) -> QuerySet[Any]:
+        """Those of the visible rows in whose organisation the person has the scope."""
+        rows = self.get_queryset(request)
+        if self.has_wherever_visible(request, scope):
+            return rows
+        ids = organisation_ids_with(request, scope)
+        return rows.filter(**{f"{self.organisation_path}__in": ids})
+
+    def rows_to_choose(self, request: HttpRequest, model: type[Model]) -> QuerySet[Any]:
+        """The rows of another model that filters and autocompletes of this page offer."""
+        if model is Organisation:
+            return organisations_with(request, self.view_scope)
+        rows: QuerySet[Any] = self.admin_site.get_model_admin(model).get_queryset(request)
+        return rows
+
+    def has_wherever_visible(self, request: HttpRequest, scope: Scope) -> bool:
+        """Whether the person has the scope in all organisations whose rows the pages show."""
+        if is_superuser(request):
+            return True
+        visible = organisation_ids_with(request, self.view_scope)
+        return set(visible).issubset(organisation_ids_with(request, scope))
+
+    def place_of(self, row: Any) -> Organisation | None:
+        """The organisation of the row, whose roles count."""
+        place = row
+        for part in self.organisation_path.split("__"):
+            place = getattr(place, part)
+        found: Organisation | None = place
+        return found
+
+    def allows(self, request: HttpRequest, scope: Scope, row: Any = None) -> bool:
+        """Whether the person has the scope for the row; without one, anywhere."""
+        if not self.opens(request, scope):
+            return False
+        if row is None or self.has_wherever_visible(request, scope):
+            return True
+        return has_scope(request, scope, self.place_of(row))
+
+    def require(self, request: HttpRequest, scope: Scope, object_id: str | None = None) -> None:
+        """Raises ``RoleNeededError`` without the scope in the organisation of a visible row."""
+        if not self.opens(request, scope):
+            raise RoleNeededError(scope)
+        if object_id is None or self.has_wherever_visible(request, scope):
+            return
+        row = self.get_object(request, unquote(object_id))
+        if row is not None and not self.allows(request, scope, row):
+            raise RoleNeededError(scope, place=self.place_of(row))
+
+    def scope_of_page(self, page: str) -> Scope | None:
+        """What the page needs; ``None`` if no table names it."""
+        named = {
+            "changelist": self.view_scope,
+            "change": self.view_scope,
+            "history": self.view_scope,
+            "add": self.change_scope,
+            "delete": self.change_scope,
+        }
+        return self.page_scopes.get(page) or named.get(page)
+
+    def scope_of_action(self, name: str) -> Scope | None:
+        return self.change_scope if name == "delete_selected" else self.action_scopes.get(name)
+
     def reaches(self, request: HttpRequest, obj: Model | None) -> bool:
         """Whether the row is within the person's reach; without a row, whether any may be."""
-        if not is_administrator(request):
+        if not self.opens(request, self.view_scope):
             return False
         if obj is None or is_superuser(request):
             return True
         return self.get_queryset(request).filter(pk=obj.pk).exists()
 
+    def may_change(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Whether the person may change, end or delete the row; without a row, whether any."""
+        return self.allows(request, self.change_scope, obj) and self.reaches(request, obj)
+
+    def opens(self, request: HttpRequest, scope: Scope) -> bool:
+        """Whether the person may use the admin, and has the scope in any organisation."""
+        return has_any_scope(request) and has_scope(request, scope)
+
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return is_administrator(request)
+        return self.opens(request, self.view_scope)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.reaches(request, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return is_administrator(request)
+        return self.opens(request, self.change_scope)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.reaches(request, obj)
+        return self.may_change(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -124,31 +210,12 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
     ) -> HttpResponse:
         raise Http404
 
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """The form; if the flow has refused what it holds, with that as its error."""
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        refusal: LimitExceededError | None = getattr(request, "refusal", None)
-        return form if refusal is None else _refused(form, refusal)
-
-    def _changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Shows the form again if the flow refuses one row more, which it does when it saves."""
-        show: Callable[..., HttpResponse] = super()._changeform_view
-        if request.method != "POST":
-            return show(request, *args, **kwargs)
-        try:
-            with transaction.atomic():
-                return show(request, *args, **kwargs)
-        except LimitExceededError as error:
-            request.refusal = error  # type: ignore[attr-defined]
-            return show(request, *args, **kwargs)
-
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Values from the query string, and the organisation if the person has only one."""
         typed: dict[str, Any] = super().get_changeform_initial_data(request)
         initial = {name: value for name, value in typed.items() if self._is_initial(name, value)}
-        sole = list(administered_organisations(request).values_list("pk", flat=True)[:2])
+        places = organisations_with(request, self.change_scope)
+        sole = list(places.values_list("pk", flat=True)[:2])
         if len(sole) == 1:
             initial.setdefault("organisation", sole[0])
         return initial
@@ -192,20 +259,20 @@ class TenantModelAdmin(_TenantChoices, ModelAdmin):
         form_url: str = "",
         obj: Model | None = None,
     ) -> HttpResponse:
-        context["panels"] = [] if obj is None else panels_of(request, obj)
+        context["panels"] = [] if obj is None else panels_of(request, obj, self.shows)
+        context["can"] = {
+            scope.name.lower(): self.allows(request, scope, obj)
+            for scope in Scope
+            if scope is not Scope.ALL
+        }
         response: HttpResponse = super().render_change_form(
             request, context, add, change, form_url, obj
         )
         return response
 
-
-def _refused(form: type[ModelForm[Any]], refusal: LimitExceededError) -> type[ModelForm[Any]]:
-    class RefusedForm(form):  # type: ignore[valid-type, misc]
-        def clean(self) -> Any:
-            self.add_error(None, refusal)
-            return super().clean()
-
-    return RefusedForm
+    def shows(self, request: HttpRequest, scope: str, obj: Model) -> bool:
+        """Whether the page of the row shows a panel or a link that needs the scope."""
+        return self.allows(request, Scope(scope), obj)
 
 
 class ReadOnlyTenantModelAdmin(TenantModelAdmin):
@@ -221,14 +288,21 @@ class ReadOnlyTenantModelAdmin(TenantModelAdmin):
 class TenantInline(_TenantChoices, TabularInline):
     """Rows on the page of another row, which has checked the person's reach."""
 
+    view_scope: ClassVar[Scope] = Scope.ALL
+    change_scope: ClassVar[Scope] = Scope.ALL
+
+    def place_of(self, obj: Model | None) -> Model | None:
+        """Where the person needs the scopes: in the organisation of the page's row."""
+        return obj
+
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_administrator(request)
+        return has_scope(request, self.view_scope, self.place_of(obj))
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_administrator(request)
+        return has_scope(request, self.change_scope, self.place_of(obj))
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_administrator(request)
+        return has_scope(request, self.change_scope, self.place_of(obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_administrator(request)
+        return has_scope(request, self.change_scope, self.place_of(obj))

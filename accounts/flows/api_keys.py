@@ -2,24 +2,30 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.addresses import canonical_networks
 from accounts.audit import Ended, Subject, record, record_ends
-from accounts.flows.room import check_room
-from accounts.models import ApiKey, AuthEventKind, Organisation, User
+from accounts.flows.minting import PLATFORM, Maker, capped
+from accounts.flows.row_limit import check_row_limit
+from accounts.models import ActorKind, ApiKey, AuthEventKind, Organisation, User
 from accounts.models.rotating_secret import validated_overlap
-from accounts.networks import canonical_networks
+from accounts.models.scopes_field import canonical_scopes
+from accounts.scopes import Scopes, in_order, names_of, scopes_named
+from accounts.scopes_on_record import change_of_scopes
 from core.errors import ForbiddenError
-from core.http.origin import NOWHERE, Origin
+from core.http.origin import NOWHERE, Actor, Origin
 
 _DAY = timedelta(days=1)
 # As a multiple of the keys that an organisation may have.
 _ISSUES_A_DAY = 10
+_REVOKED_A_ROUND = 1_000
+_CHANGEABLE = ("name", "scopes", "expires_at", "allowed_networks")
 
 
 class IssuedApiKey(NamedTuple):
@@ -31,49 +37,145 @@ def issue_api_key(
     organisation: Organisation,
     *,
     name: str,
+    scopes: Sequence[str] | None = None,
     expires_at: datetime | None = None,
-    allowed_networks: Sequence[str] = (),
+    allowed_networks: Sequence[str] | None = None,
     created_by: User | None = None,
     origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
 ) -> IssuedApiKey:
     """Creates a key; its secret is returned here only, and never stored.
 
-    Raises ``ValidationError`` by field or ``LimitExceededError``.
+    Scopes, expiry and networks that are not given are the maker's own. Raises ``ValidationError``
+    by field, ``BeyondMakerError`` or ``LimitExceededError``.
     """
-    if expires_at is not None and expires_at <= timezone.now():
-        raise ValidationError(
-            {"expires_at": ValidationError("This time has passed.", code="invalid")}
-        )
+    held = maker.scopes if scopes is None else checked_scopes(scopes)
+    limits = capped(maker, expires_at, allowed_networks)
+    networks = checked_networks(limits.networks)
     api_key = ApiKey(
         organisation=organisation,
         name=name.strip(),
-        expires_at=expires_at,
-        allowed_networks=checked_networks(allowed_networks),
+        expires_at=_future(limits.expires_at),
+        allowed_networks=networks,
+        scopes=[scope.value for scope in in_order(held)],
         created_by=created_by,
+        approved_by_id=maker.approver_id,
     )
+    issued = add_api_key(api_key, maker)
+    record_issue(issued.api_key, origin, created_by)
+    return issued
+
+
+def add_api_key(api_key: ApiKey, maker: Maker) -> IssuedApiKey:
+    """Saves a new key with a new secret; raises as ``issue_api_key`` does, which records it."""
+    organisation = api_key.organisation
     secret = api_key.renew_secret()
     api_key.full_clean()
     with transaction.atomic():
+        maker = maker.as_of_now(is_locked=True)
+        maker.gives_key(api_key.held_scopes, api_key.expires_at, api_key.allowed_networks)
         every, most = (
             ApiKey.objects.filter(organisation=organisation),
             settings.API_KEYS_PER_ORGANISATION,
         )
-        check_room(organisation.pk, every.filter(revoked_at__isnull=True), most, "API keys")
+        check_row_limit(organisation.pk, every.filter(revoked_at__isnull=True), most, "API keys")
         # Revoked keys keep their rows, because runs and versions name them.
         issued = every.filter(created_at__gt=timezone.now() - _DAY)
-        check_room(
+        check_row_limit(
             organisation.pk, issued, _ISSUES_A_DAY * most, "API keys that were issued within a day"
         )
         api_key.save()
+    return IssuedApiKey(api_key, secret)
+
+
+def record_issue(api_key: ApiKey, origin: Origin, by: User | None) -> None:
     record(
         AuthEventKind.API_KEY_ISSUED,
         origin,
-        by=created_by,
+        by=by,
         about=Subject.api_key(api_key),
-        organisation=organisation,
+        organisation=api_key.organisation,
         credential=api_key.key,
+        reason=names_of(api_key.held_scopes),
     )
-    return IssuedApiKey(api_key, secret)
+
+
+def checked_scopes(names: Sequence[str]) -> Scopes:
+    """The scopes of these names. Raises ``ValidationError`` under the field's name."""
+    try:
+        return scopes_named(canonical_scopes(names))
+    except ValidationError as error:
+        raise ValidationError({"scopes": error}) from None
+
+
+def update_api_key(
+    api_key: ApiKey,
+    *,
+    name: str | None = None,
+    scopes: Sequence[str] | None = None,
+    origin: Origin,
+    by: User | None = None,
+    maker: Maker = PLATFORM,
+    **limits: Any,
+) -> ApiKey:
+    """Changes what is given: name, scopes, and of ``limits`` ``expires_at``, ``allowed_networks``.
+
+    Counts from the key's next request on. What stays as it was is neither saved nor recorded. The
+    maker must have what the key had before, and what it has afterwards. Raises ``ValidationError``
+    by field, ``BeyondMakerError``, and ``ForbiddenError`` for a revoked key.
+    """
+    with transaction.atomic():
+        row, maker = _locked(api_key, maker)
+        if row.revoked_at is not None:
+            raise ForbiddenError("This key is revoked. Create a new one.")
+        maker.touches_key(row)
+        held = row.held_scopes
+        before = {field: getattr(row, field) for field in _CHANGEABLE}
+        if name is not None:
+            row.name = name.strip()
+        if scopes is not None:
+            row.scopes = [scope.value for scope in in_order(checked_scopes(scopes))]
+        if "expires_at" in limits:
+            row.expires_at = _future(limits["expires_at"])
+        if "allowed_networks" in limits:
+            row.allowed_networks = checked_networks(limits["allowed_networks"])
+        maker.gives_key(row.held_scopes, row.expires_at, row.allowed_networks)
+        row.full_clean()
+        fields = {field for field in _CHANGEABLE if getattr(row, field) != before[field]}
+        if not fields:
+            return row
+        if "expires_at" in fields:
+            row.expiry_notice_days = None
+        row.save(update_fields=fields | {"expiry_notice_days"})
+    changed = sorted(fields - {"scopes"})
+    if row.held_scopes != held:
+        changed.append(change_of_scopes(held, row.held_scopes))
+    record(
+        AuthEventKind.API_KEY_CHANGED,
+        origin,
+        by=by,
+        about=Subject.api_key(row),
+        organisation=row.organisation,
+        credential=row.key,
+        reason=", ".join(changed),
+    )
+    return row
+
+
+def _future(expires_at: datetime | None) -> datetime | None:
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ValidationError(
+            {"expires_at": ValidationError("This time has passed.", code="invalid")}
+        )
+    return expires_at
+
+
+def _locked(stale: ApiKey, maker: Maker) -> tuple[ApiKey, Maker]:
+    """The key and its maker as they are now; both rows stay until the transaction ends."""
+    rows = ApiKey.objects.select_for_update(of=("self",)).select_related("organisation")
+    # In one order, so that two keys that change each other do not wait for each other.
+    found = {row.pk: row for row in rows.filter(pk__in={stale.pk, maker.key_id}).order_by("pk")}
+    return found[stale.pk], maker.as_of_now(is_locked=True)
 
 
 def checked_networks(networks: Sequence[str]) -> list[str]:
@@ -85,14 +187,20 @@ def checked_networks(networks: Sequence[str]) -> list[str]:
 
 
 def rotate_api_key(
-    api_key: ApiKey, *, overlap_seconds: int = 0, origin: Origin, by: User | None = None
+    api_key: ApiKey,
+    *,
+    overlap_seconds: int = 0,
+    origin: Origin,
+    by: User | None = None,
+    maker: Maker = PLATFORM,
 ) -> IssuedApiKey:
     """Gives the key a new secret; the old one stays valid for the overlap, 0 to 7 days.
 
-    Open sessions stay open; if the secret has leaked, revoke the key instead. Raises
-    ``ValidationError`` by field, and ``ForbiddenError`` for a revoked key.
+    Open sessions stay open; if the secret has leaked, revoke the key instead. The maker could use
+    the new secret, so must have all that the key has. Raises ``ValidationError`` by field,
+    ``BeyondMakerError``, and ``ForbiddenError`` for a revoked key.
     """
-    issued = _rotate(api_key, validated_overlap(overlap_seconds))
+    issued = _rotate(api_key, validated_overlap(overlap_seconds), maker)
     record(
         AuthEventKind.API_KEY_ROTATED,
         origin,
@@ -105,17 +213,17 @@ def rotate_api_key(
 
 
 @transaction.atomic
-def _rotate(stale: ApiKey, overlap: timedelta) -> IssuedApiKey:
-    rows = ApiKey.objects.select_for_update(of=("self",)).select_related("organisation")
-    api_key = rows.get(pk=stale.pk)
+def _rotate(stale: ApiKey, overlap: timedelta, maker: Maker) -> IssuedApiKey:
+    api_key, maker = _locked(stale, maker)
     if api_key.revoked_at is not None:
         raise ForbiddenError("This key is revoked. Create a new one.")
+    maker.touches_key(api_key)
     return IssuedApiKey(api_key, api_key.rotate_secret(overlap))
 
 
-def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE, by: User | None = None) -> ApiKey:
+def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE) -> ApiKey:
     """Revokes the key for good, and with it its sessions, which every request checks again."""
-    revoke_api_keys([api_key], origin=origin, by=by)
+    revoke_api_keys([api_key], origin=origin)
     api_key.refresh_from_db(fields=["revoked_at"])
     return api_key
 
@@ -142,3 +250,10 @@ def revoke_api_keys(
         ],
     )
     return good
+
+
+def revoke_keys_ended_with_approver() -> int:
+    """Revokes, on record, keys that no longer open sessions because their approver is gone."""
+    ended = ApiKey.objects.ended_with_approver().order_by("pk")[:_REVOKED_A_ROUND]
+    system = Origin(actor=Actor(ActorKind.SYSTEM, "", ""))
+    return len(revoke_api_keys(ended, origin=system))

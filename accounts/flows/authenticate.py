@@ -5,11 +5,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 from accounts import credentials
 from accounts.models import ApiKey, AuditReason, DeviceToken, Organisation, User
+from accounts.models.api_key import look_up_api_key
 
 Row = TypeVar("Row", ApiKey, DeviceToken)
 
 
-class Refused(NamedTuple, Generic[Row]):
+class RefusedLogin(NamedTuple, Generic[Row]):
     """A refused credential; ``row`` is the one with its public id, if there is one."""
 
     reason: AuditReason
@@ -18,7 +19,7 @@ class Refused(NamedTuple, Generic[Row]):
 
 def authenticate_api_key(
     key: str, secret: str, client_address: str, *, locked: bool = False
-) -> ApiKey | Refused[ApiKey]:
+) -> ApiKey | RefusedLogin[ApiKey]:
     """The API key, or why it is refused.
 
     ``locked`` locks the key's row; call it inside a transaction then.
@@ -26,17 +27,17 @@ def authenticate_api_key(
     if locked:
         row = ApiKey.objects.select_for_update(of=("self",)).find_by_key(key)
     else:
-        row = ApiKey.objects.all().look_up(key)
+        row = look_up_api_key(key)
     if row is None:
         _refusal_of_key(_decoy_key(), secret, client_address)
-        return Refused(AuditReason.UNKNOWN_KEY)
+        return RefusedLogin(AuditReason.UNKNOWN_KEY)
     reason = _refusal_of_key(row, secret, client_address)
-    return row if reason is None else Refused(reason, row)
+    return row if reason is None else RefusedLogin(reason, row)
 
 
 def authenticate_device(
     token_id: uuid.UUID, secret: str, stated_email: str, *, locked: bool = False
-) -> DeviceToken | Refused[DeviceToken]:
+) -> DeviceToken | RefusedLogin[DeviceToken]:
     """The device's token, or why it is refused.
 
     ``stated_email`` is canonical, or empty for none; ``locked`` as for an API key.
@@ -45,9 +46,9 @@ def authenticate_device(
     row = (tokens.select_for_update(of=("self",)) if locked else tokens).first()
     if row is None:
         _refusal_of_device(_decoy_device(), secret, stated_email)
-        return Refused(AuditReason.UNKNOWN_DEVICE)
+        return RefusedLogin(AuditReason.UNKNOWN_DEVICE)
     reason = _refusal_of_device(row, secret, stated_email)
-    return row if reason is None else Refused(reason, row)
+    return row if reason is None else RefusedLogin(reason, row)
 
 
 def _refusal_of_key(row: ApiKey, secret: str, client_address: str) -> AuditReason | None:
@@ -57,6 +58,7 @@ def _refusal_of_key(row: ApiKey, secret: str, client_address: str) -> AuditReaso
             AuditReason.REVOKED: row.revoked_at is not None,
             AuditReason.EXPIRED: row.is_expired,
             AuditReason.INACTIVE_ORGANISATION: not row.organisation.is_active,
+            AuditReason.APPROVER_GONE: row.has_lost_approver,
             AuditReason.ADDRESS_NOT_ALLOWED: not row.allows(client_address),
         }
     )

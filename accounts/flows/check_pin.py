@@ -8,8 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import credentials
-from accounts.audit import Subject, record_about, record_about_address
-from accounts.email_address import canonical_email
+from accounts.addresses import canonical_email
+from accounts.audit import Subject, record, record_about_address
+from accounts.flows.notices import send_new_device_notice
+from accounts.metrics import PIN_CHECKS
 from accounts.models import (
     AuditReason,
     AuthEventKind,
@@ -28,10 +30,7 @@ from accounts.models.pin_failures import (
 )
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from accounts.tasks import send_new_device_notice
-from core.http.client_address import network_of
-from core.http.origin import Origin
-from core.metrics.catalogue import PIN_CHECKS
+from core.http.origin import Origin, network_of
 
 _SEPARATORS = re.compile(r"[\s-]+")
 _PIN = re.compile(rf"[0-9]{{{credentials.PIN_LENGTH}}}")
@@ -60,10 +59,10 @@ def check_pin(
         return None
     PIN_CHECKS.labels("accepted").inc()
     device_token = outcome.issued.device_token
-    record_about(
+    record(
         AuthEventKind.DEVICE_ADDED,
         origin,
-        device_token.user,
+        user=device_token.user,
         about=Subject.device(device_token),
         credential=device_token.pk,
     )

@@ -1,16 +1,49 @@
-"""E-mails sent by the worker: a new device, a changed address, an invitation, an expiring key."""
+"""E-mails in the background: a new device, a changed address, an invitation, an expiring key."""
 
-from django.conf import settings
-from django.core.mail import send_mail
-from django.template.loader import render_to_string
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django_tasks import task
 
 from accounts.messages.delivering import delivering
-from accounts.models import ApiKey, DeviceToken, Invitation, User
+from accounts.messages.email import send_email
+from accounts.messages.quotas import count_mail_of
+from accounts.models import ApiKey, DeviceToken, Invitation, Role, User
+from accounts.rate_limits import windows
+from accounts.rate_limits.counters import Window
+from accounts.rate_limits.limiter import hit
+from accounts.scopes import names_of
+from core.errors import RateLimitedError
 from core.plain_text import name_for_mail
 
+NOTICE_DAYS = (30, 7, 1)
 
-def notify_new_device(device_token_id: str, client_address: str) -> None:
+
+def administrators_of(organisation_id: UUID) -> QuerySet[User]:
+    return User.objects.filter(
+        is_active=True,
+        memberships__organisation=organisation_id,
+        memberships__role=Role.ADMINISTRATOR,
+    )
+
+
+def may_mail(administrator: User, organisation_id: UUID, limit: Window, action: str) -> bool:
+    """Counts one mail, and returns whether it fits the limits: mailboxes must not be flooded."""
+    try:
+        hit([limit], action, administrator.email)
+        count_mail_of(organisation_id)
+    except RateLimitedError:
+        return False
+    return True
+
+
+@task()
+def send_new_device_notice(
+    device_token_id: str, client_address: str, *, request_id: str = ""
+) -> None:
     """Notifies the user of a device that logged in for the first time.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
@@ -22,19 +55,43 @@ def notify_new_device(device_token_id: str, client_address: str) -> None:
         "user_name": name_for_mail(device_token.user.name),
         "device_token": device_token,
         "client_address": client_address or "unknown",
-        "public_url": settings.PUBLIC_URL,
     }
     with delivering(f"Notice of device {device_token.pk}"):
-        send_mail(
-            subject=render_to_string("messages/new_device_subject.txt", context).strip(),
-            message=render_to_string("messages/new_device.txt", context),
-            from_email=None,
-            recipient_list=[device_token.user.delivery_email],
-        )
+        send_email(device_token.user.delivery_email, "new_device", context)
 
 
-def notify_change(user_id: str, address: str, changes: list[str]) -> None:
-    """Notifies the user, at their former address, of changed ``email``, ``phone`` or ``staff``.
+@task()
+def send_program_login_notice(
+    api_key_id: str, client_id: str, client_address: str, *, request_id: str = ""
+) -> None:
+    """Notifies the person who approved a program's login that the program has its key.
+
+    ``client_id`` is what the program calls itself. Raises ``TryAgainError`` or ``DeliveryError``.
+    """
+    rows = ApiKey.objects.select_related("organisation", "approved_by")
+    api_key = rows.filter(pk=api_key_id).first()
+    if api_key is None or api_key.approved_by is None:
+        return
+    context = {
+        "user_name": name_for_mail(api_key.approved_by.name),
+        "api_key": api_key,
+        "program": name_for_mail(client_id),
+        "key_name": name_for_mail(api_key.name),
+        "organisation_name": name_for_mail(api_key.organisation.name),
+        "scopes": names_of(api_key.held_scopes),
+        "client_address": client_address or "unknown",
+    }
+    with delivering(f"Notice of key {api_key.key} for its approver"):
+        send_email(api_key.approved_by.delivery_email, "program_login", context)
+
+
+@task()
+def send_change_notice(
+    user_id: str, address: str, changes: list[str], *, is_new_address: bool = False
+) -> None:
+    """Notifies the user of changed ``email``, ``phone`` or ``staff``.
+
+    ``address`` is the one from before the change, or the new one of ``is_new_address``.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
     """
@@ -44,18 +101,14 @@ def notify_change(user_id: str, address: str, changes: list[str]) -> None:
     context = {
         "user_name": name_for_mail(user.name),
         "changes": changes,
-        "public_url": settings.PUBLIC_URL,
+        "is_new_address": is_new_address,
     }
     with delivering(f"Notice of a change of user {user.pk}"):
-        send_mail(
-            subject=render_to_string("messages/account_changed_subject.txt", context).strip(),
-            message=render_to_string("messages/account_changed.txt", context),
-            from_email=None,
-            recipient_list=[address],
-        )
+        send_email(address, "account_changed", context)
 
 
-def notify_invitation(invitation_id: str) -> None:
+@task()
+def send_invitation(invitation_id: str, *, request_id: str = "") -> None:
     """Notifies the user of an invitation, if it can still be answered.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
@@ -68,18 +121,13 @@ def notify_invitation(invitation_id: str) -> None:
         "user_name": name_for_mail(invitation.user.name),
         "organisation_name": name_for_mail(invitation.organisation.name),
         "invitation": invitation,
-        "public_url": settings.PUBLIC_URL,
     }
     with delivering(f"Mail of invitation {invitation.pk}", give_up_at=invitation.expires_at):
-        send_mail(
-            subject=render_to_string("messages/invitation_subject.txt", context).strip(),
-            message=render_to_string("messages/invitation.txt", context),
-            from_email=None,
-            recipient_list=[invitation.user.delivery_email],
-        )
+        send_email(invitation.user.delivery_email, "invitation", context)
 
 
-def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
+@task()
+def warn_of_key(api_key_id: str, administrator_id: str) -> None:
     """Warns one administrator of a key that expires soon, if it is still valid.
 
     Raises ``TryAgainError`` or ``DeliveryError``.
@@ -92,18 +140,43 @@ def send_expiry_warning(api_key_id: str, administrator_id: str) -> None:
         "api_key": api_key,
         "key_name": name_for_mail(api_key.name),
         "organisation_name": name_for_mail(api_key.organisation.name),
-        "public_url": settings.PUBLIC_URL,
     }
     with delivering(
         f"Warning of key {api_key.key} for user {administrator.pk}", give_up_at=api_key.expires_at
     ):
-        send_mail(
-            subject=render_to_string("messages/key_expires_subject.txt", context).strip(),
-            message=render_to_string("messages/key_expires.txt", context),
-            from_email=None,
-            recipient_list=[administrator.delivery_email],
-        )
+        send_email(administrator.delivery_email, "key_expires", context)
 
 
 def _expires_later(api_key: ApiKey) -> bool:
     return api_key.expires_at is not None and api_key.expires_at > timezone.now()
+
+
+def warn_of_expiry() -> int:
+    """Queues each due notice once, 30, 7 and 1 days before expiry; returns the number of keys.
+
+    A missed notice is not sent late: the latest one that is due replaces the earlier ones.
+    """
+    return sum(_warn_if_due(api_key) for api_key in _expiring_keys())
+
+
+def _expiring_keys() -> list[ApiKey]:
+    expiring = ApiKey.objects.expiring_within(timedelta(days=max(NOTICE_DAYS)))
+    return list(expiring.select_related("organisation").filter(organisation__is_active=True))
+
+
+@transaction.atomic
+def _warn_if_due(api_key: ApiKey) -> bool:
+    if api_key.expires_at is None:
+        return False
+    remaining = api_key.expires_at - timezone.now()
+    due = min(days for days in NOTICE_DAYS if remaining <= timedelta(days=days))
+    # Claimed in the transaction that queues the e-mails: one process sends them, and none is lost.
+    claimed = ApiKey.objects.filter(
+        Q(expiry_notice_days__isnull=True) | Q(expiry_notice_days__gt=due), pk=api_key.pk
+    ).update(expiry_notice_days=due)
+    if claimed:
+        organisation_id, limit = api_key.organisation_id, windows.KEY_WARNINGS_TO_ADDRESS
+        for administrator in administrators_of(organisation_id):
+            if may_mail(administrator, organisation_id, limit, "key-warning-to"):
+                warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
+    return bool(claimed)

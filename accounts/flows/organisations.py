@@ -5,12 +5,15 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import TextChoices
 from django.utils import timezone
 
-from accounts.audit import Subject, record, record_about
-from accounts.email_address import canonical_email
-from accounts.flows.passwords import record_password
-from accounts.flows.users import change_role, locked
+from accounts.addresses import canonical_email
+from accounts.audit import Subject, record
+from accounts.flows.minting import PLATFORM, Maker
+from accounts.flows.notices import send_invitation
+from accounts.flows.password_links import send_password_link
+from accounts.flows.users import change_role, locked, record_password
 from accounts.messages.quotas import count_mail_of, may_send_mail
 from accounts.models import (
     ActorKind,
@@ -25,7 +28,6 @@ from accounts.models import (
 )
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from accounts.tasks import send_invitation, send_password_link
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Actor, Origin
 
@@ -35,7 +37,7 @@ def create_organisation(name: str, *, origin: Origin = NOWHERE) -> Organisation:
     organisation = Organisation(name=name.strip())
     organisation.full_clean()
     organisation.save()
-    _record_organisation(AuthEventKind.ORGANISATION_CREATED, organisation, origin)
+    record_about_organisation(AuthEventKind.ORGANISATION_CREATED, organisation, origin)
     return organisation
 
 
@@ -46,33 +48,39 @@ def save_organisation(
     organisation.save()
     if changed:
         reason = ", ".join(sorted(changed))
-        _record_organisation(AuthEventKind.ORGANISATION_CHANGED, organisation, origin, reason)
+        record_about_organisation(AuthEventKind.ORGANISATION_CHANGED, organisation, origin, reason)
 
 
-def _record_organisation(
-    kind: AuthEventKind, organisation: Organisation, origin: Origin, reason: str = ""
+def record_about_organisation(
+    kind: TextChoices, organisation: Organisation, origin: Origin, reason: str = ""
 ) -> None:
     about = Subject.organisation(organisation)
     record(kind, origin, about=about, organisation=organisation, reason=reason)
 
 
 def add_member(
-    organisation: Organisation, *, email: str, role: str = "", origin: Origin = NOWHERE
+    organisation: Organisation,
+    *,
+    email: str,
+    role: str = "",
+    origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
 ) -> Membership | Invitation:
     """Gives a member the role; invites any other existing user.
 
     An open invitation takes the new role, without a second e-mail. Raises ``NotFoundError`` for an
     unknown address and for a superuser's, ``ForbiddenError`` for an inactive organisation that
-    would invite, and ``RateLimitedError``.
+    would invite, ``BeyondMakerError`` and ``RateLimitedError``.
     """
     address, role = canonical_email(email), role or Role.MEMBER.value
+    maker.changes_role(role)
     with transaction.atomic():
         user = _find(address)
         membership = Membership.objects.filter(organisation=organisation, user=user).first()
         if membership is None:
-            invitation = _invite(organisation, user, address, role, origin)
+            invitation = _invite(organisation, user, address, role, origin, maker)
         else:
-            return change_role(organisation, user, role, origin=origin)
+            return change_role(organisation, user, role, origin=origin, maker=maker)
     record_about_invitation(AuthEventKind.MEMBER_INVITED, origin, invitation)
     return invitation
 
@@ -101,11 +109,17 @@ def _find(address: str) -> User:
 
 
 def _invite(
-    organisation: Organisation, user: User, address: str, role: str, origin: Origin
+    organisation: Organisation,
+    user: User,
+    address: str,
+    role: str,
+    origin: Origin,
+    maker: Maker,
 ) -> Invitation:
     earlier = Invitation.objects.filter(organisation=organisation, user=user)
     invitation = earlier.open().first()
     if invitation is not None:
+        maker.changes_role(invitation.role)
         invitation.email, invitation.role = address, role
         invitation.offers_admin_login = False
         invitation.save(update_fields=["email", "role", "offers_admin_login"])
@@ -160,7 +174,7 @@ def accept_invitation(user: User, invitation_id: UUID, *, origin: Origin = NOWHE
     if is_password_ended:
         record_password(user, origin=origin, by=user)
     _tell_inviter(AuthEventKind.INVITATION_ACCEPTED, invitation)
-    record_about(AuthEventKind.INVITATION_ACCEPTED, origin, user)
+    record(AuthEventKind.INVITATION_ACCEPTED, origin, user=user)
 
 
 def _end_password(user: User) -> bool:
@@ -220,15 +234,23 @@ def _tell_inviter(kind: AuthEventKind, invitation: Invitation) -> None:
     record_about_invitation(kind, Origin(actor=invited), invitation)
 
 
-def remove_member(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> bool:
+def remove_member(
+    organisation: Organisation,
+    user: User,
+    *,
+    origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
+) -> bool:
     """Ends the membership or the open invitation; returns whether there was one.
 
     The user, their devices, sessions and other memberships stay; sessions that ended with the
     organisation stay ended. A user who leaves home has no home from then on: no organisation that
-    adds them later may change their profile.
+    adds them later may change their profile. Raises ``BeyondMakerError`` unless the maker has all
+    scopes of the role that is taken.
     """
     with transaction.atomic():
         user = locked(user)
+        maker.changes_role(*_roles_at(organisation, user))
         is_removed = _end_membership(organisation, user)
         invitation = _end_invitation(organisation, user)
     if is_removed:
@@ -236,6 +258,16 @@ def remove_member(organisation: Organisation, user: User, *, origin: Origin = NO
     if invitation is not None:
         record_about_invitation(AuthEventKind.INVITATION_WITHDRAWN, origin, invitation)
     return is_removed or invitation is not None
+
+
+def _roles_at(organisation: Organisation, user: User) -> list[str]:
+    """The roles that the user has or is offered there."""
+    roles = Membership.objects.filter(organisation=organisation, user=user)
+    offered = Invitation.objects.of_organisation(organisation).filter(user=user)
+    return [
+        *roles.values_list("role", flat=True),
+        *offered.order_by().values_list("role", flat=True),
+    ]
 
 
 def _end_membership(organisation: Organisation, user: User) -> bool:

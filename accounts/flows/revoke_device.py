@@ -8,20 +8,18 @@ from accounts.models import AuthEventKind, DeviceToken, User
 from core.http.origin import NOWHERE, Origin
 
 
-def revoke_device(
-    device_token: DeviceToken, *, origin: Origin = NOWHERE, by: User | None = None
-) -> None:
-    """Revokes the device's token for good, and with it its sessions.
-
-    The audit log names the actor: its owner, or the administrator ``by``.
-    """
-    revoke_devices([device_token], origin=origin, by=by)
+def revoke_device(device_token: DeviceToken, *, origin: Origin = NOWHERE) -> None:
+    """Revokes the device's token for good, and with it its sessions."""
+    revoke_devices([device_token], origin=origin)
 
 
 def revoke_devices(
     device_tokens: Iterable[DeviceToken], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[DeviceToken]:
-    """Revokes several devices in a fixed number of queries; returns those not revoked before."""
+    """Revokes several devices in a fixed number of queries; returns those not revoked before.
+
+    The audit log names the administrator ``by``, or else the owner.
+    """
     asked = [device_token.pk for device_token in device_tokens]
     with transaction.atomic():
         live = list(

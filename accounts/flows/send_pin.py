@@ -1,4 +1,4 @@
-"""The PIN is made and sent by the worker, over the channels that ``choose_pin_channels`` names."""
+"""The PIN of a login: its request is limited and queued, and it is made and sent by tasks."""
 
 import uuid
 from collections.abc import Callable
@@ -8,22 +8,32 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django_tasks import TaskContext, task
 from uuid_utils.compat import uuid7
 
 from accounts import credentials
-from accounts.audit import record_about
-from accounts.messages.channels import Channel, SendVia, channels_for
+from accounts.addresses import canonical_email, validate_typed_email
+from accounts.audit import record
+from accounts.messages.channels import Channel, SendVia, channels_asked_for, channels_for
 from accounts.messages.delivering import delivering
 from accounts.messages.email import send_pin_email
-from accounts.messages.quotas import claim_sms, may_send_mail, organisation_that_pays
+from accounts.messages.quotas import claim_sms, may_mail_user, organisation_that_pays
 from accounts.messages.sms import send_pin_sms
-from accounts.models import AuditReason, AuthEventKind, PinChallenge, PinCode, PinFailures, User
+from accounts.models import (
+    AuditReason,
+    AuthEventKind,
+    DeviceToken,
+    PinChallenge,
+    PinCode,
+    PinFailures,
+    User,
+)
 from accounts.models.pin_failures import named_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import is_first
-from core.database.ids import first_id_at
+from accounts.rate_limits.limiter import hit
+from core.database.ids import first_id_at, parse_uuid
 from core.errors import DeliveryError
-from core.http.origin import NOWHERE
+from core.http.origin import NOWHERE, Origin, network_of
 
 _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
     Channel.EMAIL: send_pin_email,
@@ -31,31 +41,98 @@ _SENDERS: dict[Channel, Callable[[User, str, int], None]] = {
 }
 
 
-def choose_pin_channels(email: str, send_via: SendVia, asked_at: datetime) -> tuple[Channel, ...]:
-    """The channels to send the code over; each is then delivered by itself.
+def request_pin(
+    email: str, send_via: SendVia, origin: Origin, *, device: uuid.UUID | None = None
+) -> None:
+    """Queues a code for the address, whether it has an account or not.
 
-    Counts the messages against their limits, once however often a delivery is retried. An address
-    without an account gets one channel, over which nothing is sent. Raises ``DeliveryError`` for
-    a request that is older than ``PIN_LIFETIME``.
+    A device that names itself gets a code that it alone can use. The tasks look the user up, so
+    that known and unknown addresses take the same time here. Raises ``ValidationError`` for an
+    invalid e-mail address, and ``RateLimitedError``.
+    """
+    validate_typed_email(email)
+    address = canonical_email(email)
+    hit([windows.PIN_SENDS_OF_CLIENT], "pin-send", network_of(origin.client_address))
+    count_send_to(address, device)
+    asked_at = timezone.now().isoformat()
+    for channel in channels_asked_for(send_via):
+        deliver_pin.using(queue_name=channel).enqueue(
+            address,
+            channel,
+            send_via,
+            asked_at,
+            device="" if device is None else str(device),
+            request_id=origin.request_id,
+        )
+    record(AuthEventKind.PIN_REQUESTED, origin, email=address)
+
+
+def count_send_to(address: str, device: uuid.UUID | None = None) -> None:
+    """Counts one code sent to the canonical address. Raises ``RateLimitedError``.
+
+    A device on which the user is logged in has windows of its own: strangers cannot use up its
+    codes.
+    """
+    if device is not None and DeviceToken.objects.is_known(address, device):
+        hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to-device", address, str(device))
+    else:
+        hit(windows.PIN_SENDS_OF_ADDRESS, "pin-send-to", address)
+
+
+@task(takes_context=True)
+def deliver_pin(
+    context: TaskContext,
+    email: str,
+    channel: str,
+    send_via: str,
+    asked_at: str,
+    *,
+    device: str = "",
+    request_id: str = "",
+) -> None:
+    """Sends the code that was requested over ``send_via`` for the address over this channel.
+
+    Where no SMS may be sent, an e-mail takes its place, with a task of its own.
+    """
+    moment = datetime.fromisoformat(asked_at)
+    chosen = choose_channel(
+        email, Channel(channel), SendVia(send_via), moment, is_counted=context.attempt == 1
+    )
+    if chosen == channel:
+        send_pin(email, chosen, moment, parse_uuid(device))
+    elif chosen is not None:
+        deliver_pin.using(queue_name=chosen).enqueue(
+            email, chosen, SendVia.EMAIL, asked_at, device=device, request_id=request_id
+        )
+
+
+def choose_channel(
+    email: str, channel: Channel, send_via: SendVia, asked_at: datetime, *, is_counted: bool
+) -> Channel | None:
+    """The channel, e-mail if it takes the place of SMS, or ``None`` to send nothing.
+
+    ``is_counted``: the message counts against its limits, as it does at its first attempt. Raises
+    ``DeliveryError`` for a request that is older than ``PIN_LIFETIME``.
     """
     user = User.objects.find_active_by_email(email)
     _refuse_old_request(user, asked_at)
     if user is None:
-        return (Channel.EMAIL,)
-    return _within_quota(user, channels_for(user, send_via))
+        # Whatever the channel, a code is made and nothing is sent.
+        return channel
+    if channel in channels_for(user, send_via) and not (
+        is_counted and _is_over_quota(user, channel)
+    ):
+        return channel
+    return Channel.EMAIL if send_via is SendVia.SMS else None
 
 
-def _within_quota(user: User, channels: tuple[Channel, ...]) -> tuple[Channel, ...]:
-    """The channels that quotas leave: e-mail replaces SMS, and may itself be used up."""
-    organisation_id = organisation_that_pays(user)
-    if Channel.SMS in channels and claim_sms(user.phone, organisation_id) is not None:
-        record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason=AuditReason.SMS_LIMIT)
-        channels = (Channel.EMAIL,)
-    if Channel.EMAIL in channels and not may_send_mail(organisation_id):
-        if is_first(windows.MESSAGES_REFUSED_ON_RECORD, "mail-of-organisation", str(user.pk)):
-            record_about(AuthEventKind.RATE_LIMITED, NOWHERE, user, reason=AuditReason.MAIL_LIMIT)
-        channels = tuple(channel for channel in channels if channel is not Channel.EMAIL)
-    return channels
+def _is_over_quota(user: User, channel: Channel) -> bool:
+    if channel is Channel.EMAIL:
+        return not may_mail_user(user)
+    if claim_sms(user.phone, organisation_that_pays(user)) is None:
+        return False
+    record(AuthEventKind.RATE_LIMITED, NOWHERE, user=user, reason=AuditReason.SMS_LIMIT)
+    return True
 
 
 def send_pin(
@@ -80,9 +157,9 @@ def send_pin(
     try:
         _deliver(user, pin, channel, give_up_at=asked_at + settings.PIN_LIFETIME)
     except DeliveryError as error:
-        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason=str(error)[:60])
+        record(AuthEventKind.PIN_NOT_SENT, NOWHERE, user=user, reason=str(error)[:60])
         raise
-    record_about(AuthEventKind.PIN_SENT, NOWHERE, user, reason=channel)
+    record(AuthEventKind.PIN_SENT, NOWHERE, user=user, reason=channel)
 
 
 def _refuse_old_request(user: User | None, asked_at: datetime) -> None:
@@ -91,7 +168,7 @@ def _refuse_old_request(user: User | None, asked_at: datetime) -> None:
         return
     reason = AuditReason.REQUESTED_TOO_LONG_AGO
     if user is not None:
-        record_about(AuthEventKind.PIN_NOT_SENT, NOWHERE, user, reason=reason)
+        record(AuthEventKind.PIN_NOT_SENT, NOWHERE, user=user, reason=reason)
     raise DeliveryError(reason)
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.audit import Subject, record, record_about
+from accounts.audit import Subject, record
 from accounts.messages.channels import SMS_OFF, Channel
+from accounts.messages.delivering import Failure, failure_of_email
 from accounts.messages.email import send_email
-from accounts.messages.failures import Failure, failure_of_email
 from accounts.messages.quotas import SmsRefusal, claim_sms, may_send_mail, organisation_that_pays
 from accounts.messages.sms import SmsRefusedError, send_sms
 from accounts.models import AuthEventKind, SubjectKind, User
@@ -75,20 +75,15 @@ def send_test_message(
         recipient = Subject(SubjectKind.ADDRESS, "", _shown(channel, to))
         record(kind, origin, by=by, about=recipient, email=_shown(channel, to), reason=reason)
     else:
-        record_about(kind, origin, about, by=by, reason=reason)
+        record(kind, origin, user=about, by=by, reason=reason)
     return outcome
 
 
 def _send_email(address: str, organisation_id: UUID | None) -> Path | None:
     if not may_send_mail(organisation_id):
         raise _NotSentError(_MAILS_USED_UP)
-    context = {"public_url": settings.PUBLIC_URL}
     try:
-        return send_email(
-            address,
-            subject=render_to_string("messages/test_email_subject.txt", context).strip(),
-            text=render_to_string("messages/test_email.txt", context),
-        )
+        return send_email(address, "test_email", {})
     except Exception as error:  # noqa: BLE001  (mail backends raise anything)
         raise _NotSentError(failure_of_email(error)) from None
 

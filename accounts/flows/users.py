@@ -8,17 +8,24 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import record, record_about
-from accounts.email_address import canonical_email
-from accounts.flows.passwords import save_password
-from accounts.flows.room import check_room
+from accounts.addresses import canonical_email, canonical_phone
+from accounts.audit import record
+from accounts.flows.minting import PLATFORM, Maker
+from accounts.flows.notices import send_change_notice
+from accounts.flows.row_limit import check_row_limit
 from accounts.flows.second_factor import remove_second_factor
 from accounts.messages.quotas import count_mail_of, organisation_that_pays
-from accounts.models import AuthEventKind, Membership, Organisation, PinChallenge, Role, User
-from accounts.phone_number import canonical_phone
+from accounts.models import (
+    AuditReason,
+    AuthEventKind,
+    Membership,
+    Organisation,
+    PinChallenge,
+    Role,
+    User,
+)
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from accounts.tasks import send_change_notice
 from core.errors import (
     AddressTakenError,
     ForbiddenError,
@@ -32,6 +39,9 @@ PROFILE_FIELDS = frozenset({"email", "name", "phone", "is_active"})
 # Fields that a user logs in with, or that codes are sent to.
 LOGIN_FIELDS = frozenset({"email", "phone"})
 STAFF_FIELDS = frozenset({"is_staff", "is_superuser"})
+CHANGED_BY_STAFF_ALONE = "This user has access to the admin, and alone changes these fields."
+# Fields by which somebody else could get in, or keep the user out.
+WAYS_IN = LOGIN_FIELDS | {"is_active"}
 
 
 @transaction.atomic
@@ -43,12 +53,15 @@ def create_user(
     phone: str = "",
     role: str = "",
     origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
 ) -> User:
     """Creates a user as a member of the organisation.
 
-    Raises ``ValidationError`` by field, and ``AddressTakenError`` if the address belongs to a user
-    outside the organisation, who can only be invited, or ``LimitExceededError``.
+    Raises ``ValidationError`` by field, ``BeyondMakerError`` for the role, ``AddressTakenError`` if
+    the address belongs to a user outside the organisation, who can only be invited, or
+    ``LimitExceededError``.
     """
+    maker.changes_role(role or Role.MEMBER)
     # Other fields are checked first, so that their errors do not reveal whether the address exists.
     User(email=email, name=name, phone=phone).clean_fields(exclude=["password"])
     known = User.objects.find_by_email(email)
@@ -59,7 +72,7 @@ def create_user(
             )
         raise AddressTakenError("A user with this e-mail exists elsewhere. Use addMember.")
     members = Membership.objects.filter(organisation=organisation)
-    check_room(organisation.pk, members, settings.USERS_PER_ORGANISATION, "users")
+    check_row_limit(organisation.pk, members, settings.USERS_PER_ORGANISATION, "users")
     _count_creation(organisation)
     user = User.objects.create_user(email, name=name.strip(), phone=phone, home=organisation)
     Membership.objects.create(organisation=organisation, user=user, role=role or Role.MEMBER)
@@ -71,7 +84,7 @@ def _count_creation(organisation: Organisation) -> None:
     """Counts one user of the day: those that are removed again stay users without a home."""
     most = settings.USERS_PER_ORGANISATION
     try:
-        hit([windows.users_a_day(most)], "user-creation", str(organisation.pk))
+        hit([windows.a_day(most)], "user-creation", str(organisation.pk))
     except RateLimitedError as error:
         raise LimitExceededError(
             f"An organisation creates at most {most:,} users a day."
@@ -81,13 +94,13 @@ def _count_creation(organisation: Organisation) -> None:
 def create_user_without_home(*, email: str, name: str, phone: str, origin: Origin) -> User:
     """Creates a user outside all organisations, whom only superusers manage."""
     user: User = User.objects.create_user(email, name=name, phone=phone)
-    record_about(AuthEventKind.USER_CREATED, origin, user)
+    record(AuthEventKind.USER_CREATED, origin, user=user)
     return user
 
 
 def record_new_superuser(user: User, *, origin: Origin) -> None:
     """Records a superuser that Django's command has created."""
-    record_about(AuthEventKind.USER_CREATED, origin, user)
+    record(AuthEventKind.USER_CREATED, origin, user=user)
     record_superuser(user, origin=origin)
 
 
@@ -96,7 +109,7 @@ def record_superuser(user: User, *, origin: Origin) -> None:
     for kind in (AuthEventKind.SUPERUSER_GRANTED, AuthEventKind.STAFF_GRANTED):
         record(kind, origin, user=user, organisation=user.home)
     if user.has_usable_password():
-        record_about(AuthEventKind.PASSWORD_SET, origin, user)
+        record(AuthEventKind.PASSWORD_SET, origin, user=user)
 
 
 @transaction.atomic
@@ -106,23 +119,26 @@ def update_user(
     *,
     role: str | None = None,
     origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
     **profile: object,
 ) -> User:
     """Changes the role, and the given fields of ``PROFILE_FIELDS``.
 
     Every organisation sets its own role. Only home may change name and ``is_active``, and e-mail
     and phone only while ``require_login_of`` passes (``ForbiddenError``). Raises
-    ``ValidationError`` by field, ``NotFoundError`` for the role of a former member, and
+    ``ValidationError`` by field, ``NotFoundError`` for the role of a former member,
+    ``BeyondMakerError`` for a role, and for fields of a user with more scopes, and
     ``RateLimitedError`` as ``change_profile`` does.
     """
     user = locked(user)
+    if WAYS_IN & profile.keys():
+        maker.touches(user, organisation)
     if role is not None:
-        change_role(organisation, user, role, origin=origin)
+        change_role(organisation, user, role, origin=origin, maker=maker)
     if profile:
         require = require_login_of if LOGIN_FIELDS & profile.keys() else require_home
         require(organisation, user)
         change_profile(user, **{field: profile[field] for field in PROFILE_FIELDS & profile.keys()})
-    if profile:
         record(
             AuthEventKind.USER_CHANGED,
             origin,
@@ -133,15 +149,24 @@ def update_user(
     return user
 
 
-def change_role(organisation: Organisation, user: User, role: str, *, origin: Origin) -> Membership:
+def change_role(
+    organisation: Organisation,
+    user: User,
+    role: str,
+    *,
+    origin: Origin,
+    maker: Maker = PLATFORM,
+) -> Membership:
     """Changes and records the role of a member. Call with the user's row locked.
 
-    Raises ``NotFoundError`` for a former member.
+    Raises ``NotFoundError`` for a former member, and ``BeyondMakerError`` unless the maker has all
+    scopes of the former and of the new role.
     """
     membership = Membership.objects.filter(organisation=organisation, user=user).first()
     if membership is None:
         raise NotFoundError("This user is no longer a member.")
     former, membership.role = membership.role, role
+    maker.changes_role(former, role)
     membership.save(update_fields=["role"])
     if role != former:
         record(
@@ -158,9 +183,12 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
     """Changes any user's profile and access, for a superuser, and records both.
 
     Call inside a transaction, with the row that ``locked`` returned. Raises
-    ``ValidationError`` by field, and ``RateLimitedError`` as ``change_profile`` does.
+    ``ValidationError`` by field, ``ForbiddenError`` for e-mail and phone of a user with access to
+    the admin, and ``RateLimitedError`` as ``change_profile`` does.
     """
     was_staff, was_superuser = user.is_staff, user.is_superuser
+    if was_staff and LOGIN_FIELDS & changes.keys():
+        raise ForbiddenError(CHANGED_BY_STAFF_ALONE)
     change_profile(user, **changes)
     if user.is_staff and not was_staff:
         _end_password_of_home(user, by=by, origin=origin)
@@ -169,7 +197,7 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
         remove_second_factor(user)
     if profile := sorted(PROFILE_FIELDS & changes.keys()):
         reason = ", ".join(profile)
-        record_about(AuthEventKind.USER_CHANGED, origin, user, by=by, reason=reason)
+        record(AuthEventKind.USER_CHANGED, origin, user=user, by=by, reason=reason)
     for before, now, granted, revoked in (
         (was_staff, user.is_staff, AuthEventKind.STAFF_GRANTED, AuthEventKind.STAFF_REVOKED),
         (
@@ -199,8 +227,12 @@ def change_own_login(user: User, *, email: str, phone: str, origin: Origin) -> U
         changes["email"] = email
     change_profile(user, **changes)
     if changes:
-        record_about(
-            AuthEventKind.USER_CHANGED, origin, user, by=user, reason=", ".join(sorted(changes))
+        record(
+            AuthEventKind.USER_CHANGED,
+            origin,
+            user=user,
+            by=user,
+            reason=", ".join(sorted(changes)),
         )
     return user
 
@@ -225,7 +257,7 @@ def take_staff_access(
     _end_staff_credentials(user)
     if user.home is not None and user.belongs_only_to(user.home):
         remove_second_factor(user)
-    record_about(AuthEventKind.STAFF_REVOKED, origin, user, by=by)
+    record(AuthEventKind.STAFF_REVOKED, origin, user=user, by=by)
     return user
 
 
@@ -242,23 +274,33 @@ def _end_staff_credentials(user: User) -> None:
     send_change_notice.enqueue(str(user.pk), user.delivery_email, ["staff"])
 
 
-def deactivate_user(organisation: Organisation, user: User, *, origin: Origin = NOWHERE) -> User:
-    """Logs the user out everywhere. Raises ``ForbiddenError`` for a user of another home."""
+def deactivate_user(
+    organisation: Organisation,
+    user: User,
+    *,
+    origin: Origin = NOWHERE,
+    maker: Maker = PLATFORM,
+) -> User:
+    """Logs the user out everywhere.
+
+    Raises ``ForbiddenError`` for a user of another home, or with more scopes than the maker.
+    """
     with transaction.atomic():
         user = locked(user)
         require_home(organisation, user)
+        maker.touches(user, organisation)
         user.is_active = False
         user.save(update_fields=["is_active"])
-    record_about(AuthEventKind.USER_DEACTIVATED, origin, user)
+    record(AuthEventKind.USER_DEACTIVATED, origin, user=user)
     return user
 
 
 def change_profile(user: User, **changes: object) -> User:
     """Changes the given fields of ``PROFILE_FIELDS`` and ``STAFF_FIELDS``.
 
-    A change of e-mail or phone is told to the former address. Callers check the permission. Call
-    inside a transaction, with the locked row of ``locked``. Raises ``ValidationError`` by field,
-    and ``RateLimitedError`` for a change that no mail may tell of.
+    A change of e-mail or phone is told to the former address, and to a new one. Callers check the
+    permission. Call inside a transaction, with the locked row of ``locked``. Raises
+    ``ValidationError`` by field, and ``RateLimitedError`` for a change that no mail may tell of.
     """
     before = {field: getattr(user, field) for field in LOGIN_FIELDS}
     former_address = user.delivery_email
@@ -275,6 +317,10 @@ def change_profile(user: User, **changes: object) -> User:
         hit([windows.LOGIN_CHANGES_OF_USER], "login-change", str(user.pk))
         count_mail_of(organisation_that_pays(user))
         send_change_notice.enqueue(str(user.pk), former_address, changed)
+        if "email" in changed:
+            send_change_notice.enqueue(
+                str(user.pk), user.delivery_email, changed, is_new_address=True
+            )
     return user
 
 
@@ -307,5 +353,20 @@ def require_login_of(organisation: Organisation, user: User) -> None:
     if user.has_login_changed_by(organisation):
         return
     if user.belongs_only_to(organisation):
-        raise ForbiddenError("This user has access to the admin, and alone changes these fields.")
+        raise ForbiddenError(CHANGED_BY_STAFF_ALONE)
     raise ForbiddenError("This user is also a member of another organisation.")
+
+
+def save_password(user: User, *, origin: Origin, by: User | None = None) -> None:
+    """Saves the user's new hash, and nothing else of the user.
+
+    ``by`` is the administrator who set it, if it was not the user.
+    """
+    user.save(update_fields=["password"])
+    record_password(user, origin=origin, by=by)
+
+
+def record_password(user: User, *, origin: Origin, by: User | None = None) -> None:
+    """Records a password that was set or, if it is unusable now, removed."""
+    reason = "" if user.has_usable_password() else AuditReason.PASSWORD_REMOVED
+    record(AuthEventKind.PASSWORD_SET, origin, user=user, by=by, reason=reason)

@@ -4,14 +4,21 @@ Resolvers of the Admin GraphQL read only through these functions, which return r
 organisation of the caller's API key. A test checks that no resolver module uses a manager.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from django.db.models import Model
 from graphql import GraphQLResolveInfo
 
+from accounts.flows.minting import Maker
 from accounts.members import known_users
 from accounts.models import ApiKey, Organisation, User
-from core.graphql.resolving import one
+from accounts.scopes import MissingScopeError, Scope, require
+from accounts.scopes_on_record import record_refused_scopes
+from core.graphql.problem import GraphQLCode, GraphQLProblem
+from core.graphql.resolving import domain_errors, one
+from core.http.origin import origin_of
 
 Row = TypeVar("Row", bound=Model)
 
@@ -25,6 +32,29 @@ class MachineSession(Protocol):
 def caller_key(info: GraphQLResolveInfo) -> ApiKey:
     session: MachineSession = info.context.session
     return session.api_key
+
+
+def caller_maker(info: GraphQLResolveInfo) -> Maker:
+    """What the caller may give: no more than its key has now, late in a long document too."""
+    with domain_errors():
+        return Maker.key(caller_key(info)).as_of_now()
+
+
+@contextmanager
+def scope_refusals(info: GraphQLResolveInfo) -> Iterator[None]:
+    """Raises FORBIDDEN for scopes that a flow misses, and records it as for a field."""
+    try:
+        yield
+    except MissingScopeError as error:
+        names = [scope.value for scope in error.scopes]
+        record_refused_scopes(caller_key(info), names, origin=origin_of(info.context.request))
+        raise GraphQLProblem(GraphQLCode.FORBIDDEN, str(error), **error.extensions) from None
+
+
+def require_scopes(info: GraphQLResolveInfo, *scopes: Scope) -> None:
+    """Raises FORBIDDEN. For what only the value of an argument tells, not the document."""
+    with scope_refusals(info):
+        require(caller_maker(info).scopes, scopes)
 
 
 def caller_organisation(info: GraphQLResolveInfo) -> Organisation:

@@ -1,5 +1,7 @@
+from collections.abc import Mapping
 from pathlib import Path
 
+from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.filebased import EmailBackend as Outbox
 from django.template.loader import render_to_string
@@ -10,15 +12,17 @@ from core.plain_text import name_for_mail
 
 def send_pin_email(user: User, pin: str, minutes: int) -> None:
     context = {"user_name": name_for_mail(user.name), "pin": pin, "minutes": minutes}
-    send_email(
-        user.delivery_email,
-        subject=render_to_string("messages/pin_email_subject.txt", context).strip(),
-        text=render_to_string("messages/pin_email.txt", context),
-    )
+    send_email(user.delivery_email, "pin_email", context)
 
 
-def send_email(address: str, *, subject: str, text: str) -> Path | None:
-    """Sends through ``EMAIL_URL``; without it, writes to the outbox and returns the file."""
+def send_email(address: str, name: str, context: Mapping[str, object]) -> Path | None:
+    """Sends the message of that name through ``EMAIL_URL``.
+
+    Without ``EMAIL_URL``, writes to the outbox and returns the file.
+    """
+    known = {"public_url": settings.PUBLIC_URL, **context}
+    subject = render_to_string(f"messages/{name}_subject.txt", known).strip()
+    text = render_to_string(f"messages/{name}.txt", known)
     # Opened here, so that a connection whose login fails is closed too.
     with get_connection() as connection:
         EmailMessage(subject, text, None, [address], connection=connection).send()

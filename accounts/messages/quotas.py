@@ -10,10 +10,12 @@ from uuid import UUID
 import phonenumbers
 from django.conf import settings
 
-from accounts.models import User
+from accounts.audit import record
+from accounts.models import AuditReason, AuthEventKind, User
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit
+from accounts.rate_limits.limiter import hit, is_first
 from core.errors import RateLimitedError
+from core.http.origin import NOWHERE
 
 # Users without any organisation share the quota of one.
 NO_ORGANISATION = UUID(int=0)
@@ -45,9 +47,18 @@ def may_send_mail(organisation_id: UUID | None) -> bool:
     return True
 
 
+def may_mail_user(user: User) -> bool:
+    """Counts one e-mail to the user; false, and on record, if the quota is used up."""
+    if may_send_mail(organisation_that_pays(user)):
+        return True
+    if is_first(windows.MESSAGES_REFUSED_ON_RECORD, "mail-of-organisation", str(user.pk)):
+        record(AuthEventKind.RATE_LIMITED, NOWHERE, user=user, reason=AuditReason.MAIL_LIMIT)
+    return False
+
+
 def _count(action: str, per_day: int, organisation_id: UUID | None) -> None:
     if organisation_id is not None and per_day:
-        hit([windows.messages_a_day(per_day)], action, str(organisation_id))
+        hit([windows.a_day(per_day)], action, str(organisation_id))
 
 
 class SmsRefusal(StrEnum):
@@ -73,7 +84,7 @@ def claim_sms(phone: str, organisation_id: UUID | None) -> SmsRefusal | None:
         return SmsRefusal.ORGANISATION
     try:
         if settings.SMS_DAILY_BUDGET:
-            hit([windows.messages_a_day(settings.SMS_DAILY_BUDGET)], "sms-in-all")
+            hit([windows.a_day(settings.SMS_DAILY_BUDGET)], "sms-in-all")
     except RateLimitedError:
         return SmsRefusal.BUDGET
     return None

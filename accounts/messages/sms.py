@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from apprise import Apprise
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.messages.delivering import RefusedError
-from accounts.messages.failures import UNKNOWN_GATEWAY, Failure, failure_of_gateway
+from accounts.messages.delivering import UNKNOWN_GATEWAY, Failure, RefusedError, failure_of_gateway
 from accounts.messages.outbox import write_sms
 from accounts.models import User
 
@@ -52,6 +50,9 @@ def send_through_gateway(url: str, phone: str, text: str) -> None:
 
     Raises ``SmsRefusedError``.
     """
+    # A tenth of a second and some megabytes, which only processes that send SMS need.
+    from apprise import Apprise  # noqa: PLC0415
+
     gateway = Apprise()
     if not gateway.add(url.replace("{phone}", quote(phone, safe=""))):
         raise SmsRefusedError(UNKNOWN_GATEWAY.text, UNKNOWN_GATEWAY, is_temporary=False)

@@ -8,16 +8,13 @@ from accounts.models.auth_event import (
     SubjectKind,
 )
 from accounts.models.device_token import DeviceToken
-from accounts.models.invitation import Invitation
-from accounts.models.membership import Membership, Role
+from accounts.models.membership import Invitation, Membership, Role
 from accounts.models.organisation import Organisation
-from accounts.models.pin_challenge import PinChallenge, PinCode
+from accounts.models.pin_challenge import PinChallenge, PinCode, PinTries
 from accounts.models.pin_failures import PinFailures
-from accounts.models.pin_tries import PinTries
-from accounts.models.rate_window import RateWindow
+from accounts.models.rate_counter import RateCounter
+from accounts.models.revised import Revised
 from accounts.models.rotating_secret import RotatingSecret
-from accounts.models.run_storage import RunStorage
-from accounts.models.token_bucket import TokenBucket
 from accounts.models.user import User
 
 __all__ = [
@@ -35,11 +32,10 @@ __all__ = [
     "PinCode",
     "PinFailures",
     "PinTries",
-    "RateWindow",
+    "RateCounter",
+    "Revised",
     "Role",
     "RotatingSecret",
-    "RunStorage",
     "SubjectKind",
-    "TokenBucket",
     "User",
 ]

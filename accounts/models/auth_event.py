@@ -1,3 +1,4 @@
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -5,12 +6,17 @@ from django.conf import settings
 from django.db import models
 from uuid_utils.compat import uuid7
 
-from accounts.email_address import MAX_LENGTH
+from accounts.addresses import MAX_LENGTH
 from accounts.models.organisation import Organisation
+from core.database import ids
+from core.database.commit_order import THIS_COMMIT, CommitNumber
 
 
 class AuthEventKind(models.TextChoices):
-    """What happened. The values are part of the interface; the labels are shown in the admin."""
+    """What happened to an account; apps above this one register kinds of their own.
+
+    The values are part of the interface; the labels are shown in the admin.
+    """
 
     SESSION_OPENED = "session.opened", "Session opened"
     SESSION_REFUSED = "session.refused", "Session refused"
@@ -24,35 +30,9 @@ class AuthEventKind(models.TextChoices):
     DEVICE_REVOKED = "device.revoked", "Device revoked"
     API_KEY_ISSUED = "api-key.issued", "API key created"
     API_KEY_ROTATED = "api-key.rotated", "API key rotated"
+    API_KEY_CHANGED = "api-key.changed", "API key changed"
     API_KEY_REVOKED = "api-key.revoked", "API key revoked"
-    CALL_TOKEN_ISSUED = "call-token.issued", "Hook created"
-    CALL_TOKEN_ROTATED = "call-token.rotated", "Call token rotated"
-    HOOK_CHANGED = "hook.changed", "Hook changed"
-    HOOK_ENABLED = "hook.enabled", "Hook enabled"
-    HOOK_DISABLED = "hook.disabled", "Hook disabled"
-    HOOK_DELETED = "hook.deleted", "Hook deleted"
-    HOOK_LIMITS_CHANGED = "hook.limits-changed", "Limits of a hook changed"
-    SENDER_SET = "sender.set", "Sender set"
-    SENDER_REMOVED = "sender.removed", "Sender removed"
-    SIGNING_SECRET_SET = "signing-secret.set", "Signing secret set"
-    SIGNING_SECRET_DELETED = "signing-secret.deleted", "Signing secret deleted"
-    SIGNING_SECRET_RECEIVED = "signing-secret.received", "Signing secret received"
-    HANDSHAKE_EXPECTED = "handshake.expected", "Handshake expected"
-    QUEUE_PAUSED = "queue.paused", "Queue paused"
-    QUEUE_RESUMED = "queue.resumed", "Queue resumed"
-    RUN_CANCELLED = "run.cancelled", "Queued run cancelled"
-    RUNS_REPLAYED = "runs.replayed", "Runs replayed"
-    RUNS_DISMISSED = "runs.dismissed", "Dead letters dismissed"
-    SCHEDULE_CREATED = "schedule.created", "Schedule created"
-    SCHEDULE_CHANGED = "schedule.changed", "Schedule changed"
-    SCHEDULE_DELETED = "schedule.deleted", "Schedule deleted"
-    SCRIPT_CREATED = "script.created", "Script created"
-    SCRIPT_SAVED = "script.saved", "Script version saved"
-    SCRIPT_RESTORED = "script.restored", "Script version restored"
-    SCRIPT_CHANGED = "script.changed", "Script settings changed"
-    SCRIPT_ENABLED = "script.enabled", "Script enabled"
-    SCRIPT_DISABLED = "script.disabled", "Script disabled"
-    SCRIPT_DELETED = "script.deleted", "Script deleted"
+    SCOPE_REFUSED = "scope.refused", "Refused for want of scope"
     USER_CREATED = "user.created", "User created"
     USER_CHANGED = "user.changed", "User changed"
     USER_DEACTIVATED = "user.deactivated", "User deactivated"
@@ -69,10 +49,6 @@ class AuthEventKind(models.TextChoices):
     INVITATION_WITHDRAWN = "invitation.withdrawn", "Invitation withdrawn"
     ORGANISATION_CREATED = "organisation.created", "Organisation created"
     ORGANISATION_CHANGED = "organisation.changed", "Organisation changed"
-    SECRET_SET = "secret.set", "Secret set"
-    SECRET_DELETED = "secret.deleted", "Secret deleted"
-    STORED_VALUE_SET = "stored-value.set", "Stored value set"
-    STORED_VALUE_DELETED = "stored-value.deleted", "Stored value deleted"
     SECOND_FACTOR_CHANGED = "second-factor.changed", "Second factor changed"
     TEST_MESSAGE_SENT = "test-message.sent", "Test message sent"
     TEST_MESSAGE_NOT_SENT = "test-message.not-sent", "Test message not sent"
@@ -95,12 +71,15 @@ class ActorKind(models.TextChoices):
     STRANGER = "stranger", "Not logged in"
 
 
+# Room for all names of scopes twice, before and after a change.
+MAX_REASON_LENGTH = 400
+
 # Actors of whom the organisation of the event may know no more.
 HIDDEN_ACTORS = (ActorKind.OPERATOR, ActorKind.OUTSIDER)
 
 
 class SubjectKind(models.TextChoices):
-    """What or whom an event is about."""
+    """What or whom an event is about; apps above this one register kinds of their own."""
 
     USER = "user", "User"
     ADDRESS = "address", "Address"
@@ -109,12 +88,25 @@ class SubjectKind(models.TextChoices):
     API_KEY = "api-key", "API key"
     DEVICE = "device", "Device"
     SESSION = "session", "Session"
-    SCRIPT = "script", "Script"
-    HOOK = "hook", "Hook"
-    SECRET = "secret", "Secret"
-    STORED_VALUE = "stored-value", "Stored value"
-    SCHEDULE = "schedule", "Schedule"
-    RUN = "run", "Run"
+
+
+_event_kinds: list[type[models.TextChoices]] = [AuthEventKind]
+_subject_kinds: list[type[models.TextChoices]] = [SubjectKind]
+
+
+def register_kinds(events: type[models.TextChoices], subjects: type[models.TextChoices]) -> None:
+    """Registers what happens in an app, and to what, at start."""
+    _event_kinds.append(events)
+    _subject_kinds.append(subjects)
+
+
+def event_kinds() -> list[tuple[str, str]]:
+    """The values and labels of all kinds of events."""
+    return [choice for kinds in _event_kinds for choice in kinds.choices]
+
+
+def subject_kinds() -> list[tuple[str, str]]:
+    return [choice for kinds in _subject_kinds for choice in kinds.choices]
 
 
 class AuditReason(StrEnum):
@@ -132,6 +124,7 @@ class AuditReason(StrEnum):
     INACTIVE_ORGANISATION = "inactive-organisation"
     ADDRESS_NOT_ALLOWED = "address-not-allowed"
     CHANGED = "changed"
+    APPROVER_GONE = "approver-gone"
     ADMINISTRATOR_INVITED = "administrator-invited"
     PASSWORD_SET_BY_LINK = "password-set-by-link"  # noqa: S105
 
@@ -152,6 +145,7 @@ class AuditReason(StrEnum):
     NOT_STAFF = "not-staff"
     WRONG_CODE = "wrong-code"
     TOO_MANY_CODES = "too-many-codes"
+    USER_CODES = "user-codes"
     PASSWORD_CHANGED = "password"  # noqa: S105
     SECOND_FACTOR_RESET = "reset"
     SECOND_FACTOR_TURNED_ON = "turned-on"
@@ -172,6 +166,15 @@ class AuthEventQuerySet(models.QuerySet["AuthEvent"]):
         """Repeats the partial index's condition, without which SQLite does not use the index."""
         rows = self.filter(kind=kind)
         return rows if kind == AuthEventKind.SESSION_OPENED else rows.filter(_OF_RARER_KIND)
+
+    def between(self, since: datetime | None, until: datetime | None) -> "AuthEventQuerySet":
+        """From one time on, and before another; found by the ids, which are in order of time."""
+        rows = self
+        if since is not None:
+            rows = rows.filter(ids.since("at", since))
+        if until is not None:
+            rows = rows.filter(pk__lt=ids.first_id_at(until), at__lt=until)
+        return rows
 
     def naming_the_actor(self) -> "AuthEventQuerySet":
         """Without events whose actor the organisation of the event may not know."""
@@ -194,11 +197,11 @@ class AuthEvent(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(auto_now_add=True, help_text="When it happened.")
-    kind = models.CharField(
-        max_length=30, choices=AuthEventKind.choices, help_text="What happened."
-    )
+    kind = models.CharField(max_length=30, choices=event_kinds, help_text="What happened.")
     reason = models.CharField(
-        max_length=60, blank=True, help_text="Details, such as why a login was refused."
+        max_length=MAX_REASON_LENGTH,
+        blank=True,
+        help_text="Details, such as why a login was refused.",
     )
     organisation = models.ForeignKey(
         Organisation, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -220,6 +223,10 @@ class AuthEvent(models.Model):
         max_length=32, blank=True, help_text="Id of the request, also in the log."
     )
 
+    written_in = CommitNumber(
+        default=THIS_COMMIT, editable=False, help_text="The transaction that wrote it."
+    )
+
     # Null where a flow is called without an actor, and for events without a subject.
     actor_kind = models.CharField(  # noqa: DJ001
         max_length=20, null=True, choices=ActorKind.choices, help_text="The kind of the actor."
@@ -233,7 +240,7 @@ class AuthEvent(models.Model):
         help_text="The actor's name at that time, as far as the organisation may know it.",
     )
     subject_kind = models.CharField(  # noqa: DJ001
-        max_length=20, null=True, choices=SubjectKind.choices, help_text="The kind of the subject."
+        max_length=20, null=True, choices=subject_kinds, help_text="The kind of the subject."
     )
     subject_id = models.CharField(  # noqa: DJ001
         max_length=60, null=True, help_text="Id of what the event is about."
@@ -249,6 +256,8 @@ class AuthEvent(models.Model):
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["organisation", "-id"], name="event_of_organisation"),
+            models.Index(fields=["organisation", "written_in", "id"], name="event_written"),
+            models.Index(fields=["written_in"], name="event_written_last"),
             # Partial, so that events of the most frequent kind do not pay for it.
             models.Index(
                 fields=["organisation", "kind", "-id"],

@@ -1,12 +1,35 @@
+"""An organisation, and what makes the owner of sessions active."""
+
 import uuid
+from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ObjectDoesNotExist
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils import timezone
 
-from accounts.models.activation import Activation
 from core.plain_text import validate_plain_text
+
+
+class Activation(models.Model):
+    """Abstract: an owner of sessions that can be deactivated.
+
+    While it is inactive its sessions are refused. ``sessions_valid_after`` keeps them ended when it
+    is activated again.
+    """
+
+    is_active: bool
+    sessions_valid_after = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self.is_active:
+            self.sessions_valid_after = timezone.now()
+            if (fields := kwargs.get("update_fields")) is not None:
+                kwargs["update_fields"] = {*fields, "sessions_valid_after"}
+        super().save(*args, **kwargs)
 
 
 class Organisation(Activation):
@@ -67,12 +90,3 @@ class Organisation(Activation):
         """The effective quota for what it stores, in bytes; ``None`` for no quota."""
         own = self.run_bytes_quota
         return (settings.RUN_BYTES_PER_ORGANISATION if own is None else own) or None
-
-    @property
-    def run_bytes_used(self) -> int:
-        """The size of its runs' payloads, scripts and hooks; a few seconds old."""
-        try:
-            used: int = self.run_storage.total_bytes
-        except ObjectDoesNotExist:
-            return 0
-        return used

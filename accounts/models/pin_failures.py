@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
-from accounts.email_address import MAX_LENGTH
+from accounts.addresses import MAX_LENGTH
 
 DAY = timedelta(hours=24)
 

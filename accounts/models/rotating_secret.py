@@ -1,8 +1,10 @@
+from collections import Counter
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import Count, F, QuerySet
 from django.utils import timezone
 
 from accounts import credentials
@@ -96,3 +98,16 @@ def validated_overlap(seconds: int) -> timedelta:
         message = f"The overlap is 0 to {longest} seconds."
         raise ValidationError({"overlap_seconds": ValidationError(message, code="invalid")})
     return timedelta(seconds=seconds)
+
+
+def count_by_pepper(rows: QuerySet[Any]) -> Counter[int]:
+    """Counts rows by version; during the overlap of a rotation also by the previous version."""
+    in_overlap = rows.filter(previous_valid_until__gt=timezone.now()).exclude(
+        previous_pepper_version=F("pepper_version")
+    )
+    return count_by(rows, "pepper_version") + count_by(in_overlap, "previous_pepper_version")
+
+
+def count_by(rows: QuerySet[Any], column: str) -> Counter[int]:
+    """Counts rows by the value of a column."""
+    return Counter(dict(rows.order_by().values_list(column).annotate(Count("pk"))))

@@ -5,10 +5,14 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 
-from accounts.email_address import MAX_LENGTH, canonical_email, validate_typed_email
-from accounts.models.activation import Activation
-from accounts.models.organisation import Organisation
-from accounts.phone_number import canonical_phone, validate_phone
+from accounts.addresses import (
+    MAX_LENGTH,
+    canonical_email,
+    canonical_phone,
+    validate_phone,
+    validate_typed_email,
+)
+from accounts.models.organisation import Activation, Organisation
 from core.plain_text import validate_plain_text
 
 

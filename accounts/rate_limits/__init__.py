@@ -1,1 +1,1 @@
-"""Rate limits: their windows, and the storages that count."""
+"""Rate limits: their numbers, and the counters in the database."""

@@ -1,31 +1,29 @@
-"""Login to the admin: the password, then the second factor if there is one or must be one."""
+"""Login to the admin: the password, and whether the second factor must follow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
-from django import forms
 from django.conf import settings
 from django.contrib.admin import site
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_otp import DEVICE_ID_SESSION_KEY
-from django_otp import login as remember_verification
-from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.addresses import canonical_email, validate_typed_email
+from accounts.admin.step_up import forget_proof, note_proof
 from accounts.admin_login_limits import (
     count_login,
     counts_of_try,
     forgive_here,
     refuse_too_many_logins,
 )
-from accounts.audit import record_about, record_about_address
-from accounts.email_address import canonical_email, validate_typed_email
-from accounts.flows.second_factor import has_second_factor, verify_code
+from accounts.audit import record, record_about_address
+from accounts.flows.second_factor import has_second_factor
 from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
@@ -33,15 +31,13 @@ from accounts.rate_limits.limiter import CountFullError, claim, is_first
 from config.admin.known_browser import known_browser, remember_browser
 from config.admin.middleware import start_limits
 from core.admin.too_many_attempts import too_many_attempts
-from core.errors import RateLimitedError
 from core.http.bulkhead import BulkheadFullError
-from core.http.client_address import client_address
-from core.http.origin import origin_of
+from core.http.origin import client_address, origin_of
 
 _CACHED = "_has_second_factor"
 # Users type passwords into the wrong field, so only addresses are recorded.
 _NO_ADDRESS = "(no e-mail address)"
-_TOO_MANY = (
+TOO_MANY = (
     "There were too many wrong passwords for this login, or from your network. "
     "This login is temporarily locked, for correct passwords too."
 )
@@ -92,7 +88,8 @@ def next_page(request: HttpRequest) -> str:
 def note_login(request: HttpRequest, response: HttpResponse) -> None:
     """Record a complete login, and remember the browser."""
     user = cast("User", request.user)
-    record_about(AuthEventKind.ADMIN_LOGIN, origin_of(request), user)
+    note_proof(request)
+    record(AuthEventKind.ADMIN_LOGIN, origin_of(request), user=user)
     remember_browser(request, response, user)
 
 
@@ -107,31 +104,51 @@ def note_refusal(request: HttpRequest, email: str, reason: AuditReason) -> None:
     )
 
 
-def note_too_many_codes(request: HttpRequest, email: str) -> None:
-    """Record once per window, since a user with the password may try without limit."""
-    if is_first(windows.WRONG_CODES_ON_RECORD, "too-many-codes", email):
-        note_refusal(request, email, AuditReason.TOO_MANY_CODES)
+class PasswordTry:
+    """One attempt at a user's password, counted like all others wherever it is typed."""
+
+    def __init__(self, request: HttpRequest, email: str) -> None:
+        self._email = email
+        self._client, self.known = client_address(request), known_browser(request, email)
+        self._browser = None if self.known is None else self.known.id
+
+    def claim(self) -> None:
+        """Count it before the password is hashed, so that the limit bounds the hashing.
+
+        Raises ``CountFullError``.
+        """
+        refuse_too_many_logins(self._email)
+        self._claimed = claim(counts_of_try(self._email, self._client, self._browser))
+
+    @contextmanager
+    def hashing(self, user: User | None) -> Iterator[None]:
+        """A place to hash; an attempt that gets none does not count."""
+        try:
+            with hashing_for(user):
+                yield
+        except BulkheadFullError:
+            self._claimed.give_back()
+            raise
+
+    def succeed(self) -> None:
+        """Take the attempt back from the wrong ones, and forgive these."""
+        self._claimed.give_back()
+        count_login(self._email)
+        forgive_here(self._email, self._client, self._browser)
 
 
 def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]) -> HttpResponse:
-    """Count the attempt before its password is hashed, so that the limit bounds the hashing."""
     email = _typed_email(request)
-    client, known = client_address(request), known_browser(request, email)
-    browser = None if known is None else known.id
+    attempt = PasswordTry(request, email)
     try:
-        refuse_too_many_logins(email)
-        claimed = claim(counts_of_try(email, client, browser))
+        attempt.claim()
     except CountFullError as full:
         if is_first(full.count.window, *full.count.identifiers):
             _refuse(request, email, AuditReason.LOCKED_OUT)
         is_of_right_ones = full.count.window is windows.ADMIN_LOGINS_OF_USER
-        return too_many_attempts(request, full, _TOO_MANY_LOGINS if is_of_right_ones else _TOO_MANY)
-    try:
-        with hashing_for(None if known is None else known.user):
-            response = ask_password()
-    except BulkheadFullError:
-        claimed.give_back()
-        raise
+        return too_many_attempts(request, full, _TOO_MANY_LOGINS if is_of_right_ones else TOO_MANY)
+    with attempt.hashing(None if attempt.known is None else attempt.known.user):
+        response = ask_password()
     if not isinstance(response, HttpResponseRedirect):
         form = cast("Any", response).context_data["form"]
         _refuse(
@@ -140,14 +157,16 @@ def _try_password(request: HttpRequest, ask_password: Callable[[], HttpResponse]
             AuditReason.WRONG_CREDENTIALS if form.get_user() is None else AuditReason.NOT_STAFF,
         )
         return response
-    claimed.give_back()
-    count_login(email)
-    forgive_here(email, client, browser)
+    attempt.succeed()
     start_limits(request.session)
     # Each login needs a new code, even in a session that has one.
     request.session.pop(DEVICE_ID_SESSION_KEY, None)
+    forget_proof(request)
     if site.has_permission(request):
         note_login(request, response)
+    elif not has_own_second_factor(request):
+        # The password is all that the user has; the next page sets up a second factor.
+        note_proof(request)
     return response
 
 
@@ -163,78 +182,3 @@ def _typed_email(request: HttpRequest) -> str:
 
 def _refuse(request: HttpRequest, email: str, reason: AuditReason) -> None:
     note_refusal(request, "" if email == _NO_ADDRESS else email, reason)
-
-
-class CodeForm(forms.Form):
-    """A code of the second factor."""
-
-    code = forms.CharField(
-        max_length=40,
-        widget=UnfoldAdminTextInputWidget(
-            attrs={
-                "autocomplete": "one-time-code",
-                "autocapitalize": "off",
-                "spellcheck": "false",
-                "autofocus": "",
-            }
-        ),
-    )
-
-    def __init__(self, *args: Any, label: str = "Code", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["code"].label = label
-
-    def refuse(self) -> None:
-        self.add_error(
-            "code", "This code is wrong or was already used. Wait for the next code and try again."
-        )
-
-    def ask_to_wait(self, seconds: int) -> None:
-        unit = "second" if seconds == 1 else "seconds"
-        self.add_error("code", f"Too many wrong codes. Try again in {seconds} {unit}.")
-
-
-def code_page(request: HttpRequest) -> HttpResponse:
-    if not is_password_given(request) or not has_own_second_factor(request):
-        return redirect("admin:login")
-    if site.has_permission(request):
-        return redirect(next_page(request))
-    if request.method != "POST":
-        return _page(request, CodeForm())
-    form = CodeForm(request.POST)
-    return _check(request, form) if form.is_valid() else _page(request, form)
-
-
-def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
-    user = cast("User", request.user)
-    try:
-        device = verify_code(user, form.cleaned_data["code"])
-    except RateLimitedError as limited:
-        note_too_many_codes(request, user.email)
-        form.ask_to_wait(limited.retry_after_seconds)
-        response = _page(request, form, status=429)
-        response["Retry-After"] = str(limited.retry_after_seconds)
-        return response
-    if device is None:
-        note_refusal(request, user.email, AuditReason.WRONG_CODE)
-        form.refuse()
-        return _page(request, form)
-    request.session.cycle_key()
-    remember_verification(request, device)
-    response = redirect(next_page(request))
-    note_login(request, response)
-    return response
-
-
-def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:
-    return TemplateResponse(
-        request,
-        "admin/login_code.html",
-        {
-            **site.each_context(request),
-            "title": "Second factor",
-            "form": form,
-            "next": next_page(request),
-        },
-        status=status,
-    )

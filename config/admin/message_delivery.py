@@ -9,13 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.addresses import canonical_phone, validate_phone, validate_typed_email
 from accounts.admin.reach import is_superuser
 from accounts.admin.test_messages import try_to_send
-from accounts.email_address import validate_typed_email
 from accounts.flows.send_test_message import MessageOutcome
-from accounts.messages.channels import Channel
-from accounts.messages.settings_in_force import Fact, email_facts, sms_facts
-from accounts.phone_number import canonical_phone, validate_phone
+from accounts.messages.channels import Channel, Fact, email_facts, sms_facts
 
 
 class _ChannelFacts(NamedTuple):
@@ -24,7 +22,7 @@ class _ChannelFacts(NamedTuple):
     facts: list[Fact]
 
 
-class AddressForm(forms.Form):
+class RecipientForm(forms.Form):
     """The recipient of a test message: with an @ an e-mail address, otherwise a phone number."""
 
     to = forms.CharField(
@@ -54,7 +52,7 @@ class AddressForm(forms.Form):
 def message_delivery(request: HttpRequest) -> HttpResponse:
     if not is_superuser(request):
         raise PermissionDenied
-    form = AddressForm(request.POST if request.method == "POST" else None)
+    form = RecipientForm(request.POST if request.method == "POST" else None)
     return TemplateResponse(
         request,
         "admin/message_delivery.html",
@@ -71,5 +69,5 @@ def message_delivery(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _send(request: HttpRequest, form: AddressForm) -> MessageOutcome | None:
+def _send(request: HttpRequest, form: RecipientForm) -> MessageOutcome | None:
     return try_to_send(request, form.channel, form.cleaned_data["to"], form)

@@ -17,12 +17,12 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
-from accounts import actors
+from accounts.audit import person
 from accounts.models import User
 from core.http.admin_pages import is_admin_page
 from core.http.bulkhead import Bulkhead, BulkheadFullError
 from core.http.origin import Actor, act_as
-from core.http.unavailable import Handler, answering_outages, busy_page
+from core.http.problem_handlers import Handler, answering_outages, busy_page
 
 _UNSUPPORTED_HOOKS = ("process_exception", "process_template_response")
 _STARTED, _USED = "login_began", "login_used"
@@ -104,7 +104,7 @@ class AdminActor:
 
 def _actor_of(request: HttpRequest) -> Actor | None:
     """Read when an event is recorded: a login changes the user of its request."""
-    return actors.person(request.user) if isinstance(request.user, User) else None
+    return person(request.user) if isinstance(request.user, User) else None
 
 
 class AdminSessionLimits:

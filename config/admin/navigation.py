@@ -1,17 +1,22 @@
 """The admin's navigation: the sidebar and the account menu."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.apps import apps
+from django.contrib.admin import site
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.admin.reach import is_administrator, is_superuser
+from accounts.admin.reach import is_superuser
 from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, place_of
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the pages that the user may see; users who administer nothing see the home page."""
-    groups = [*GROUPS] if is_administrator(request) else []
+    """List the pages that the user may see; users without a role see the home page."""
+    groups: list[tuple[str, Sequence[tuple[str, str, str]]]] = [
+        (title, [item for item in items if _is_shown(request, item[2])]) for title, items in GROUPS
+    ]
     if is_superuser(request):
         groups.append(SUPERUSERS_GROUP)
     home = {"title": "Home", "icon": "home", "link": reverse("admin:index")}
@@ -24,8 +29,16 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "items": [_item(request, name, icon, link_to(page)) for name, icon, page in items],
             }
             for title, items in groups
+            if items
         ),
     ]
+
+
+def _is_shown(request: HttpRequest, page: str) -> bool:
+    """Whether the person's roles open the list."""
+    app, model, _ = page.partition("?")[0].rsplit("_", 2)
+    model_admin = site.get_model_admin(apps.get_model(app, model))
+    return model_admin.has_view_permission(request)
 
 
 def _item(request: HttpRequest, name: str, icon: str, link: str) -> dict[str, Any]:
@@ -47,6 +60,7 @@ def _is_filtered_list(request: HttpRequest, link: str) -> bool:
 def account_links(request: HttpRequest) -> list[dict[str, str]]:
     """List the links of the account menu."""
     return [
+        {"title": "Log a program in", "link": reverse("admin:device")},
         {"title": "Change e-mail and phone", "link": reverse("admin:own_login")},
         {"title": "Change password", "link": reverse("admin:password_change")},
         {"title": "Second factor", "link": reverse("admin:second_factor")},

@@ -12,17 +12,18 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from accounts.admin.reach import administered_organisations
-from accounts.email_address import MAX_LENGTH, validate_typed_email
+from accounts.addresses import MAX_LENGTH, validate_typed_email
+from accounts.admin.reach import organisation_ids
 from accounts.flows.second_factor import verify_code
 from accounts.flows.users import change_own_login
-from accounts.models import AuditReason, User
+from accounts.models import AuditReason, Organisation, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.addresses import counted_answer
 from accounts.rate_limits.limiter import hit
 from config.admin.known_browser import remember_browser
 from config.admin.login import has_own_second_factor, note_refusal
+from config.admin.login_code import note_too_many_codes
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import RateLimitedError
 from core.http.origin import origin_of
@@ -94,7 +95,11 @@ def _change(request: HttpRequest, user: User, form: OwnLoginForm) -> bool:
         return False
     email, phone = form.cleaned_data["email"], form.cleaned_data["phone"]
     origin = origin_of(request)
-    organisation = None if user.is_superuser else administered_organisations(request).first()
+    organisation = (
+        None
+        if user.is_superuser
+        else Organisation.objects.filter(pk__in=organisation_ids(request)).first()
+    )
     answer = nullcontext() if organisation is None else counted_answer(organisation, origin)
     try:
         with answer:
@@ -116,7 +121,14 @@ def _is_proven(request: HttpRequest, user: User, form: OwnLoginForm) -> bool:
         form.add_error("password", "This password is wrong.")
         note_refusal(request, user.email, AuditReason.WRONG_CREDENTIALS)
         return False
-    if "code" in form.fields and verify_code(user, form.cleaned_data["code"]) is None:
+    if "code" not in form.fields:
+        return True
+    try:
+        device = verify_code(user, form.cleaned_data["code"])
+    except RateLimitedError:
+        note_too_many_codes(request, user.email)
+        raise
+    if device is None:
         form.add_error("code", "This code is wrong or was already used.")
         note_refusal(request, user.email, AuditReason.WRONG_CODE)
         return False

@@ -92,13 +92,19 @@ class ExactParameters:
     ) -> Model | None:
         """Return none for text with NUL: PostgreSQL raises for it.
 
-        Django would look an empty name of a field up.
+        Django would look an empty name of a field up. A request that only reads looks a row up
+        once: each of a page's lists of buttons asks for it.
         """
         if "\0" in object_id:
             return None
-        field = from_field or None
-        found: Model | None = super().get_object(request, object_id, field)  # type: ignore[misc]
-        return found
+        only_reads = request.method in {"GET", "HEAD"}
+        found: dict[Any, Model | None] = (
+            vars(request).setdefault("rows_looked_up", {}) if only_reads else {}
+        )
+        key = (self, object_id, from_field or None)
+        if key not in found:
+            found[key] = super().get_object(request, *key[1:])  # type: ignore[misc]
+        return found[key]
 
     def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         """Refuse malformed ids, and actions on all rows of a long list.
@@ -142,7 +148,24 @@ class ExactAutocomplete(AutocompleteJsonView):
             raise PermissionDenied from None
         if not isinstance(source, ForeignKey) or "\0" in term:
             raise PermissionDenied
+        # The page whose form or filter asks: it has the scope, and the choice.
+        site: Any = self.admin_site
+        self.page: Any = site._registry.get(source.model)
+        self.is_of_page = hasattr(self.page, "rows_to_choose")
         return super().process_request(request)
+
+    def has_perm(self, request: HttpRequest, obj: Any = None) -> bool:
+        if not self.is_of_page:
+            return bool(super().has_perm(request, obj))
+        return bool(self.page.has_view_permission(request))
+
+    def get_queryset(self) -> Any:
+        if not self.is_of_page:
+            return super().get_queryset()
+        rows = self.page.rows_to_choose(self.request, self.model_admin.model)
+        limited = rows.complex_filter(self.source_field.get_limit_choices_to())
+        found, has_doubles = self.model_admin.get_search_results(self.request, limited, self.term)
+        return found.distinct() if has_doubles else found
 
 
 def with_exact_parameters(admin_class: type[Any]) -> type[Any]:

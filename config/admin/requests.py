@@ -18,9 +18,9 @@ from django.shortcuts import render
 
 from core.database.unavailable import DatabaseUnavailable
 from core.http.bulkhead import Bulkhead, has_place, remember_place
-from core.http.request_id import request_id_of
-from core.http.unavailable import RETRY_AFTER_SECONDS
-from core.metrics.catalogue import ADMIN_DEADLINES
+from core.http.origin import request_id_of
+from core.http.problem_handlers import RETRY_AFTER_SECONDS
+from core.metrics.instruments import ADMIN_DEADLINES
 
 logger = logging.getLogger(__name__)
 
@@ -66,16 +66,16 @@ def _read_body(request: HttpRequest) -> None:
 def _key_of(request: HttpRequest) -> str:
     """Return the organisation whose share of the places the request uses.
 
-    Administrators of several organisations always use the share of the same one.
+    People with roles in several organisations always use the share of the same one.
     """
     from accounts.admin.reach import (  # noqa: PLC0415  (models load after the site)
-        administered_organisation_ids,
         is_superuser,
+        organisation_ids,
     )
 
     if is_superuser(request):
         return _SUPERUSERS
-    return str(min(administered_organisation_ids(request), default=""))
+    return str(min(organisation_ids(request), default=""))
 
 
 def _within_deadline(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:

@@ -11,20 +11,22 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
-from django.db.models import Model, QuerySet
+from django.db import connection
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from unfold.dataclasses import SearchResult
 
+from accounts.addresses import canonical_email
 from accounts.admin.reach import administered_organisations
-from accounts.email_address import canonical_email
 from accounts.models import ApiKey, Organisation, User
 from config.admin.navigation import navigation
 from core.admin.links import page_of
 from core.database.ids import parse_uuid
-from core.database.prefix import starts_with
-from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.models import Hook, Run, Schedule, Script
+from hooks.models import Hook
+from jobs.models import Schedule
+from scripts_engine.admin.runs.presentation import status_label
+from scripts_engine.models import Run, Script
 
 _PARAMETERS = frozenset({"s", "extended"})
 _MAX_TERM_CHARACTERS = 100
@@ -72,9 +74,20 @@ def _by_name(request: HttpRequest, term: str) -> Iterator[SearchResult]:
         for row_id in _matching(_reached(request, model), term):
             for row in _reached(request, model).filter(pk=row_id):
                 yield _result(request, row)
-    users = _reached(request, User).filter(starts_with("email", canonical_email(term)))
+    users = _reached(request, User).filter(_starts_with("email", canonical_email(term)))
     for row in users.order_by("email")[:_SHOWN]:
         yield _result(request, row)
+
+
+def _starts_with(field: str, prefix: str) -> Q:
+    """Selects rows whose text starts with the prefix, which must not be empty, by an index.
+
+    PostgreSQL has an index of patterns beside the unique index. SQLite has none, but compares text
+    byte by byte, so that a range of its unique index serves.
+    """
+    if connection.vendor == "postgresql":
+        return Q(**{f"{field}__startswith": prefix})
+    return Q(**{f"{field}__gte": prefix, f"{field}__lt": prefix + "\U0010ffff"})
 
 
 def _reached(request: HttpRequest, model: type[Model]) -> QuerySet[Any]:

@@ -18,7 +18,8 @@ from django.views.decorators.http import require_GET
 from django_otp import login as remember_verification
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.audit import record_about
+from accounts.admin.step_up import ask_for_proof, is_proved, note_proof, proved
+from accounts.audit import record
 from accounts.flows.second_factor import (
     begin_enrolment,
     confirm_enrolment,
@@ -31,13 +32,13 @@ from accounts.flows.second_factor import (
 )
 from accounts.models import AuditReason, AuthEventKind, User
 from config.admin.login import (
-    CodeForm,
     has_own_second_factor,
     is_password_given,
     next_page,
     note_login,
     note_refusal,
 )
+from config.admin.login_code import CodeForm, refuse_for_now
 from core.admin import shown_once
 from core.errors import RateLimitedError
 from core.http.origin import origin_of
@@ -49,6 +50,9 @@ def second_factor(request: HttpRequest) -> HttpResponse:
         has_own_second_factor(request) and not site.has_permission(request)
     ):
         return redirect("admin:login")
+    # Each change of an existing one asks for a code itself.
+    if not has_own_second_factor(request) and not is_proved(request):
+        return ask_for_proof(request)
     if request.method != "POST":
         return _page(request, CodeForm())
     if "begin" in request.POST and not has_own_second_factor(request):
@@ -62,10 +66,7 @@ def _check(request: HttpRequest, form: CodeForm) -> HttpResponse:
     try:
         done = _act(request, form.cleaned_data["code"])
     except RateLimitedError as limited:
-        form.ask_to_wait(limited.retry_after_seconds)
-        response = _page(request, form, status=429)
-        response["Retry-After"] = str(limited.retry_after_seconds)
-        return response
+        return refuse_for_now(request, form, _page, limited)
     if done is None:
         note_refusal(request, cast("User", request.user).email, AuditReason.WRONG_CODE)
         form.refuse()
@@ -80,6 +81,7 @@ def _act(request: HttpRequest, code: str) -> HttpResponse | None:
         return _confirm(request, user, code)
     if verify_code(user, code) is None:
         return None
+    note_proof(request)
     if "turn_off" in request.POST:
         remove_second_factor(user)
         _write_down(
@@ -100,6 +102,7 @@ def _confirm(request: HttpRequest, user: User, code: str) -> HttpResponse | None
     device, codes = confirmed
     request.session.cycle_key()
     remember_verification(request, device)
+    note_proof(request)
     _write_down(request, user, "Turned on the second factor.", AuditReason.SECOND_FACTOR_TURNED_ON)
     response = _show_recovery_codes(request, codes)
     if was_outside:
@@ -111,7 +114,7 @@ def _write_down(request: HttpRequest, user: User, what: str, reason: AuditReason
     """Record the change in the user's history and in the audit log."""
     user_admin: ModelAdmin[Any] = site.get_model_admin(User)
     user_admin.log_change(request, user, what)
-    record_about(AuthEventKind.SECOND_FACTOR_CHANGED, origin_of(request), user, reason=reason)
+    record(AuthEventKind.SECOND_FACTOR_CHANGED, origin_of(request), user=user, reason=reason)
 
 
 def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
@@ -121,6 +124,7 @@ def _show_recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse
 
 
 @require_GET
+@proved
 def recovery_codes(request: HttpRequest) -> HttpResponse:
     """Show new recovery codes, once, to the login that created them."""
     response = TemplateResponse(

@@ -4,7 +4,9 @@ from typing import Any
 
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.backends.base import UpdateError
+from django.utils import timezone
 
+from core.database.batches import delete_in_batches
 from core.database.unavailable import DatabaseUnavailable
 
 
@@ -18,3 +20,8 @@ class SessionStore(db.SessionStore):
             if isinstance(error.__context__, DatabaseUnavailable):
                 raise error.__context__ from None
             raise
+
+
+def forget_admin_sessions() -> int:
+    rows = SessionStore.get_model_class().objects
+    return delete_in_batches(rows.filter(expire_date__lte=timezone.now()))

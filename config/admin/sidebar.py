@@ -13,12 +13,13 @@ GROUPS = (
         "Scripts",
         (
             ("Scripts", "code", "scripts_engine_script_changelist"),
-            ("Hooks", "webhook", "scripts_engine_hook_changelist"),
-            ("Schedules", "event_repeat", "scripts_engine_schedule_changelist"),
+            ("Hooks", "webhook", "hooks_hook_changelist"),
+            ("Schedules", "event_repeat", "jobs_schedule_changelist"),
+            ("Releases", "rocket_launch", "scripts_engine_release_changelist"),
             ("Runs", "play_circle", "scripts_engine_run_changelist"),
-            ("Queue", "pending_actions", "scripts_engine_queueentry_changelist"),
+            ("Queue", "pending_actions", "jobs_queueentry_changelist"),
             ("Dead letters", "report", "scripts_engine_run_changelist?dead_letter=yes"),
-            ("Refused calls", "block", "scripts_engine_refusedcall_changelist"),
+            ("Refused calls", "block", "hooks_refusedcall_changelist"),
             ("Secrets", "password", "scripts_engine_secret_changelist"),
             ("Stored values", "database", "scripts_engine_storedvalue_changelist"),
         ),
@@ -51,27 +52,27 @@ SUPERUSERS_GROUP = (
             "gpp_bad",
             "accounts_authevent_changelist?kind__exact=admin.login-refused",
         ),
-        ("Background tasks", "schedule", "django_tasks_database_dbtaskresult_changelist"),
+        ("Background tasks", "schedule", "jobs_message_changelist"),
         ("Message delivery", "outgoing_mail", "message_delivery"),
     ),
 )
 
 
-class Place(NamedTuple):
+class SidebarPlace(NamedTuple):
     """A list's group and name in the sidebar."""
 
     group: str
     name: str
 
 
-def place_of(address: str) -> Place | None:
+def place_of(address: str) -> SidebarPlace | None:
     return _places().get(address)
 
 
 @cache
-def _places() -> dict[str, Place]:
+def _places() -> dict[str, SidebarPlace]:
     return {
-        link_to(page): Place(group, name)
+        link_to(page): SidebarPlace(group, name)
         for group, items in (*GROUPS, SUPERUSERS_GROUP)
         for name, _, page in items
     }

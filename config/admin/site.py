@@ -2,21 +2,42 @@
 
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, re_path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_safe
 from unfold.sites import UnfoldAdminSite
 
+from config.admin.guards import with_guards
 from config.admin.parameters import ExactAutocomplete, with_exact_parameters
 from config.admin.requests import View, bounded
 
 # The site loads before the models, so modules that need models are imported where they are used.
+
+
+# Where lists went whose models moved to another app: people keep their addresses.
+_MOVED = {
+    "scripts_engine/hook": "hooks/hook",
+    "scripts_engine/refusedcall": "hooks/refusedcall",
+    "scripts_engine/queueentry": "jobs/queueentry",
+    "scripts_engine/schedule": "jobs/schedule",
+    "django_tasks_database/dbtaskresult": "jobs/message",
+}
+
+
+@require_safe
+def moved(request: HttpRequest, former: str, rest: str) -> HttpResponse:
+    """Redirects to the page's present address, which asks for the login."""
+    address = f"{reverse('admin:index')}{_MOVED[former]}/{quote(rest)}"
+    query = request.META["QUERY_STRING"]
+    return redirect(f"{address}?{query}" if query else address, permanent=True)
 
 
 class MoonhookAdminSite(UnfoldAdminSite):
@@ -28,9 +49,9 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def register(
         self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
     ) -> None:
-        """Register models, of libraries too, with lists that accept only their own parameters."""
-        exact = with_exact_parameters(admin_class or ModelAdmin)
-        super().register(model_or_iterable, exact, **options)
+        """Register models, of libraries too, with guarded pages and exact parameters."""
+        guarded = with_guards(with_exact_parameters(admin_class or ModelAdmin))
+        super().register(model_or_iterable, guarded, **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
         from config.admin.login import is_second_factor_met  # noqa: PLC0415
@@ -43,13 +64,16 @@ class MoonhookAdminSite(UnfoldAdminSite):
         return admin_view
 
     def get_urls(self) -> list[URLPattern]:
-        from config.admin.login import code_page  # noqa: PLC0415
+        from config.admin.login_code import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
         from config.admin.own_login import own_login  # noqa: PLC0415
-        from config.admin.password_link import forgot_password, password_link  # noqa: PLC0415
+        from config.admin.passwords import forgot_password, password_link  # noqa: PLC0415
         from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
+        from config.admin.step_up import step_up  # noqa: PLC0415
+        from sessions_api.device_authorization.admin import device_page  # noqa: PLC0415
 
         return [
+            path("step_up/", never_cache(csrf_protect(step_up)), name="step_up"),
             path("login/code/", never_cache(csrf_protect(code_page)), name="login_code"),
             path(
                 "password/forgot/",
@@ -63,8 +87,10 @@ class MoonhookAdminSite(UnfoldAdminSite):
                 self.admin_view(recovery_codes),
                 name="recovery_codes",
             ),
+            path("device/", self.admin_view(device_page), name="device"),
             path("own_login/", self.admin_view(own_login), name="own_login"),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
+            re_path(rf"^({'|'.join(_MOVED)})/(.*)$", moved, name="moved"),
             # Without admin_view: for users who have entered only the password, too.
             path("logout/", self.logout, name="logout"),
             # No row has a page outside of the admin.
@@ -81,7 +107,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponseBase:
-        from config.admin.password import change_password  # noqa: PLC0415
+        from config.admin.passwords import change_password  # noqa: PLC0415
 
         return change_password(request, {**self.each_context(request), **(extra_context or {})})
 

@@ -1,15 +1,34 @@
-"""The two GraphQL endpoints and their authentication."""
+"""The two GraphQL endpoints, their authentication, and the limit on documents in execution."""
 
 from django.conf import settings
 from django.http import HttpRequest
 
+from accounts.graphql.field_scopes import people_access, programs_access
 from config.api import admin_schema, user_schema
-from config.api.concurrency import documents, holder_of
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.view import GraphQLOverHTTPView
+from core.http.bulkhead import Bulkhead
+from core.http.origin import client_address, network_of
 from core.http.problems import Problem, ProblemCode
 from sessions_api.authentication import authenticate_session, refuse_cross_origin_cookie
 from sessions_api.models import Credential, Session
+
+documents = Bulkhead(
+    "graphql",
+    limit=settings.GRAPHQL_AT_ONCE,
+    limit_per_key=settings.GRAPHQL_AT_ONCE_PER_ORGANISATION,
+    max_waiting=settings.GRAPHQL_WAITING,
+    wait_seconds=settings.GRAPHQL_WAIT_SECONDS,
+)
+
+
+def holder_of(request: HttpRequest, session: Session | None) -> str:
+    """Return the key of a document's place: its organisation, user, or client network."""
+    if session is None:
+        return f"client {network_of(client_address(request))}"
+    if session.api_key is not None:
+        return f"organisation {session.api_key.organisation_id}"
+    return f"user {session.device_token.user_id}"  # type: ignore[union-attr]
 
 
 def people_only(request: HttpRequest) -> Session:
@@ -54,6 +73,7 @@ user_graphql = GraphQLOverHTTPView.as_view(
     schema=user_schema.schema,
     max_body_bytes=settings.USER_GRAPHQL_MAX_BODY_BYTES,
     authenticate=people_only,
+    access=people_access,
     guard=same_origin_only,
     bulkhead=documents,
     holder=holder_of,
@@ -65,6 +85,7 @@ admin_graphql = GraphQLOverHTTPView.as_view(
     schema=admin_schema.schema,
     max_body_bytes=settings.ADMIN_GRAPHQL_MAX_BODY_BYTES,
     authenticate=programs_only,
+    access=programs_access,
     guard=same_origin_only,
     bulkhead=documents,
     holder=holder_of,

@@ -2,8 +2,8 @@
 
 import graphene
 
-from accounts.graphql.people import account, login
-from accounts.graphql.people.account import AccountsQuery
+from accounts.graphql import people
+from accounts.graphql.people import AccountsQuery
 from core.graphql.resolving import placed_here
 from sessions_api.graphql.people import SessionsQuery, end_session_field
 
@@ -18,12 +18,12 @@ class Query(AccountsQuery, SessionsQuery, graphene.ObjectType):
 class Mutation(graphene.ObjectType):
     """Login, and changes to the user's own account."""
 
-    send_pin_code = placed_here(login.send_pin_code_field)
-    check_pin_code = placed_here(login.check_pin_code_field)
-    revoke_device = placed_here(account.revoke_device_field)
+    send_pin_code = placed_here(people.send_pin_code_field)
+    check_pin_code = placed_here(people.check_pin_code_field)
+    revoke_device = placed_here(people.revoke_device_field)
     end_session = placed_here(end_session_field)
-    accept_invitation = placed_here(account.accept_invitation_field)
-    decline_invitation = placed_here(account.decline_invitation_field)
+    accept_invitation = placed_here(people.accept_invitation_field)
+    decline_invitation = placed_here(people.decline_invitation_field)
 
 
 schema = graphene.Schema(query=Query, mutation=Mutation)

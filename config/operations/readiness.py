@@ -10,14 +10,14 @@ from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
-from core.bounded import Attempt, Bounded, NoAnswer, NoThread
-from core.database.check import DatabaseCheck, NotReady
+from core import node_state
+from core.database.readiness import DatabaseCheck, NotReady
 from core.http.problem_handlers import safe_methods_only
-from core.server import service_table
-from core.server.lifecycle import is_draining
+from core.node_state import is_draining
 from core.server.open_files import are_few_files_left
-from scripts_engine.flows.queue.figures import is_stalled
-from scripts_engine.sandbox.parent.pool import SandboxUnavailable
+from core.waiting import Attempt, Bounded, NoAnswer, NoThread
+from jobs.queue.figures import is_stalled
+from scripts_engine.sandbox import SandboxUnavailable
 from scripts_engine.sandbox_pool import sandbox_health
 
 logger = structlog.get_logger(__name__)
@@ -127,7 +127,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
         del reasons["queue"]
     troubles = {name: reason for name, reason in reasons.items() if reason is not None}
     failed = {name: reason for name, reason in troubles.items() if name not in NOT_NEEDED}
-    degraded = service_table.reasons() | {
+    degraded = node_state.reasons() | {
         name: reason for name, reason in troubles.items() if name in NOT_NEEDED
     }
     if are_few_files_left():
@@ -136,7 +136,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
         "status": "unavailable" if failed else "degraded" if degraded else "ok",
         "checks": {name: "failed" if name in troubles else "ok" for name in reasons},
     }
-    if conditions := service_table.conditions():
+    if conditions := node_state.conditions():
         document["services"] = conditions
     if failed or degraded:
         document["reasons"] = failed | degraded

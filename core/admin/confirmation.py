@@ -1,14 +1,19 @@
-"""Confirmation pages for admin actions, which take effect only on a confirmed POST."""
+"""Actions of admin pages: ask, take effect only on a confirmed POST, then log and report it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any, NamedTuple
 
 from django import forms
+from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.http import url_has_allowed_host_and_scheme
+
+from core.admin.links import page_of
 
 NEXT = "next"
 _CONFIRMED = "confirmed"
@@ -54,6 +59,38 @@ def ask(
             "next": request.GET.get(NEXT, ""),
         },
     )
+
+
+def done(
+    model_admin: ModelAdmin[Any], request: HttpRequest, row: Any, logged: str, told: str
+) -> HttpResponseRedirect:
+    """Logs and reports a row's action that succeeded; returns to the row's page."""
+    model_admin.log_change(request, row, logged)
+    model_admin.message_user(request, told, messages.SUCCESS)
+    return redirect(page_of(row))
+
+
+def confirmed(
+    question: Question, *, logged: str, told: str
+) -> Callable[[Callable[..., HttpResponse | None]], Callable[..., HttpResponse]]:
+    """Decorator for an action of a row's page that asks first, and is logged and reported.
+
+    The decorated method takes the request and the row, and calls a flow. A response that it returns
+    is the answer, such as a page that refuses. ``told`` is a template with ``{row}``.
+    """
+
+    def decorate(act: Callable[..., HttpResponse | None]) -> Callable[..., HttpResponse]:
+        @wraps(act)
+        def ask_and_act(model_admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+            row = model_admin.get_or_404(request, object_id)
+            if not is_confirmed(request):
+                return ask(model_admin, request, question, [row])
+            refusal = act(model_admin, request, row)
+            return refusal or done(model_admin, request, row, logged, told.format(row=row))
+
+        return ask_and_act
+
+    return decorate
 
 
 def next_address(request: HttpRequest, default: str) -> str:

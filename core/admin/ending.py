@@ -1,4 +1,4 @@
-"""Ending rows from the admin: ask, end one or the selected ones, log it, say how many."""
+"""Actions of the admin that end rows (revoke, withdraw, log out): the question, log and message."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ class EndingMixin:
 
     The subclass declares a button that calls ``ask_and_end_one``, a list action that calls
     ``ask_and_end_selected``, and the texts, and calls its flow in ``end_rows``. Button and action
-    require the permission ``end``.
+    require the permission ``end``: the subclass's ``may_change``, for a row that is live.
     """
 
     end_question: ClassVar[Question]
@@ -40,9 +40,9 @@ class EndingMixin:
     def has_end_permission(self: Any, request: HttpRequest, object_id: str | None = None) -> bool:
         """Whether the person may end this row, or, without an id, use the list action."""
         if object_id is None:
-            return bool(self.has_view_permission(request))
+            return bool(self.may_change(request))
         row = self.get_object(request, object_id)
-        return row is not None and self.is_live(row)
+        return row is not None and self.is_live(row) and bool(self.may_change(request, row))
 
     def ask_and_end_one(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         row = self.get_or_404(request, object_id)

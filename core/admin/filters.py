@@ -1,4 +1,4 @@
-"""Filters for the admin's lists: by a related object, and by a period of time."""
+"""Filters for the admin's lists: by a related object, a period of time, and revocation."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -6,9 +6,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    RadioFilter,
+    RangeDateTimeFilter,
+)
 
 from core.database.ids import before, parse_uuid, since
+
+_IS_NULL = {"no": True, "yes": False}
+NOT_REVOKED = {"revoked": "no"}
 
 
 class ScopedAutocompleteFilter(AutocompleteSelectFilter):
@@ -23,19 +30,26 @@ class ScopedAutocompleteFilter(AutocompleteSelectFilter):
         chosen = self.value()
         if not chosen:
             return queryset.none() if super().value() else queryset
-        if self._related_admin().get_object(request, chosen) is None:
+        if not self._offered(request).filter(pk=chosen).exists():
             return queryset.none()
         # If the URL repeats the parameter, only the first id was checked, so only it counts.
-        return queryset.filter(**{self.lookup_kwarg: chosen})
+        return self.chosen(queryset, chosen)
+
+    def chosen(self, queryset: QuerySet[Any], primary_key: str) -> QuerySet[Any]:
+        """The rows that refer to the chosen object."""
+        return queryset.filter(**{self.lookup_kwarg: primary_key})
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         for choice in super().choices(changelist):
             field = choice["form"].fields[self.lookup_kwarg]
-            field.queryset = self._related_admin().get_queryset(self.request)
+            field.queryset = self._offered(self.request)
             yield choice
 
-    def _related_admin(self) -> Any:
-        return self.model_admin.admin_site.get_model_admin(self.field.remote_field.model)
+    def _offered(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model_admin.rows_to_choose(
+            request, self.field.remote_field.model
+        )
+        return rows
 
 
 class PeriodFilter(RangeDateTimeFilter):
@@ -66,3 +80,17 @@ class PeriodFilter(RangeDateTimeFilter):
             return moment.replace(tzinfo=UTC)
         except ValueError:
             return None
+
+
+class RevokedFilter(RadioFilter):
+    """Filters credentials by whether they were revoked."""
+
+    title = parameter_name = "revoked"
+    all_option = ("", "Any")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("no", "Not revoked"), ("yes", "Revoked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        is_null = _IS_NULL.get(self.value() or "")
+        return queryset if is_null is None else queryset.filter(revoked_at__isnull=is_null)

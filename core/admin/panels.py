@@ -1,12 +1,13 @@
 """Panels below an object's form, which list the objects that belong to it.
 
-An app can add a panel to another app's page: sessions are listed on the page of their user,
-scripts on that of their organisation.
+An app can add a panel to another app's page: sessions, for example, are listed on the page of
+their user.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Model
@@ -15,8 +16,11 @@ from django.http import HttpRequest
 
 @dataclass(frozen=True, slots=True)
 class Link:
+    """``scope`` is what the link's page needs, if that is more than the panel's."""
+
     title: str
     url: str
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +40,43 @@ class Panel:
 
 PanelSource = Callable[[HttpRequest, Any], Panel | None]
 
-_SOURCES: dict[type[Model], list[PanelSource]] = defaultdict(list)
+# Whether the person may see what needs the scope, on the page of the row.
+Shows = Callable[[HttpRequest, str, Any], bool]
+
+_SOURCES: dict[type[Model], list[tuple[int, str, PanelSource]]] = defaultdict(list)
 
 
-def panel_of(model: type[Model]) -> Callable[[PanelSource], PanelSource]:
-    """Registers a function of request and object, which returns a panel or ``None``."""
+def panel_of(
+    model: type[Model], *, scope: str, place: int = 0
+) -> Callable[[PanelSource], PanelSource]:
+    """Registers a function of request and object, which returns a panel or ``None``.
+
+    Only people with the scope see it. Panels are shown by ``place``, and those of one place in the
+    order of registration.
+    """
 
     def register(source: PanelSource) -> PanelSource:
-        _SOURCES[model].append(source)
+        _SOURCES[model].append((place, scope, source))
+        _SOURCES[model].sort(key=itemgetter(0))
         return source
 
     return register
 
 
-def panels_of(request: HttpRequest, obj: Model) -> list[Panel]:
-    panels = (source(request, obj) for source in _SOURCES[type(obj)])
-    return [panel for panel in panels if panel is not None]
+def panels_of(request: HttpRequest, obj: Model, shows: Shows) -> list[Panel]:
+    """The panels, each with its links, that ``shows`` admits."""
+    panels = (
+        source(request, obj)
+        for _, scope, source in _SOURCES[type(obj)]
+        if shows(request, scope, obj)
+    )
+    return [
+        replace(
+            panel,
+            links=[
+                link for link in panel.links if not link.scope or shows(request, link.scope, obj)
+            ],
+        )
+        for panel in panels
+        if panel is not None
+    ]

@@ -118,7 +118,7 @@ class _Select:
     def _converted(self, row: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
         converted = list(row)
         for place, functions, column in self._converters:
-            # The converters of all fields here keep NULL, which most columns of a hook are.
+            # The converters of all fields here keep NULL, which many columns are.
             if converted[place] is None:
                 continue
             for function in functions:
@@ -139,7 +139,7 @@ def _converters(
 
 
 def _cached_uuid(value: str | None, expression: Any, connection: Any) -> uuid.UUID | None:
-    """Django's converter of SQLite, cached: the ids of hooks and scripts repeat in every call."""
+    """Django's converter of SQLite, cached: the same ids repeat in many queries."""
     return None if value is None else _known_id(value)
 
 
@@ -188,7 +188,7 @@ class CompiledInsert:
     def execute(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert all rows or none, in one statement.
 
-        A row maps each field's ``attname`` (``script_id`` for a foreign key) to its value; defaults
+        A row maps each field's ``attname`` (``user_id`` for a foreign key) to its value; defaults
         are not applied.
         """
         alias = router.db_for_write(self._model)
@@ -269,11 +269,12 @@ class _Insert:
         connection = connections[self._alias]
         fields = list(compress(self._fields, is_given))
         names = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
+        placeholders = ", ".join(_placeholder(field, connection) for field in fields)
         preparations = [preparation(field, connection) for field in fields]
         return _InsertedColumns(
             # All names come from the model.
             start=f"INSERT INTO {self._table} ({names}) VALUES ",  # noqa: S608
-            row=f"({', '.join(['%s'] * len(fields))})",
+            row=f"({placeholders})",
             prepared=[(place, each) for place, each in enumerate(preparations) if each],
         )
 
@@ -298,13 +299,16 @@ class CompiledUpdate:
         self._names = tuple(columns)
         self._compiled: dict[str, _Update] = {}
 
-    def execute(self, keys: Sequence[Any], row: Mapping[str, Any]) -> None:
-        """Sets the columns of these rows, by ``attname``, to the values of ``row``."""
+    def execute(self, rows: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Sets the columns of the row with each key, by ``attname``, to the values beside it.
+
+        In the caller's transaction, and on PostgreSQL in one round trip.
+        """
         alias = router.db_for_write(self._model)
         compiled = self._compiled.get(alias)
         if compiled is None:
             compiled = self._compiled[alias] = _Update(self._model, self._names, alias)
-        compiled.execute(keys, row)
+        compiled.execute(rows)
 
 
 class _Update:
@@ -317,22 +321,37 @@ class _Update:
         key = model._meta.pk
         if key is None:
             raise ValueError("the model has no primary key")
-        columns = ", ".join(f"{quote(str(by_name[name].column))} = %s" for name in names)
+        connection = connections[alias]
+        columns = ", ".join(
+            f"{quote(str(field.column))} = {_placeholder(field, connection)}"
+            for field in map(by_name.__getitem__, names)
+        )
         # All names come from the model.
         self._sql = (
             f"UPDATE {quote(model._meta.db_table)} SET {columns} "  # noqa: S608
-            f"WHERE {quote(str(key.column))} IN "
+            f"WHERE {quote(str(key.column))} = %s"
         )
         self._columns = [(name, preparation(by_name[name], connections[alias])) for name in names]
         self._prepare_key = preparation(key, connections[alias]) or _same
 
-    def execute(self, keys: Sequence[Any], row: Mapping[str, Any]) -> None:
+    def execute(self, rows: Mapping[Any, Mapping[str, Any]]) -> None:
         given = [
-            row[name] if prepare is None else prepare(row[name]) for name, prepare in self._columns
+            [
+                *(
+                    row[name] if prepare is None else prepare(row[name])
+                    for name, prepare in self._columns
+                ),
+                self._prepare_key(key),
+            ]
+            for key, row in rows.items()
         ]
-        given += map(self._prepare_key, keys)
-        sql = f"{self._sql}({', '.join(['%s'] * len(keys))})"
-        _execute(connections[self._alias], sql, given, has_rows=False)
+        _execute_each(connections[self._alias], self._sql, given)
+
+
+def _placeholder(field: models.Field[Any, Any], connection: BaseDatabaseWrapper) -> str:
+    """As Django's compilers: a field may have one of its own, here the same for all values."""
+    of_field = getattr(field, "get_placeholder", None)
+    return "%s" if of_field is None else str(of_field(None, None, connection))
 
 
 def _same(value: Any) -> Any:
@@ -435,6 +454,21 @@ def _execute(
         connection.close()
         connection.ensure_connection()
         return _execute_at_once(connection, sql, given, has_rows, is_frequent)
+
+
+def _execute_each(
+    connection: BaseDatabaseWrapper, sql: str, given: Sequence[Sequence[Any]]
+) -> None:
+    """Execute a frequent statement without rows once for each of these lists of values."""
+    is_plain = not (connection.queries_logged or connection.execute_wrappers)
+    if len(given) > 1 and is_plain and connection.vendor == "postgresql":
+        connection.ensure_connection()
+        connection.validate_no_broken_transaction()
+        with connection.wrap_database_errors:
+            connection.execute_in_pipeline(sql, given)  # type: ignore[attr-defined]
+        return
+    for each in given:
+        _execute(connection, sql, each, has_rows=False)
 
 
 def _execute_at_once(

@@ -1,7 +1,7 @@
 """UUIDs as ids: parsing, texts, and filters by the time in UUIDs of version 7."""
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -51,7 +51,12 @@ def first_id_at(moment: datetime) -> uuid.UUID:
     return uuid.UUID(int=(milliseconds << 80) | (7 << 76) | (2 << 62))
 
 
-# A row's id may be older than its time: a run gets its id before it waits for a sandbox.
+def moment_of(key: uuid.UUID) -> datetime:
+    """The time in a UUID of version 7, to the millisecond."""
+    return datetime.fromtimestamp((key.int >> 80) / 1000, tz=UTC)
+
+
+# A row's id may be older than its time: it may get its id before it waits for its turn.
 LONGEST_WAIT = timedelta(minutes=1)
 
 

@@ -14,9 +14,8 @@ from django.db.models import Field, Model, Q, QuerySet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import get_argument_values
 
-from core.graphql.peers import as_peers
 from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.resolving import as_utc
+from core.graphql.resolving import as_peers, as_utc
 
 DEFAULT_PAGE = 50
 LARGEST_PAGE = 200
@@ -45,7 +44,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a query set that is ordered by descending columns, the last one unique.
+    """A page of a query set that is ordered by columns of one direction, the last one unique.
 
     ``info`` belongs to the field whose arguments filtered the rows; ``behind`` selects the rows
     after the cursor.
@@ -89,9 +88,13 @@ class Page:
         return counts[key]
 
     def _cursor(self, row: Model) -> str:
-        values = [getattr(row, name) for name in _key_fields(self.rows)]
-        texts = [v.isoformat() if isinstance(v, datetime) else str(v) for v in values]
-        return base64.urlsafe_b64encode(json.dumps(texts).encode()).decode()
+        return cursor_of([getattr(row, name) for name in _key_fields(self.rows)])
+
+
+def cursor_of(key: list[Any]) -> str:
+    """The cursor of the row with these values of the key fields."""
+    texts = [value.isoformat() if isinstance(value, datetime) else str(value) for value in key]
+    return base64.urlsafe_b64encode(json.dumps(texts).encode()).decode()
 
 
 def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
@@ -134,15 +137,24 @@ def connection_field(
 
 
 def page_of(
-    info: GraphQLResolveInfo, rows: QuerySet[Any], first: int | None, after: str | None
+    info: GraphQLResolveInfo,
+    rows: QuerySet[Any],
+    first: int | None,
+    after: str | None,
+    *,
+    argument: str = "after",
 ) -> Page:
-    """The page of ``first`` rows after the cursor. Raises ``GraphQLProblem`` for bad arguments."""
+    """The page of ``first`` rows after the cursor. Raises ``GraphQLProblem`` for bad arguments.
+
+    ``argument`` is the name of that with the cursor.
+    """
     first = DEFAULT_PAGE if first is None else first
     if not 1 <= first <= LARGEST_PAGE:
         raise GraphQLProblem(
             GraphQLCode.BAD_USER_INPUT, f"Ask for 1 to {LARGEST_PAGE} at a time.", field="first"
         )
-    return Page(info, rows, first, Q() if after is None else _behind(rows, after))
+    behind = Q() if after is None else _behind(rows, key_of(rows, after, argument))
+    return Page(info, rows, first, behind)
 
 
 def count(rows: QuerySet[Any]) -> Count:
@@ -175,16 +187,20 @@ def _key_field(rows: QuerySet[Any], name: str) -> Any:
     return rows.model._meta.get_field(name) if annotation is None else annotation.output_field
 
 
-def _behind(rows: QuerySet[Any], cursor: str) -> Q:
-    """Selects the rows after the cursor's in descending order of the key fields."""
+def _behind(rows: QuerySet[Any], key: list[Any]) -> Q:
+    """Selects the rows after that of the key in the order of its fields, all of one direction."""
+    ordering = rows.query.order_by or rows.model._meta.ordering
+    further = "lt" if str(ordering[0]).startswith("-") else "gt"
+    names = _key_fields(rows)
     behind, equal = Q(), Q()
-    for name, value in zip(_key_fields(rows), _parse(rows, cursor), strict=True):
-        behind |= equal & Q(**{f"{name}__lt": value})
+    for name, value in zip(names, key, strict=True):
+        behind |= equal & Q(**{f"{name}__{further}": value})
         equal &= Q(**{name: value})
-    return behind
+    # Alternatives alone would be looked for from the first row of the index.
+    return behind & Q(**{f"{names[0]}__{further}e": key[0]}) if len(names) > 1 else behind
 
 
-def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
+def key_of(rows: QuerySet[Any], cursor: str, argument: str) -> list[Any]:
     """The key of the cursor's row. All malformed cursors raise the same error."""
     try:
         return _key(rows, cursor)
@@ -197,7 +213,7 @@ def _parse(rows: QuerySet[Any], cursor: str) -> list[Any]:
         GraphQLProblem,
     ):
         raise GraphQLProblem(
-            GraphQLCode.BAD_USER_INPUT, "This is not the endCursor of a page.", field="after"
+            GraphQLCode.BAD_USER_INPUT, "This is not the cursor of an answer.", field=argument
         ) from None
 
 

@@ -1,8 +1,12 @@
-"""Step 3: from a document's text to the operation to execute."""
+"""Steps 3 and 4: from a document's text to the operation to execute, and its variables.
+
+Errors of variables name variable and type, but not the value.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -10,16 +14,23 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLFormattedError,
+    GraphQLInputType,
     GraphQLSchema,
     GraphQLSyntaxError,
     InlineFragmentNode,
     ObjectValueNode,
     OperationDefinitionNode,
     ValueNode,
+    VariableDefinitionNode,
+    coerce_input_value,
     get_named_type,
     is_input_object_type,
+    is_non_null_type,
     parse,
+    print_ast,
     specified_rules,
+    type_from_ast,
     validate,
 )
 from graphql.validation import (
@@ -30,15 +41,23 @@ from graphql.validation import (
 from graphql.validation.rules import overlapping_fields_can_be_merged
 
 from core.graphql.document_limits import DocumentLimits, limit_violations
-from core.graphql.errors import (
+from core.graphql.problem import (
+    GraphQLCode,
+    GraphQLProblem,
     bad_input,
     limit_error,
     problem_error,
     syntax_error,
     validation_error,
 )
-from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.reply import Refused, invalid_request_reply
+from core.graphql.reply import RefusedRequest, invalid_request_reply
+
+# The cache of valid documents takes a dozen MiB at most: a few hundred bytes per character.
+MAX_CACHED_CHARACTERS = 1_000
+MAX_CACHED_DOCUMENTS = 64
+# graphql-core lists this limit with the specification's rules.
+LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
+MAX_ERRORS = 20
 
 
 class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
@@ -73,12 +92,7 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
 # documents need a few hundred.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 50_000
 
-# The cache of valid documents takes a dozen MiB at most: a few hundred bytes per character.
-MAX_CACHED_CHARACTERS = 1_000
-MAX_CACHED_DOCUMENTS = 64
 
-# graphql-core lists this limit with the specification's rules.
-LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
 SPECIFIED_RULES: Sequence[type[ASTValidationRule]] = tuple(
     ValuesOfCorrectTypeWithoutValuesRule if rule is ValuesOfCorrectTypeRule else rule
     for rule in specified_rules
@@ -92,7 +106,7 @@ def parse_and_validate(schema: GraphQLSchema, query: str, limits: DocumentLimits
     Short documents are cached, because clients send the same few repeatedly and validating takes
     longer than executing them. Documents with strings are not, because these may be secrets.
 
-    Raises ``Refused``.
+    Raises ``RefusedRequest``.
     """
     if len(query) <= MAX_CACHED_CHARACTERS and '"' not in query:
         return _cached(schema, query, limits)
@@ -111,13 +125,13 @@ def _validated(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> Doc
             query, max_lexical_tokens=limits.max_tokens, max_comments=limits.max_comments
         )
     except GraphQLSyntaxError as error:
-        raise Refused(invalid_request_reply([syntax_error(error)])) from None
+        raise RefusedRequest(invalid_request_reply([syntax_error(error)])) from None
     if errors := validate(schema, document, SPECIFIED_RULES, hide_suggestions=True):
-        raise Refused(invalid_request_reply([validation_error(error) for error in errors]))
+        raise RefusedRequest(invalid_request_reply([validation_error(error) for error in errors]))
     violations = limit_violations(document, limits)
     violations += validate(schema, document, LIMIT_RULES)
     if violations:
-        raise Refused(invalid_request_reply([limit_error(error) for error in violations]))
+        raise RefusedRequest(invalid_request_reply([limit_error(error) for error in violations]))
     return document
 
 
@@ -155,7 +169,7 @@ class Operation:
 def select_operation(
     schema: GraphQLSchema, document: DocumentNode, operation_name: str | None
 ) -> Operation:
-    """Return the named operation, or the only one. Raises ``Refused``."""
+    """Return the named operation, or the only one. Raises ``RefusedRequest``."""
     operations = [
         definition
         for definition in document.definitions
@@ -172,7 +186,7 @@ def select_operation(
             GraphQLCode.GRAPHQL_VALIDATION_FAILED,
             f"This schema has no {node.operation.value} type.",
         )
-        raise Refused(invalid_request_reply([problem_error(problem)]))
+        raise RefusedRequest(invalid_request_reply([problem_error(problem)]))
     return Operation(document, node)
 
 
@@ -180,5 +194,55 @@ def _has_name(operation: OperationDefinitionNode, name: str) -> bool:
     return operation.name is not None and operation.name.value == name
 
 
-def _refused_choice(message: str) -> Refused:
-    return Refused(invalid_request_reply([bad_input(message, "operationName")]))
+def _refused_choice(message: str) -> RefusedRequest:
+    return RefusedRequest(invalid_request_reply([bad_input(message, "operationName")]))
+
+
+def variable_errors(
+    schema: GraphQLSchema, operation: OperationDefinitionNode, variables: dict[str, Any]
+) -> list[GraphQLFormattedError]:
+    """Return the first ``MAX_ERRORS`` errors of the values; an empty list if they are valid.
+
+    This is the specification's CoerceVariableValues for a valid operation. graphql-core also does
+    it during execution, but its errors contain the values.
+    """
+    errors: list[GraphQLFormattedError] = []
+    for definition in operation.variable_definitions:
+        errors += _errors_of(schema, definition, variables)
+    return errors[:MAX_ERRORS]
+
+
+def _errors_of(
+    schema: GraphQLSchema, definition: VariableDefinitionNode, variables: dict[str, Any]
+) -> list[GraphQLFormattedError]:
+    name = definition.variable.name.value
+    written_type = print_ast(definition.type)
+    type_: GraphQLInputType = type_from_ast(schema, definition.type)  # type: ignore[assignment]
+    if name not in variables:
+        if is_non_null_type(type_) and definition.default_value is None:
+            return [bad_input(f"Variable '${name}' of type '{written_type}' is missing.", name)]
+        return []
+
+    paths: list[str] = []
+
+    def note(path: list[str | int], _value: Any, _error: GraphQLError) -> None:
+        if len(paths) >= MAX_ERRORS:
+            raise _EnoughErrors
+        paths.append(_printed(name, path))
+
+    try:
+        coerce_input_value(variables[name], type_, note)
+    except _EnoughErrors:
+        pass
+    except RecursionError:
+        paths.append(name)
+    message = f"Variable '${name}' of type '{written_type}' got an invalid value"
+    return [bad_input(f"{message} at '{path}'.", path) for path in paths]
+
+
+class _EnoughErrors(Exception):
+    pass
+
+
+def _printed(name: str, path: list[str | int]) -> str:
+    return name + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)

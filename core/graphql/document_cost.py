@@ -29,32 +29,24 @@ from graphql.execution.values import get_variable_values
 from core.graphql.connection import DEFAULT_PAGE, LARGEST_PAGE
 from core.graphql.document import Operation
 from core.graphql.document_limits import fragments_in_order
-from core.graphql.errors import limit_error
+from core.graphql.problem import limit_error
 
 FIELD = 1
 ROOT_FIELD = 50
 # Extra points of fields that take a database query or are large.
-EXTRA_POINTS: Mapping[str, int] = {
-    "totalCount": 500,
-    "totalCountIsCapped": 500,
-    "diff": 400,
-    "versions": 50,
-    "requestBody": 20,
-    "requestBodyBase64": 20,
-    "responseBody": 20,
-    "responseBodyBase64": 20,
-    "source": 10,
-    "firstRun": 10,
-    "pushedBy": 10,
-    "pushedRuns": 10,
-    "replayOf": 10,
-    "nextTicks": 200,
-    "ticks": 50,
-}
+EXTRA_POINTS: dict[str, int] = {"totalCount": 500, "totalCountIsCapped": 500}
 # Assumed lengths of lists. Pages are counted by their argument "first" instead.
 LIST_SIZE = 20
-LIST_SIZES: Mapping[str, int] = {"versions": 100}
+LIST_SIZES: dict[str, int] = {}
 ROWS_OF_PAGE = "nodes"
+
+
+def register_prices(
+    extra_points: Mapping[str, int], list_sizes: Mapping[str, int] | None = None
+) -> None:
+    """Registers extra points and assumed lengths by the names of an app's fields, at start."""
+    EXTRA_POINTS.update(extra_points)
+    LIST_SIZES.update(list_sizes or {})
 
 
 @dataclass(frozen=True, slots=True)

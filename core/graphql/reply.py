@@ -1,11 +1,12 @@
-"""Step 7: replies and their statuses ("GraphQL over HTTP", Response).
+"""The reply of a GraphQL endpoint: its media type, its status and its body ("GraphQL over HTTP").
 
 Under ``application/graphql-response+json`` the status tells the outcome. Clients that know only
 ``application/json`` take 200 for "this is a GraphQL response"; they get another status only if the
-request is not a GraphQL request or was refused by authentication, guard or bulkhead.
+request is not a GraphQL request or was refused by authentication, scopes, guard or bulkhead.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,13 +15,14 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from graphql import ExecutionResult, GraphQLFormattedError
 
-from core.graphql.errors import execution_error, problem_error
-from core.graphql.media_type import GRAPHQL_RESPONSE
-from core.graphql.problem import GraphQLCode, GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem, execution_error, problem_error
 from core.http.bulkhead import BulkheadFullError
 
-REALM = 'Bearer realm="moonhook"'
+GRAPHQL_RESPONSE = "application/graphql-response+json"
+JSON = "application/json"
 
+_QUALITY = re.compile(r";\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*(?:;|$)")
+REALM = 'Bearer realm="moonhook"'
 # Transient errors; they have a retryAfter.
 _TRANSIENT = {
     GraphQLCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
@@ -28,8 +30,39 @@ _TRANSIENT = {
 }
 
 
+def negotiate(accept: str | None) -> str | None:
+    """Return ``GRAPHQL_RESPONSE`` or ``JSON``, or ``None`` if ``Accept`` allows neither.
+
+    Only clients that name the newer type know its status codes, so wildcards and a missing header
+    get ``JSON``. Parameters other than ``q`` (RFC 9110, 12.4.2) are ignored.
+    """
+    if not accept or not accept.strip():
+        return JSON
+    qualities = dict(_range_and_quality(part) for part in accept.lower().split(","))
+    graphql_response = qualities.get(GRAPHQL_RESPONSE, 0.0)
+    json = _quality(qualities, JSON)
+    if graphql_response and graphql_response >= json:
+        return GRAPHQL_RESPONSE
+    if json:
+        return JSON
+    return GRAPHQL_RESPONSE if _quality(qualities, GRAPHQL_RESPONSE) else None
+
+
+def _range_and_quality(part: str) -> tuple[str, float]:
+    quality = _QUALITY.search(part)
+    return part.partition(";")[0].strip(), float(quality[1]) if quality else 1.0
+
+
+def _quality(qualities: dict[str, float], media_type: str) -> float:
+    """The quality of the most specific range that matches the type."""
+    for media_range in (media_type, "application/*", "*/*"):
+        if media_range in qualities:
+            return qualities[media_range]
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
-class Reply:
+class GraphQLReply:
     """A GraphQL response; ``json_status`` is its status under ``application/json``."""
 
     payload: Mapping[str, Any]
@@ -38,27 +71,32 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """Ends the request with a reply before anything is executed."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: GraphQLReply) -> None:
         super().__init__(reply.status)
         self.reply = reply
 
 
 def transport_reply(
     status: HTTPStatus, error: GraphQLFormattedError, headers: Mapping[str, str] | None = None
-) -> Reply:
+) -> GraphQLReply:
     """The reply to a request that is not a GraphQL request: one status under both media types."""
-    return Reply({"errors": [error]}, status, status, headers or {})
+    return GraphQLReply({"errors": [error]}, status, status, headers or {})
 
 
-def invalid_request_reply(errors: Sequence[GraphQLFormattedError]) -> Reply:
+def invalid_request_reply(errors: Sequence[GraphQLFormattedError]) -> GraphQLReply:
     """The reply to a GraphQL request that cannot be executed; it has no ``data`` entry."""
-    return Reply({"errors": errors}, HTTPStatus.BAD_REQUEST, HTTPStatus.OK)
+    return GraphQLReply({"errors": errors}, HTTPStatus.BAD_REQUEST, HTTPStatus.OK)
 
 
-def problem_reply(problem: GraphQLProblem) -> Reply:
+def forbidden_reply(errors: Sequence[GraphQLFormattedError]) -> GraphQLReply:
+    """The reply to a document with fields that the session may not ask for; none of it ran."""
+    return GraphQLReply({"errors": errors}, HTTPStatus.FORBIDDEN, HTTPStatus.FORBIDDEN)
+
+
+def problem_reply(problem: GraphQLProblem) -> GraphQLReply:
     """The reply to a problem before execution, such as failed authentication."""
     error = problem_error(problem)
     match problem.code:
@@ -74,7 +112,7 @@ def problem_reply(problem: GraphQLProblem) -> Reply:
             return invalid_request_reply([error])
 
 
-def busy_reply(error: BulkheadFullError) -> Reply:
+def busy_reply(error: BulkheadFullError) -> GraphQLReply:
     """The reply where the bulkhead is full: 503 under both media types."""
     problem = GraphQLProblem(
         GraphQLCode.UNAVAILABLE,
@@ -85,25 +123,25 @@ def busy_reply(error: BulkheadFullError) -> Reply:
     return transport_reply(HTTPStatus.SERVICE_UNAVAILABLE, problem_error(problem), headers)
 
 
-def executed_reply(result: ExecutionResult, request: HttpRequest) -> Reply:
+def executed_reply(result: ExecutionResult, request: HttpRequest) -> GraphQLReply:
     """The reply to an executed operation: 200, also with errors and ``data: null``.
 
     If transient errors left only nulls, the status is 429 or 503. The specification demands 2xx for
     a response with data, so these leave out ``data``.
     """
     if not result.errors:
-        return Reply({"data": result.data}, HTTPStatus.OK, HTTPStatus.OK)
+        return GraphQLReply({"data": result.data}, HTTPStatus.OK, HTTPStatus.OK)
     errors = [execution_error(error, request) for error in result.errors]
     transient = [error for error in errors if _code(error) in _TRANSIENT]
     payload = {"errors": errors, "data": result.data}
     if not transient:
-        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK)
+        return GraphQLReply(payload, HTTPStatus.OK, HTTPStatus.OK)
     if any(value is not None for value in (result.data or {}).values()):
-        return Reply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(transient))
+        return GraphQLReply(payload, HTTPStatus.OK, HTTPStatus.OK, _retry_after(transient))
     return _transient_reply(payload, transient)
 
 
-def http_response(reply: Reply, media_type: str) -> HttpResponse:
+def http_response(reply: GraphQLReply, media_type: str) -> HttpResponse:
     """The HTTP response of a reply; its body is ASCII JSON, and so UTF-8."""
     payload = dict(reply.payload)
     if media_type == GRAPHQL_RESPONSE:
@@ -127,9 +165,9 @@ def http_response(reply: Reply, media_type: str) -> HttpResponse:
 
 def _transient_reply(
     payload: Mapping[str, Any], transient: Sequence[GraphQLFormattedError]
-) -> Reply:
+) -> GraphQLReply:
     status = max(_TRANSIENT[_code(error)] for error in transient)
-    return Reply(payload, status, HTTPStatus.OK, _retry_after(transient))
+    return GraphQLReply(payload, status, HTTPStatus.OK, _retry_after(transient))
 
 
 def _retry_after(transient: Sequence[GraphQLFormattedError]) -> dict[str, str]:

@@ -8,12 +8,9 @@ from typing import Any
 from django.http import HttpRequest
 from graphql import GraphQLFormattedError
 
-from core.graphql.errors import bad_input, problem_error
-from core.graphql.media_type import JSON
-from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.reply import Refused, transport_reply
-from core.http.body import BodyIncomplete, BodyTooLarge, read_body
-from core.http.json_body import NotAnObject, parse_json_object
+from core.graphql.problem import GraphQLCode, GraphQLProblem, bad_input, problem_error
+from core.graphql.reply import JSON, RefusedRequest, transport_reply
+from core.http.body import BodyIncomplete, BodyTooLarge, NotAnObject, parse_json_object, read_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ def read_graphql_request(request: HttpRequest, max_body_bytes: int) -> GraphQLRe
     The query string is ignored: documents in URLs end up in logs, and another site's form can send
     them.
 
-    Raises ``Refused``.
+    Raises ``RefusedRequest``.
     """
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
     if request.content_type != JSON or charset != "utf-8":
@@ -82,9 +79,9 @@ def _object_or_null(members: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _malformed(message: str, field: str) -> Refused:
+def _malformed(message: str, field: str) -> RefusedRequest:
     return _refused(HTTPStatus.BAD_REQUEST, bad_input(message, field))
 
 
-def _refused(status: HTTPStatus, error: GraphQLFormattedError) -> Refused:
-    return Refused(transport_reply(status, error))
+def _refused(status: HTTPStatus, error: GraphQLFormattedError) -> RefusedRequest:
+    return RefusedRequest(transport_reply(status, error))

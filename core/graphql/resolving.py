@@ -1,20 +1,36 @@
-"""Helpers for resolvers: GraphQL errors for refusals of flows, a row by its id, times in UTC."""
+"""Helpers for resolvers: refusals of flows, rows by id and together, times, added fields."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import Model, QuerySet
+from graphene import Field
+from graphene.types.utils import yank_fields_from_attrs
 from graphene.utils.orderedtype import OrderedType
 from graphene.utils.str_converters import to_camel_case
+from graphql import GraphQLResolveInfo
 
 from core.database.ids import parse_uuid
-from core.errors import ForbiddenError, LimitExceededError, NotFoundError, RateLimitedError
+from core.errors import (
+    ConflictError,
+    ForbiddenError,
+    LimitExceededError,
+    NotFoundError,
+    RateLimitedError,
+)
 from core.graphql.problem import GraphQLCode, GraphQLProblem
+from core.http.origin import Origin, origin_of
 
 Ordered = TypeVar("Ordered", bound=OrderedType)
+Row = TypeVar("Row", bound=Model)
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+_PEERS = "_peers"
+_added: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
 
 
 @contextmanager
@@ -30,13 +46,15 @@ def domain_errors(field: str = "") -> Iterator[None]:
     except ValidationError as error:
         raise bad_user_input(error, field) from None
     except ForbiddenError as error:
-        raise GraphQLProblem(GraphQLCode.FORBIDDEN, str(error)) from None
+        raise GraphQLProblem(GraphQLCode.FORBIDDEN, str(error), **error.extensions) from None
     except RateLimitedError as error:
         raise GraphQLProblem(
             GraphQLCode.RATE_LIMITED,
             "Too many attempts. Try again later.",
             retryAfter=error.retry_after_seconds,
         ) from None
+    except ConflictError as error:
+        raise GraphQLProblem(GraphQLCode.CONFLICT, str(error), **error.extensions) from None
     except NotFoundError as error:
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, str(error)) from None
 
@@ -51,14 +69,16 @@ def bad_user_input(error: ValidationError, field: str = "") -> GraphQLProblem:
     return GraphQLProblem(GraphQLCode.BAD_USER_INPUT, " ".join(messages), field=field)
 
 
+def caller_origin(info: GraphQLResolveInfo) -> Origin:
+    """Where the request comes from, for the flows."""
+    return origin_of(info.context.request)
+
+
 def required(value: str | None, field: str) -> str:
     """Refuse null, which the schema allows only so that nullable variables fit too."""
     if value is None:
         raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, "This argument is required.", field=field)
     return value
-
-
-Row = TypeVar("Row", bound=Model)
 
 
 def one(rows: QuerySet[Row], id: str) -> Row:
@@ -72,10 +92,6 @@ def one(rows: QuerySet[Row], id: str) -> Row:
     if row is None:
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return row
-
-
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def as_utc(moment: datetime, field: str) -> datetime:
@@ -96,3 +112,39 @@ def placed_here(field: Ordered) -> Ordered:
     """
     field.reset_counter()
     return field
+
+
+def as_peers(rows: Iterable[Row]) -> list[Row]:
+    """Makes the rows peers of each other."""
+    peers = list(rows)
+    for row in peers:
+        setattr(row, _PEERS, peers)
+    return peers
+
+
+def peers_of(row: Row) -> Sequence[Row]:
+    """The row itself and those that were loaded with it."""
+    peers: Sequence[Row] = getattr(row, _PEERS, [row])
+    return peers
+
+
+def extend(target: Any) -> Callable[[type], type]:
+    """Adds the fields and resolvers of the decorated class to the type.
+
+    Call it before the schema is built, which reads the fields.
+    """
+
+    def add(extension: type) -> type:
+        members = vars(extension)
+        fields, added = target._meta.fields, _added[target]
+        added |= yank_fields_from_attrs(dict(members), _as=Field, sort=False)
+        # By name, whatever the order in which the apps are imported.
+        for name in sorted(added):
+            fields.pop(name, None)
+            fields[name] = added[name]
+        for name, member in members.items():
+            if name.startswith("resolve_"):
+                setattr(target, name, member)
+        return extension
+
+    return add

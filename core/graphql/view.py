@@ -14,25 +14,33 @@ from django.views.decorators.csrf import csrf_exempt
 from graphql import GraphQLSchema
 
 from core.database.unavailable import DatabaseUnavailable
-from core.graphql.document import Operation, parse_and_validate, select_operation
+from core.graphql.document import Operation, parse_and_validate, select_operation, variable_errors
 from core.graphql.document_cost import cost_error, cost_of
 from core.graphql.document_limits import DocumentLimits
-from core.graphql.errors import bad_input, internal_error, unavailable_problem
 from core.graphql.execution import BoundedExecution, execute_within_limits
-from core.graphql.media_type import JSON, negotiate
-from core.graphql.problem import GraphQLCode, GraphQLContext, GraphQLProblem
+from core.graphql.field_needs import FieldAccess
+from core.graphql.problem import (
+    GraphQLCode,
+    GraphQLContext,
+    GraphQLProblem,
+    bad_input,
+    internal_error,
+    unavailable_problem,
+)
 from core.graphql.reply import (
-    Refused,
-    Reply,
+    JSON,
+    GraphQLReply,
+    RefusedRequest,
     busy_reply,
     executed_reply,
+    forbidden_reply,
     http_response,
     invalid_request_reply,
+    negotiate,
     problem_reply,
     transport_reply,
 )
 from core.graphql.request import GraphQLRequest, read_graphql_request
-from core.graphql.variables import variable_errors
 from core.http.bulkhead import Bulkhead, BulkheadFullError, Place
 
 
@@ -61,8 +69,10 @@ class GraphQLOverHTTPView(View):
     before the body is read. Otherwise it is called for operations that select any other root
     field, before they are executed.
 
+    ``access`` is asked before anything of the document runs, and refuses every field by default.
+
     A document that is not small holds a place in ``bulkhead`` from parsing to the end of its
-    execution, but not while its body is read or a script runs for it. The place's key is
+    execution, but not while its body is read or a resolver has left the place to others. Its key is
     ``holder(request, session)``; ``session`` is ``None`` while it is unknown or not needed.
     """
 
@@ -71,6 +81,7 @@ class GraphQLOverHTTPView(View):
     authenticate: Callable[[HttpRequest], Any] = staticmethod(deny_everybody)
     guard: Callable[[HttpRequest], GraphQLProblem | None] = staticmethod(no_guard)
     anonymous_fields: frozenset[str] | None = None
+    access: FieldAccess = FieldAccess()
     max_root_mutation_fields: int | None = None
     execution: type[BoundedExecution] = BoundedExecution
     bulkhead: Bulkhead = None  # type: ignore[assignment]  # every endpoint is given one
@@ -83,7 +94,7 @@ class GraphQLOverHTTPView(View):
             return http_response(self._answer(request), media_type or JSON)
         except GraphQLProblem as problem:
             reply = problem_reply(problem)
-        except Refused as refused:
+        except RefusedRequest as refused:
             reply = refused.reply
         except BulkheadFullError as error:
             reply = busy_reply(error)
@@ -98,14 +109,14 @@ class GraphQLOverHTTPView(View):
         if request.method != "POST":
             error = bad_input("Send a POST request.", "method")
             headers = {"Allow": "POST"}
-            raise Refused(transport_reply(HTTPStatus.METHOD_NOT_ALLOWED, error, headers))
+            raise RefusedRequest(transport_reply(HTTPStatus.METHOD_NOT_ALLOWED, error, headers))
         if media_type is None:
             error = bad_input(
                 "Accept application/graphql-response+json or application/json.", "Accept"
             )
-            raise Refused(transport_reply(HTTPStatus.NOT_ACCEPTABLE, error))
+            raise RefusedRequest(transport_reply(HTTPStatus.NOT_ACCEPTABLE, error))
 
-    def _answer(self, request: HttpRequest) -> Reply:
+    def _answer(self, request: HttpRequest) -> GraphQLReply:
         if problem := self.guard(request):
             raise problem
         session = self.authenticate(request) if self.anonymous_fields is None else None
@@ -121,6 +132,8 @@ class GraphQLOverHTTPView(View):
                 if place is not None:
                     held.close()
                     place = self._take_place(held, request, session)
+            if unmet := self.access.errors(schema, operation, request, session):
+                return forbidden_reply(unmet)
             if errors := variable_errors(schema, operation.node, graphql_request.variables):
                 return invalid_request_reply(errors)
             cost = cost_of(schema, operation, graphql_request.variables)
@@ -136,7 +149,7 @@ class GraphQLOverHTTPView(View):
 
     def _execute(
         self, context: GraphQLContext, graphql_request: GraphQLRequest, operation: Operation
-    ) -> Reply:
+    ) -> GraphQLReply:
         schema: GraphQLSchema = self.schema.graphql_schema
         result = execute_within_limits(
             self.execution,

@@ -1,8 +1,8 @@
 """The admin's pages: their paths and their Content-Security-Policy.
 
 Scripts come only from static files and Django's catalogue of words; inline scripts and event
-handlers are blocked. Sources are named with their paths: ``'self'`` would include ``/hook/``, whose
-replies tenants write. Unfold's Alpine.js compiles expressions in attributes, which needs
+handlers are blocked. Sources are named with their paths: ``'self'`` would include addresses
+whose replies tenants write. Unfold's Alpine.js compiles expressions in attributes, which needs
 ``'unsafe-eval'``. Unfold, Ace and htmx set inline styles, which needs ``'unsafe-inline'`` for
 styles.
 """
@@ -18,6 +18,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 _PAGES = "/admin/"
+# Of programs, which have no login of the admin.
+_ENDPOINT = re.compile(r"/admin/(?:graphql|blobs/[^/]+)")
 _WORDS = "/admin/jsi18n/"
 
 # A source of a policy has no notation for an IPv6 address.
@@ -25,7 +27,7 @@ _NAMEABLE_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?", re.IGNORECASE)
 
 
 def is_admin_page(request: HttpRequest) -> bool:
-    return request.path_info.startswith(_PAGES) and request.path_info != "/admin/graphql"
+    return request.path_info.startswith(_PAGES) and not _ENDPOINT.fullmatch(request.path_info)
 
 
 def set_admin_policy(request: HttpRequest, response: HttpResponseBase) -> None:
@@ -47,8 +49,8 @@ def _host_of(request: HttpRequest) -> str | None:
 def _named_hosts(host: str | None, public_host: str) -> tuple[str, ...]:
     """Return the host and that of ``PUBLIC_URL``: a proxy may pass the host without its port.
 
-    Return none if a policy cannot name the host. A refused host needs no name, since calls of hooks
-    are refused there too.
+    Return none if a policy cannot name the host. A refused host needs no name, since it serves
+    nothing.
     """
     if host is None or not _NAMEABLE_HOST.fullmatch(host):
         return ()

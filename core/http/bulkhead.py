@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
 from django.http import HttpRequest
 
 from core.http.problems import Problem, ProblemCode
-from core.metrics.catalogue import BULKHEAD_REFUSALS
+from core.metrics.instruments import BULKHEAD_REFUSALS
+from core.waiting import return_pooled_connection
 
 # The attribute of a request that holds its place.
 _PLACE = "_place_in_bulkhead"
+_RETRY_AFTER_SECONDS = 1
 
 
 class BulkheadFullError(Exception):
@@ -33,7 +34,7 @@ class Bulkhead:
     for up to ``wait_seconds``; others are refused at once. A caller that does not wait is also
     refused while a waiting caller could take the free place.
 
-    Thread-safe. Counts refusals by ``name``, which is one of ``catalogue.BULKHEADS``.
+    Thread-safe. Counts refusals by ``name``.
     """
 
     def __init__(
@@ -44,14 +45,12 @@ class Bulkhead:
         limit_per_key: int | None = None,
         max_waiting: int = 0,
         wait_seconds: float = 0,
-        retry_after_seconds: int = 1,
     ) -> None:
         if limit < 1 or (limit_per_key is not None and limit_per_key < 1):
             raise ValueError("a bulkhead needs at least one place")
         self._name = name
         self._limit = limit
         self._limit_per_key = limit_per_key or limit
-        self._retry_after_seconds = retry_after_seconds
         self._max_waiting = max_waiting
         self._max_waiting_per_key = max(1, max_waiting // 2)
         self._wait_seconds = wait_seconds
@@ -84,7 +83,7 @@ class Bulkhead:
                 self._hold(key)
                 return
         BULKHEAD_REFUSALS.labels(self._name).inc()
-        raise BulkheadFullError(self._name, self._retry_after_seconds)
+        raise BulkheadFullError(self._name, _RETRY_AFTER_SECONDS)
 
     def _hold(self, key: str) -> None:
         self._held += 1
@@ -141,12 +140,6 @@ class Place:
         finally:
             with self._bulkhead._freed:
                 self._bulkhead._hold(self._key)
-
-
-def return_pooled_connection() -> None:
-    """Return a pooled database connection before this thread waits, so running requests get it."""
-    if connection.vendor == "postgresql" and not connection.in_atomic_block:
-        connection.close()
 
 
 def busy_problem(error: BulkheadFullError) -> Problem:

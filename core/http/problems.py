@@ -1,7 +1,7 @@
 """Problem documents (RFC 9457), the error format outside GraphQL."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -9,38 +9,37 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 
-from core.http.plain_response import PlainResponse
-from core.http.request_id import request_id_of
+from core.http.origin import request_id_of
 
 CONTENT_TYPE = "application/problem+json"
 
 
+class PlainResponse(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 class ProblemCode(StrEnum):
-    """The machine-readable code of a problem."""
+    """The machine-readable codes of problems of any service; apps have codes of their own."""
 
     MALFORMED_BODY = "malformed-body"
     VALIDATION_ERROR = "validation-error"
     INVALID_REQUEST = "invalid-request"
     INVALID_CREDENTIALS = "invalid-credentials"
-    INVALID_SIGNATURE = "invalid-signature"
     NOT_AUTHENTICATED = "not-authenticated"
     SESSION_INVALID = "session-invalid"
     CROSS_ORIGIN = "cross-origin"
+    FORBIDDEN = "forbidden"
     NOT_FOUND = "not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     BODY_TOO_LARGE = "body-too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    LIMIT_EXCEEDED = "limit-exceeded"
     RATE_LIMITED = "rate-limited"
     INTERNAL_ERROR = "internal-error"
-    SCRIPT_FAILED = "script-failed"
-    SCRIPT_OUT_OF_MEMORY = "script-out-of-memory"
-    REPLY_TOO_LARGE = "reply-too-large"
     BUSY = "busy"
-    DUPLICATE_IN_PROGRESS = "duplicate-in-progress"
-    QUEUE_FULL = "queue-full"
     UNAVAILABLE = "unavailable"
-    RUN_NOT_RECORDED = "run-not-recorded"
-    SCRIPT_TIMED_OUT = "script-timed-out"
 
 
 class Meaning(NamedTuple):
@@ -51,127 +50,107 @@ class Meaning(NamedTuple):
     detail: str
 
 
-_MEANING: dict[ProblemCode, tuple[HTTPStatus, str, str]] = {
-    ProblemCode.MALFORMED_BODY: (
+_meanings: dict[StrEnum, Meaning] = {
+    ProblemCode.MALFORMED_BODY: Meaning(
         HTTPStatus.BAD_REQUEST,
         "Malformed body",
         "The body is not a JSON object in UTF-8.",
     ),
-    ProblemCode.VALIDATION_ERROR: (
+    ProblemCode.VALIDATION_ERROR: Meaning(
         HTTPStatus.BAD_REQUEST,
         "Validation error",
         "Some fields are missing or wrong.",
     ),
-    ProblemCode.INVALID_REQUEST: (
+    ProblemCode.INVALID_REQUEST: Meaning(
         HTTPStatus.BAD_REQUEST,
         "Invalid request",
         "The request cannot be understood.",
     ),
-    ProblemCode.INVALID_CREDENTIALS: (
+    ProblemCode.INVALID_CREDENTIALS: Meaning(
         HTTPStatus.UNAUTHORIZED,
         "Invalid credentials",
         "The credentials are not valid.",
     ),
-    ProblemCode.INVALID_SIGNATURE: (
-        HTTPStatus.UNAUTHORIZED,
-        "Invalid signature",
-        "The hook's sender did not sign this call.",
-    ),
-    ProblemCode.NOT_AUTHENTICATED: (
+    ProblemCode.NOT_AUTHENTICATED: Meaning(
         HTTPStatus.UNAUTHORIZED,
         "Not authenticated",
         "Present a session: Authorization: Bearer mhx_…",
     ),
-    ProblemCode.SESSION_INVALID: (
+    ProblemCode.SESSION_INVALID: Meaning(
         HTTPStatus.UNAUTHORIZED,
         "Session invalid",
         "The session is unknown, has expired or was ended.",
     ),
-    ProblemCode.CROSS_ORIGIN: (
+    ProblemCode.CROSS_ORIGIN: Meaning(
         HTTPStatus.FORBIDDEN,
         "Cross-origin request",
         "This request came from another site's page and was refused.",
     ),
-    ProblemCode.NOT_FOUND: (
+    ProblemCode.FORBIDDEN: Meaning(
+        HTTPStatus.FORBIDDEN,
+        "Forbidden",
+        "The credential does not open this.",
+    ),
+    ProblemCode.NOT_FOUND: Meaning(
         HTTPStatus.NOT_FOUND,
         "Not found",
         "There is nothing here.",
     ),
-    ProblemCode.METHOD_NOT_ALLOWED: (
+    ProblemCode.METHOD_NOT_ALLOWED: Meaning(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "Method not allowed",
         "The Allow header lists the allowed methods.",
     ),
-    ProblemCode.BODY_TOO_LARGE: (
+    ProblemCode.BODY_TOO_LARGE: Meaning(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "Body too large",
         "The body is larger than this address allows.",
     ),
-    ProblemCode.UNSUPPORTED_MEDIA_TYPE: (
+    ProblemCode.UNSUPPORTED_MEDIA_TYPE: Meaning(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         "Unsupported media type",
         "Send Content-Type: application/json.",
     ),
-    ProblemCode.RATE_LIMITED: (
+    ProblemCode.LIMIT_EXCEEDED: Meaning(
+        HTTPStatus.CONFLICT,
+        "Limit exceeded",
+        "As much as allowed is there already.",
+    ),
+    ProblemCode.RATE_LIMITED: Meaning(
         HTTPStatus.TOO_MANY_REQUESTS,
         "Too many attempts",
         "Try again after the number of seconds in Retry-After.",
     ),
-    ProblemCode.INTERNAL_ERROR: (
+    ProblemCode.INTERNAL_ERROR: Meaning(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Internal error",
         "Something went wrong. Find it in the log by its request id.",
     ),
-    ProblemCode.SCRIPT_FAILED: (
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        "Script failed",
-        "The script ended with an error. Administrators see it in the run.",
-    ),
-    ProblemCode.SCRIPT_OUT_OF_MEMORY: (
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        "Script out of memory",
-        "The script exceeded its memory limit.",
-    ),
-    ProblemCode.REPLY_TOO_LARGE: (
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        "Reply too large",
-        "The script's reply exceeds the size limit.",
-    ),
-    ProblemCode.BUSY: (
+    ProblemCode.BUSY: Meaning(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Busy",
-        "Too many scripts are running. This one did not start; try again.",
+        "Too many requests are being handled. Nothing was done; try again.",
     ),
-    ProblemCode.DUPLICATE_IN_PROGRESS: (
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Duplicate in progress",
-        "The same delivery is being processed. Try again for its reply.",
-    ),
-    ProblemCode.QUEUE_FULL: (
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Queue full",
-        "Too many runs wait in the queue. This one was not queued; try again.",
-    ),
-    ProblemCode.UNAVAILABLE: (
+    ProblemCode.UNAVAILABLE: Meaning(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Unavailable",
         "A required service is unavailable. Try again later.",
     ),
-    ProblemCode.RUN_NOT_RECORDED: (
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Run not recorded",
-        "The script ran, but its run could not be stored, so its reply is withheld.",
-    ),
-    ProblemCode.SCRIPT_TIMED_OUT: (
-        HTTPStatus.GATEWAY_TIMEOUT,
-        "Script timed out",
-        "The script exceeded its time limit.",
-    ),
 }
 
 
-def meaning(code: ProblemCode) -> Meaning:
-    return Meaning(*_MEANING[code])
+def register_problems(meanings: Mapping[StrEnum, Meaning]) -> None:
+    """Registers the codes of an app, at start."""
+    _meanings.update(meanings)
+
+
+def registered_codes() -> Iterable[StrEnum]:
+    """The codes of core and of all apps."""
+    return _meanings.keys()
+
+
+def meaning(code: StrEnum) -> Meaning:
+    return _meanings[code]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +170,7 @@ class Problem(Exception):
 
     def __init__(
         self,
-        code: ProblemCode,
+        code: StrEnum,
         detail: str = "",
         *,
         status: HTTPStatus | None = None,

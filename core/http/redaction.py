@@ -5,17 +5,24 @@ from urllib.parse import unquote
 
 REDACTED = "[redacted]"
 
-# Our secrets start with their kind. Hook tokens are also redacted by their position in the path, so
-# that mistyped ones are hidden too.
+# Our secrets start with their kind.
 _SECRET = re.compile(r"mh([sthxcl])_[0-9A-Za-z]+")
-# Matches from the first of several slashes only, because a match from each is quadratic.
-_HOOK_TOKEN = re.compile(r"((?<!/)/+hook/+(?!secure/)[^/\s]+/+[^/\s]+/+)[^\s?\"']+", re.IGNORECASE)
 # Secrets of other services: passwords in URLs (database, mail server), Authorization headers.
 _URL_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")
 _AUTHORIZATION = re.compile(r"\b(basic|bearer|digest) +[\w+/=.~-]{16,}", re.IGNORECASE)
 # Text without any of these characters needs no redaction; ids and most names have none.
 _SUSPECT = re.compile(r"[/%_\s]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+_positions: list[re.Pattern[str]] = []
+
+
+def register_secret_position(pattern: re.Pattern[str]) -> None:
+    """Registers where a secret stands in a path, so that a mistyped one is redacted too.
+
+    The pattern matches what precedes the secret, as its first group, and the secret.
+    """
+    _positions.append(pattern)
 
 
 def redact(text: str) -> str:
@@ -34,7 +41,8 @@ def holds_secret(text: str) -> bool:
 
 
 def _redact(text: str) -> str:
-    text = _HOOK_TOKEN.sub(_without_token, text)
+    for position in _positions:
+        text = position.sub(_without_secret, text)
     if "mh" in text:
         text = _SECRET.sub(rf"mh\g<1>_{REDACTED}", text)
     if "://" in text:
@@ -44,5 +52,5 @@ def _redact(text: str) -> str:
     return text
 
 
-def _without_token(path: re.Match[str]) -> str:
+def _without_secret(path: re.Match[str]) -> str:
     return f"{path[1]}{REDACTED}"

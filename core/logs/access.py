@@ -12,10 +12,10 @@ from django.conf import settings
 from django.utils.log import configure_logging
 from gunicorn.glogging import Logger
 
-from core.http.client_address import client_address_of
+from core.http.origin import client_address_of
 from core.http.redaction import redact
-from core.logs.bound import bound, unbind_all
-from core.logs.events import Event, redact_event, renderer
+from core.logs.context import bound, unbind_all
+from core.logs.setup import Event, redact_event, renderer
 
 LOGGER = "moonhook.access"
 _STDERR = 2

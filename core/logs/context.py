@@ -1,7 +1,10 @@
-"""Binds the request or background task that an event belongs to."""
+"""The log context: values that every log line of the current request or task includes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -10,12 +13,49 @@ from django.http import HttpRequest, HttpResponse
 from django_tasks import TaskResult, TaskResultStatus
 from django_tasks.signals import log_task_finished, log_task_started, task_finished, task_started
 
-from core.http.request_id import NamedRequest, request_id_of
-from core.logs.bound import bind, bind_only, unbind_all
+from core.http.origin import NamedRequest, request_id_of
 
+_bound: ContextVar[Mapping[str, Any]] = ContextVar("bound", default=MappingProxyType({}))
 REQUEST_ID = "request_id"
 
 logger = structlog.get_logger(__name__)
+
+
+def bind(**values: Any) -> None:
+    """Adds the values to the context, until ``unbind_all``."""
+    _bound.set({**_bound.get(), **values})
+
+
+@contextmanager
+def binding(**values: Any) -> Iterator[None]:
+    """Adds the values to the context for the length of the block."""
+    token = _bound.set({**_bound.get(), **values})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def bind_only(**values: Any) -> None:
+    """Replaces the context by the values."""
+    _bound.set(values)
+
+
+def unbind_all() -> None:
+    _bound.set({})
+
+
+def bound() -> Mapping[str, Any]:
+    return _bound.get()
+
+
+def add_bound(
+    logger: object, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Processor for structlog: adds the context to the event, whose own values win."""
+    for name, value in _bound.get().items():
+        event.setdefault(name, value)
+    return event
 
 
 def bind_request(request_id: str) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from core.metrics import process_files
-from core.metrics.catalogue import PROCESSES
+from core.metrics.instruments import PROCESSES
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

@@ -8,7 +8,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter, Histogram
 
-from core.metrics.catalogue import (
+from core.metrics.instruments import (
     DATABASE_POOL_ERRORS,
     DATABASE_POOL_SIZE,
     DATABASE_POOL_WAITS,

@@ -14,7 +14,7 @@ _TOKENS = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*")
 _VALUES = re.compile(r"[\t -~\x80-\xff]*")
 
 
-class Reply(Response):
+class HttpReply(Response):
     """Sends the head with the first piece of the body: each packet costs the client a wake-up."""
 
     req: Any

@@ -1,33 +1,28 @@
 """A web worker: gunicorn's threaded worker in which no thread waits for a client."""
 
 import errno
-import os
 import selectors
 import sys
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from io import BytesIO
 from typing import Any
 
 from django.conf import settings
 from django.db import close_old_connections
 from gunicorn import util
-from gunicorn.http import wsgi
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from core import green_threads
-from core.green_threads import READABLE, Scheduler
-from core.server.client import Arrival, Connection, RequestCutOff
-from core.server.lifecycle import Lifecycle, is_draining
-from core.server.lingering import LingeringConnections
-from core.server.plain_requests import PlainRequests
-from core.server.reply import Reply
-from core.server.service_table import note_that_this_service_serves, services_of_this_node
-from core.server.slow_clients import SlowClients
-from core.server.thread_pool import SteadyThreadPool
+from core.node_state import Lifecycle, is_draining, note_that_this_service_serves
+from core.server.client import Arrival, Connection
+from core.server.reply import HttpReply
+from core.server.request import environ_of_all_requests
+from core.server.request_reader import BodyNotReceived, RequestReader
+from core.server.slow_clients import LingeringConnections, SlowClients
+from core.waiting import READABLE
+from core.waiting.scheduler import Scheduler, separate_connections
 
 # The longest time that a connection waits in the queue of a worker that accepts none.
 NEIGHBOUR_CHECK_SECONDS = 0.2
@@ -44,6 +39,24 @@ _DISCONNECTED = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
+class SteadyThreadPool(ThreadPoolExecutor):
+    """Queues calls for the threads that there are if the system refuses another one.
+
+    ``ThreadPoolExecutor`` queues the call too, but then raises, which would end the worker.
+    """
+
+    def start_first_thread(self) -> None:
+        """So that a worker without any other thread still answers, which /readyz needs."""
+        self.submit(int)
+
+    def _adjust_thread_count(self) -> None:
+        try:
+            super()._adjust_thread_count()
+        except RuntimeError:
+            if not self._threads:
+                raise
+
+
 class MoonhookWorker(ThreadWorker):
     """Listens on a socket of its own, and accepts from the others' when they are slow to.
 
@@ -58,7 +71,6 @@ class MoonhookWorker(ThreadWorker):
     has_stop_signal = False
     alive: bool
     max_requests: int
-    ppid: int
     _accepting: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -94,8 +106,8 @@ class MoonhookWorker(ThreadWorker):
         self._green_threads = Scheduler(
             most=self.cfg.threads, executor=self.tpool, wake_up=self.method_queue.defer
         )
-        self._plain_requests = PlainRequests(self.cfg)
-        green_threads.separate_connections()
+        self._environ = environ_of_all_requests(self.cfg)
+        separate_connections()
         self.poller.register(
             self._green_threads, selectors.EVENT_READ, self._green_threads.read_events
         )
@@ -107,7 +119,7 @@ class MoonhookWorker(ThreadWorker):
         most = min(timeout, NEIGHBOUR_CHECK_SECONDS)
         super().wait_for_and_dispatch_events(self._green_threads.seconds_until_due(most))
         self._green_threads.run_ready()
-        if is_draining() or self._is_orphan():
+        if is_draining():
             # Each reply now announces that the connection will be closed.
             self.max_keepalived = 0
         if self.nr >= self._retires_after and not self.lifecycle.is_retiring:
@@ -138,11 +150,10 @@ class MoonhookWorker(ThreadWorker):
         if enabled:
             self.poller.register(own, selectors.EVENT_READ, self.accept)
             self.lifecycle.become_ready()
-            if not self._is_orphan():
-                note_that_this_service_serves(self.ppid)
+            note_that_this_service_serves()
         else:
             self.poller.unregister(own)
-            if not self.alive and (is_draining() or self._is_orphan()):
+            if not self.alive and is_draining():
                 self._accept_the_last()
         self._accepting = enabled
 
@@ -210,10 +221,13 @@ class MoonhookWorker(ThreadWorker):
 
     def _is_for_green_thread(self, conn: Connection) -> bool:
         """Whether the whole request is here, is small, and is of a kind that hardly blocks."""
+        if conn.sock.receive(once=True) is not Arrival.READY:
+            return False
+        request = conn.sock.reader.request
         return (
-            conn.sock.receive(once=True) is Arrival.READY
+            request is not None
             and conn.sock.buffered_bytes <= GREEN_REQUEST_BYTES
-            and conn.sock.has_start(settings.GREEN_THREAD_REQUESTS)
+            and settings.GREEN_THREAD_REQUESTS.match(request.line) is not None
         )
 
     def _serve_in_green_thread(self, conn: Connection) -> None:
@@ -238,22 +252,7 @@ class MoonhookWorker(ThreadWorker):
         deadline = time.monotonic() + GREEN_NEXT_REQUEST_SECONDS
         return bool(self._green_threads.wait_idly_for(conn.sock.fileno(), READABLE, deadline))
 
-    def handle_request(self, req: Any, conn: Connection) -> Any:
-        """Answers a request whose head gunicorn's parser has read."""
-        # The client was asked for the rest while it was missing, or is refused without it.
-        req._expected_100_continue = False
-        reply, environ = wsgi.create(
-            req, conn.sock, conn.client, conn.server, self.cfg, response_class=Reply
-        )
-        environ["wsgi.multithread"] = True
-        if conn.sock.is_request_whole:
-            # A part that the application leaves unread would precede the next request.
-            environ["wsgi.input"] = BytesIO(req.body.read())
-        if not conn.sock.is_request_read or _asks_to_close(environ):
-            reply.force_close()
-        return self._exchange(conn, reply, environ)
-
-    def _exchange(self, conn: Connection, reply: Reply, environ: dict[str, Any]) -> bool:
+    def _exchange(self, conn: Connection, reply: HttpReply, environ: dict[str, Any]) -> bool:
         """Calls the application and sends its reply.
 
         Does the same as gunicorn's ``handle_request``, but does not call ``pre_request`` and
@@ -300,8 +299,19 @@ class MoonhookWorker(ThreadWorker):
             self._slow_clients.wait_for_reader(conn, keeps_alive=outcome is True)
         elif outcome is True and conn.sock.has_received:
             self.enqueue_req(conn)
+        elif outcome is True:
+            self._wait_for_next_request(conn)
         else:
             super().finish_request(conn, fs)
+
+    def _wait_for_next_request(self, conn: Connection) -> None:
+        conn.set_timeout()
+        if not self.alive:
+            conn.timeout = min(conn.timeout, time.monotonic() + STOP_KEEPALIVE_LINGER)
+        self.keepalived_conns.append(conn)
+        self.poller.register(
+            conn.sock, selectors.EVENT_READ, partial(self.on_client_socket_readable, conn)
+        )
 
     def _finish(self, conn: Connection, outcome: bool | Arrival) -> None:
         done: Future[bool | Arrival] = Future()
@@ -315,27 +325,24 @@ class MoonhookWorker(ThreadWorker):
             return arrival
         if arrival is Arrival.LEFT:
             return False
-        try:
-            keeps_alive = self._answer_request(conn)
-        except RequestCutOff:
-            self._refuse_incomplete_request(conn)
-            return False
+        keeps_alive = self._answer_request(conn, conn.sock.reader)
         if keeps_alive:
             conn.sock.end_request()
         return keeps_alive
 
-    def _answer_request(self, conn: Connection) -> bool:
-        request = None
-        if conn.sock.buffered_bytes <= GREEN_REQUEST_BYTES:
-            head_and_body = conn.sock.head_and_body()
-            request = head_and_body and self._plain_requests.read(*head_and_body)
-        if request is None:
-            return super().handle(conn) is True
-        # The next request may need gunicorn's parser.
-        conn.init()
-        environ = self._plain_requests.environ(request, conn.client, conn.server)
+    def _answer_request(self, conn: Connection, reader: RequestReader) -> bool:
+        request = reader.request
+        if request is None or reader.refusal is not None:
+            self.handle_error(request, conn.sock, conn.client, reader.refusal)
+            return False
+        environ = request.environ(self._environ, reader.open_body(), conn.client, conn.server)
+        reply = HttpReply(request, conn.sock, self.cfg)
+        if not reader.is_whole:
+            reply.force_close()
         try:
-            return self._exchange(conn, Reply(request, conn.sock, self.cfg), environ)
+            return self._exchange(conn, reply, environ)
+        except BodyNotReceived:
+            self._refuse_large_body(conn)
         except OSError as error:
             if error.errno in _DISCONNECTED:
                 self.log.debug("The client has disconnected")
@@ -345,10 +352,9 @@ class MoonhookWorker(ThreadWorker):
             self.handle_error(request, conn.sock, conn.client, error)
         return False
 
-    def _refuse_incomplete_request(self, conn: Connection) -> None:
+    def _refuse_large_body(self, conn: Connection) -> None:
         close_old_connections()
-        is_too_large = conn.sock.is_request_too_large
-        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_too_large else HTTPStatus.BAD_REQUEST
+        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         try:
             util.write_error(conn.sock, status, status.phrase, "")
         except OSError:
@@ -365,32 +371,3 @@ class MoonhookWorker(ThreadWorker):
         # For every sender of the signal, the parent should start the successor first.
         self.lifecycle.retire()
         super().handle_exit(sig, frame)
-
-    def _cap_keepalive(self, deadline: float) -> None:
-        # An orphan ends as soon as it can.
-        super()._cap_keepalive(time.monotonic() if self._is_orphan() else deadline)
-
-    def is_parent_alive(self) -> bool:
-        if self._is_adopted():
-            return True
-        self.alive = self.alive and super().is_parent_alive()
-        return self.alive
-
-    def _is_orphan(self) -> bool:
-        """Whether the parent, which would start a successor, has died."""
-        return self.ppid != os.getppid()
-
-    def _is_adopted(self) -> bool:
-        """Whether an orphan should serve on, until the supervisor's new web server is ready."""
-        services = services_of_this_node()
-        is_adopted = services is not None and services.is_child_of_parent()
-        return is_adopted and not is_draining()
-
-
-def _asks_to_close(environ: dict[str, Any]) -> bool:
-    """Whether ``close`` is among the options of the client's ``Connection`` fields.
-
-    gunicorn reads only the first field, and only if it has a single option.
-    """
-    options = environ.get("HTTP_CONNECTION", "").lower().split(",")
-    return "close" in (option.strip(" \t") for option in options)

@@ -1,30 +1,27 @@
 """Registers the script engine's admin pages when imported."""
 
-from accounts.admin.event_parties import register_subject
-from accounts.models import SubjectKind
-from scripts_engine.admin import panels, queue, refused_calls, secrets, stored_values
-from scripts_engine.admin.hooks import page as hooks
-from scripts_engine.admin.runs import page as runs
-from scripts_engine.admin.schedules import page as schedules
-from scripts_engine.admin.scripts import page as scripts
+from accounts.admin.event_words import register_subject, register_words
+from accounts.admin.organisations import register_storage_in_use
+from core.admin.display import WARNING
+from scripts_engine.admin import panels, secrets, stored_values
+from scripts_engine.admin.releases import page as releases
+from scripts_engine.admin.run_storage import run_storage_bar
 from scripts_engine.admin.scripts import versions
-from scripts_engine.models import Hook, Schedule, Script, Secret, StoredValue
+from scripts_engine.audit_kinds import ScriptEvent, ScriptSubject
+from scripts_engine.models import Script, Secret, StoredValue
 
-register_subject(SubjectKind.SCRIPT, Script)
-register_subject(SubjectKind.HOOK, Hook)
-register_subject(SubjectKind.SCHEDULE, Schedule)
-register_subject(SubjectKind.SECRET, Secret)
-register_subject(SubjectKind.STORED_VALUE, StoredValue)
+register_words(
+    {
+        ScriptEvent.SCRIPT_DISABLED: WARNING,
+        ScriptEvent.SCRIPT_DELETED: WARNING,
+        ScriptEvent.SECRET_DELETED: WARNING,
+    },
+    changes=[ScriptEvent.SCRIPT_CHANGED],
+    fields={"timeout_seconds": "time limit", "max_attempts": "attempts"},
+)
+register_storage_in_use(run_storage_bar)
+register_subject(ScriptSubject.SCRIPT, Script)
+register_subject(ScriptSubject.SECRET, Secret)
+register_subject(ScriptSubject.STORED_VALUE, StoredValue)
 
-__all__ = [
-    "hooks",
-    "panels",
-    "queue",
-    "refused_calls",
-    "runs",
-    "schedules",
-    "scripts",
-    "secrets",
-    "stored_values",
-    "versions",
-]
+__all__ = ["panels", "releases", "secrets", "stored_values", "versions"]

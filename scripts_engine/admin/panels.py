@@ -1,144 +1,200 @@
-"""Panels: what belongs to an organisation, a script or a hook, on its page."""
+"""Panels: what belongs to an organisation or a script, on its page."""
 
 from collections.abc import Iterable
+from typing import Any
 
+from django.db.models import F
 from django.http import HttpRequest
 from django.utils.formats import date_format
 
+from accounts.admin.reach import has_scope, person
 from accounts.models import Organisation
-from core.admin.confirmation import NEXT
-from core.admin.display import DANGER, SUCCESS, label
+from accounts.scopes import Scope
+from core.admin.display import DANGER, SUCCESS, WARNING, label
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
-from scripts_engine.admin.refusals import REASONS
-from scripts_engine.admin.runs.presentation import trigger_of
-from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.models import Hook, RefusedCall, Run, Schedule, Script, ScriptVersion
+from scripts_engine.admin.runs.presentation import status_label, trigger_of
+from scripts_engine.callers import name_triggers
+from scripts_engine.models import Release, RequiredLibrary, Run, Script, ScriptVersion
+from scripts_engine.releases.live import releases_putting_live
+from scripts_engine.runs.spec import Author, draft_owner
 
-_LATEST = 10
+LATEST = 10
 
 
-@panel_of(Organisation)
+@panel_of(Organisation, scope=Scope.READ_SCRIPTS)
 def scripts_of_organisation(request: HttpRequest, organisation: Organisation) -> Panel:
-    scripts = Script.objects.of_organisation(organisation)[:_LATEST]
+    scripts = Script.objects.of_organisation(organisation)[:LATEST]
     return Panel(
         title="Scripts",
         headers=("Name", "State", "Changed"),
         rows=[
-            (link_to(script), _enabled(script.is_enabled), script.updated_at) for script in scripts
+            (link_to(script), enabled_label(script.is_enabled), script.updated_at)
+            for script in scripts
         ],
         empty="No scripts. Create one, then create a hook that runs it.",
         links=(
             Link("All scripts", list_of(Script, organisation__id__exact=organisation.pk)),
-            Link("Add script", list_of(Script, "add", organisation=organisation.pk)),
+            Link(
+                "Add script",
+                list_of(Script, "add", organisation=organisation.pk),
+                Scope.PUBLISH,
+            ),
         ),
     )
 
 
-@panel_of(Script)
-def hooks_of_script(request: HttpRequest, script: Script) -> Panel:
-    return Panel(
-        title="Hooks",
-        headers=("Name", "HookID", "State", "Created", "Actions"),
-        rows=[
-            (
-                link_to(hook),
-                hook.pk,
-                _enabled(hook.is_enabled),
-                hook.created_at,
-                buttons(
-                    button(action_of(hook, "rotate"), "Rotate token", of=f"of {hook}"),
-                    _switch(hook, back_to=page_of(script)),
-                ),
-            )
-            for hook in script.hooks.filter(deleted_at__isnull=True)
-        ],
-        empty="No hooks. Create one and give its URL to the caller.",
-        links=(Link("Create hook", list_of(Hook, "add", script=script.pk)),),
-    )
-
-
-@panel_of(Script)
-def schedules_of_script(request: HttpRequest, script: Script) -> Panel:
-    return Panel(
-        title="Schedules",
-        headers=("Name", "When", "Next tick (UTC)", "State"),
-        rows=[
-            (
-                link_to(schedule),
-                f"{schedule.cron} ({schedule.time_zone})",
-                schedule.next_tick_at or "None",
-                _enabled(schedule.is_enabled),
-            )
-            for schedule in script.schedules.all()
-        ],
-        empty="No schedules. Add one to run the script at set times.",
-        links=(Link("Add schedule", list_of(Schedule, "add", script=script.pk)),),
-    )
-
-
-@panel_of(Script)
-def runs_of_script(request: HttpRequest, script: Script) -> Panel:
-    return _runs(
-        script.runs.select_related("hook")[:_LATEST],
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=3)
+def runs_of_script(request: HttpRequest, script: Script) -> Panel | None:
+    if script.is_library:
+        return None
+    return latest_runs(
+        script.runs.all()[:LATEST],
         empty="No recorded runs. A run appears here when a hook is called or the script is tried.",
         all_runs=list_of(Run, script__id__exact=script.pk),
     )
 
 
-@panel_of(Hook)
-def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
-    return _runs(
-        hook.runs.select_related("hook")[:_LATEST],
-        empty="No recorded calls. The call token was shown when it was created.",
-        all_runs=list_of(Run, hook__id__exact=hook.pk),
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=5)
+def drafts_of_script(request: HttpRequest, script: Script) -> Panel | None:
+    may_publish = has_scope(request, Scope.PUBLISH, script)
+    own = draft_owner(Author(user=person(request)))
+    others = script.versions.drafts().exclude(draft_of=own)
+    drafts = list(_with_authors(others).select_related("base"))
+    if not drafts:
+        return None
+    return Panel(
+        title="Drafts of others",
+        headers=("By", "Saved", "Begun on", "Actions"),
+        rows=[
+            (
+                draft.author,
+                draft.created_at,
+                "" if draft.base is None else f"Version {draft.base.number}",
+                buttons(
+                    button(page_of(draft), "Look at it", of=f"of {draft.author}"),
+                    button(
+                        action_of(draft, "publish"), "Publish", of=f"the draft of {draft.author}"
+                    )
+                    if may_publish
+                    else "",
+                ),
+            )
+            for draft in drafts
+        ],
+        empty="",
     )
 
 
-@panel_of(Hook)
-def refused_calls_of_hook(request: HttpRequest, hook: Hook) -> Panel:
-    return _refused_calls(
-        hook.refused_calls.select_related("hook")[:_LATEST],
-        empty="No call was refused.",
-        all_calls=list_of(RefusedCall, hook__id__exact=hook.pk),
-    )
-
-
-@panel_of(Script)
-def refused_calls_of_script(request: HttpRequest, script: Script) -> Panel:
-    return _refused_calls(
-        script.refused_calls.select_related("hook")[:_LATEST],
-        empty="No call was refused, not even one with a token that no hook has.",
-        all_calls=list_of(RefusedCall, script__id__exact=script.pk),
-    )
-
-
-@panel_of(Script)
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=6)
 def versions_of_script(request: HttpRequest, script: Script) -> Panel:
-    versions = script.versions.select_related("created_by", "created_with").prefetch_related(
-        "created_by__memberships"
-    )[:_LATEST]
+    may_publish = has_scope(request, Scope.PUBLISH, script)
+    listed = script.versions.to_list().filter(draft_of="")
+    versions = list(_with_authors(listed)[:LATEST])
+    releases = releases_putting_live([version.pk for version in versions])
     return Panel(
         title="Versions",
-        headers=("Version", "Saved", "By", "Actions"),
+        headers=("Version", "Saved", "By", "Release", "Actions"),
         rows=[
             (
                 link(page_of(version), _number(version, script)),
                 version.created_at,
-                version.author or "",
+                version.author,
+                released_in(releases.get(version.pk)),
                 buttons(
                     button(page_of(version), "Changes", of=f"of version {version.number}"),
-                    _restore(version, script),
+                    _restore(version, script) if may_publish else "",
                 ),
             )
             for version in versions
         ],
         empty="No versions.",
-        links=(Link("All versions", list_of(ScriptVersion, script__id__exact=script.pk)),),
+        links=(
+            Link("All versions", list_of(ScriptVersion, script__id__exact=script.pk)),
+            Link("Releases", list_of(Release, script=script.pk)),
+        ),
     )
 
 
-def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=7)
+def libraries_of_script(request: HttpRequest, script: Script) -> Panel | None:
+    if script.current_version is None:
+        return None
+    required = script.current_version.requirements.select_related(
+        "library_version__script__current_version"
+    )
+    rows = [
+        (
+            link_to(each.library_version.script),
+            each.library_version.number,
+            _newer(each.library_version),
+        )
+        for each in required.order_by("name")
+    ]
+    if not rows:
+        return None
+    return Panel(
+        title="Requires",
+        headers=("Library", "Version", "Newer version"),
+        rows=rows,
+        empty="",
+    )
+
+
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=8)
+def dependents_of_library(request: HttpRequest, script: Script) -> Panel | None:
+    if not script.is_library:
+        return None
+    dependents = RequiredLibrary.objects.filter(
+        library_version__script=script,
+        version__script__current_version=F("version"),
+        version__script__deleted_at=None,
+    ).select_related("version__script", "library_version")
+    is_outdated = dependents.exclude(library_version=script.current_version_id).exists()
+    return Panel(
+        title="Required by",
+        headers=("Script", "Requires version", "State"),
+        rows=[
+            (
+                link_to(each.version.script),
+                each.library_version.number,
+                label("Current", SUCCESS)
+                if each.library_version_id == script.current_version_id
+                else label("Older version", WARNING),
+            )
+            for each in dependents.order_by("version__script__name_key")
+        ],
+        links=(
+            [Link("Update dependents", action_of(live, "update_dependents"), Scope.PUBLISH)]
+            if (live := script.current_version) is not None and is_outdated
+            else []
+        ),
+        empty=f'Nothing requires it yet. A script gets it with require("{script.name}").',
+    )
+
+
+def _publish(draft: ScriptVersion) -> str:
+    return button(action_of(draft, "publish"), "Publish", of=f"the draft of {draft.author}")
+
+
+def _newer(required: ScriptVersion) -> str:
+    live = required.script.current_version
+    if live is None or live.pk == required.pk:
+        return ""
+    return f"Version {live.number}"
+
+
+def _with_authors(versions: Any) -> Any:
+    rows = versions.select_related("created_by", "created_with")
+    return rows.prefetch_related("created_by__memberships")
+
+
+def released_in(release: Release | None) -> str:
+    return "" if release is None else link(page_of(release), release)
+
+
+def latest_runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
+    """A panel of these runs, for the page of what they belong to."""
     return Panel(
         title="Latest runs",
         headers=("Started", "Outcome", "Response", "Duration", "Trigger"),
@@ -148,42 +204,18 @@ def _runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
                 status_label(run.status),
                 run.response_status,
                 f"{run.duration_ms:.1f} ms" if run.has_run else "",
-                trigger_of(run),
+                trigger_of(run, trigger),
             )
-            for run in runs
+            for run, trigger in name_triggers(list(runs))
         ],
         empty=empty,
         links=(Link("All runs", all_runs),),
     )
 
 
-def _refused_calls(calls: Iterable[RefusedCall], *, empty: str, all_calls: str) -> Panel:
-    return Panel(
-        title="Refused calls",
-        headers=("Came", "Reason", "Hook", "From"),
-        rows=[
-            (
-                link(page_of(call), date_format(call.at, "DATETIME_FORMAT")),
-                REASONS[call.reason],
-                "" if call.hook is None else call.hook,
-                call.client_address or "",
-            )
-            for call in calls
-        ],
-        empty=empty,
-        links=(Link("All refused calls", all_calls),),
-    )
-
-
 def _number(version: ScriptVersion, script: Script) -> str:
     is_current = version.pk == script.current_version_id
-    return f"{version.number} (current)" if is_current else str(version.number)
-
-
-def _switch(hook: Hook, *, back_to: str) -> str:
-    name = "disable" if hook.is_enabled else "enable"
-    address = action_of(hook, name, **{NEXT: back_to})
-    return button(address, name.capitalize(), of=str(hook))
+    return f"{version.number} (live)" if is_current else str(version.number)
 
 
 def _restore(version: ScriptVersion, script: Script) -> str:
@@ -192,5 +224,6 @@ def _restore(version: ScriptVersion, script: Script) -> str:
     return button(action_of(version, "restore"), "Restore", of=f"version {version.number}")
 
 
-def _enabled(is_enabled: bool) -> str:
+def enabled_label(is_enabled: bool) -> str:
+    """The state of a script, a hook or a schedule."""
     return label("Enabled", SUCCESS) if is_enabled else label("Disabled", DANGER)

@@ -9,13 +9,16 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState
 from core.admin.filters import ScopedAutocompleteFilter
-from core.http.origin import Origin, origin_of
+from core.admin.revisions import EXPECTED_REVISION
+from core.errors import NotFoundError
+from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.flows.secrets import delete_secret, set_secret
 from scripts_engine.models import Secret
+from scripts_engine.secrets import delete_secret, set_secret
 
 _DELETE = Question(
     title="Delete secret",
@@ -25,9 +28,7 @@ _DELETE = Question(
 
 
 class SecretForm(forms.ModelForm[Secret]):
-    """A name and a new value, saved by the flow as the last step of validation."""
-
-    origin: Origin
+    """A name and a new value."""
 
     value = forms.CharField(
         strip=False,
@@ -37,20 +38,6 @@ class SecretForm(forms.ModelForm[Secret]):
             "Runs that start after a change use the new value."
         ),
     )
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        if self.errors:
-            return
-        try:
-            self.instance = set_secret(
-                self.instance.organisation,
-                name=self.instance.name,
-                value=self.cleaned_data["value"],
-                origin=self.origin,
-            )
-        except ValidationError as error:
-            self.add_error(None, error)
 
 
 @admin.register(Secret)
@@ -69,6 +56,10 @@ class SecretAdmin(DeletedByFlowModelAdmin):
         ),
     }
     form = SecretForm
+    refusals = (ValidationError, NotFoundError)
+    view_scope = change_scope = Scope.WRITE_SECRETS
+    action_scopes = {"delete_selected_by_flow": Scope.WRITE_SECRETS}
+    proved_pages = frozenset({"add", "change"})
     delete_question = _DELETE
     list_display = ("name", "organisation", "created_at", "updated_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
@@ -87,17 +78,17 @@ class SecretAdmin(DeletedByFlowModelAdmin):
         times = ["created_at", "updated_at"]
         return times if obj is None else [*times, "organisation", "name"]
 
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        form.origin = origin_of(request)
-        return form
-
-    def save_model(
-        self, request: HttpRequest, obj: Secret, form: forms.ModelForm[Secret], change: bool
-    ) -> None:
-        """Does nothing: the form's flow has already saved the secret."""
+    def save_by_flow(
+        self, request: HttpRequest, form: forms.ModelForm[Secret], change: bool
+    ) -> Secret:
+        secret, data = form.instance, form.cleaned_data
+        return set_secret(
+            secret.organisation,
+            name=secret.name,
+            value=data["value"],
+            origin=origin_of(request),
+            expected_revision=data.get(EXPECTED_REVISION),
+        )
 
     def delete_by_flow(self, request: HttpRequest, obj: Any) -> None:
         delete_secret(obj.organisation, obj.name, origin=origin_of(request))

@@ -16,10 +16,14 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.http.origin import Origin, origin_of
+from core.admin.flow_forms import add_errors
+from core.admin.revisions import EXPECTED_REVISION, show_next
+from core.errors import ConflictError
+from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.source import with_lua_line_ends
 from scripts_engine.flows.stored_values import (
@@ -49,9 +53,7 @@ _DELETE = Question(
 
 
 class StoredValueForm(forms.ModelForm[StoredValue]):
-    """A key, a value as JSON or text, and an expiry, saved by the flow as the last validation."""
-
-    origin: Origin
+    """A key, a value as JSON or text, and an expiry."""
 
     typed_key = forms.CharField(
         label="Key",
@@ -80,7 +82,9 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
         super().__init__(*args, **kwargs)
         self._is_new = self.instance._state.adding
         del self.fields["seen" if self._is_new else "typed_key"]
-        self.fields["expires_at"].required = False
+        # Who only reads the value has a form without fields.
+        if "expires_at" in self.fields:
+            self.fields["expires_at"].required = False
         self.initial["entered_as"] = _JSON
         if not self._is_new:
             text = _plain_text(self.instance.value)
@@ -88,25 +92,15 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
             self.initial["typed_value"] = self.instance.value if text is None else text
             self.initial["seen"] = fingerprint(self.instance)
 
-    def _post_clean(self) -> None:
-        """Saves through the flow."""
-        super()._post_clean()  # type: ignore[misc]
-        if self.errors:
-            return
-        try:
-            self.instance = set_stored_value(
-                self.instance.organisation,
-                key=self._key(),
-                value=self._value(),
-                expires_at=self._expires_at(),
-                seen=ABSENT if self._is_new else self.cleaned_data["seen"],
-                origin=self.origin,
-            )
-        except StoredValueChangedError as change:
-            self._ask_again(change.current)
-        except ValidationError as error:
-            for field, errors in error.error_dict.items():
-                self.add_error(_FORM_FIELDS.get(field, field), errors)
+    def values(self) -> dict[str, Any]:
+        """The values as ``set_stored_value`` takes them."""
+        return {
+            "key": self._key(),
+            "value": self._value(),
+            "expires_at": self._expires_at(),
+            "seen": ABSENT if self._is_new else self.cleaned_data["seen"],
+            "expected_revision": self.cleaned_data.get(EXPECTED_REVISION),
+        }
 
     def _key(self) -> bytes:
         if self._is_new:
@@ -124,12 +118,12 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
         is_changed = "expires_at" in self.changed_data
         return self.cleaned_data["expires_at"] if is_changed else self.initial.get("expires_at")
 
-    def _ask_again(self, current: StoredValue | None) -> None:
-        """Shows the page again, so that the next save replaces what this message shows."""
+    def ask_again(self, current: StoredValue | None) -> None:
+        """Adds an error that shows the value; the next save replaces what it shows."""
         if self._is_new:
             self.add_error("typed_key", ValidationError(_TAKEN, code="unique"))
             return
-        self.data = {**self.data.dict(), "seen": fingerprint(current)}  # type: ignore[attr-defined]
+        show_next(self, "seen", fingerprint(current))
         message = _GONE if current is None else _changed(current)
         self.add_error(None, ValidationError(message, code="changed"))
 
@@ -163,7 +157,11 @@ class StoredValueAdmin(DeletedByFlowModelAdmin):
         "organisation": "All scripts of this organisation share the value; others cannot read it.",
         "expires_at": "When the value is deleted (UTC). Leave empty for no expiry.",
     }
+    view_scope = Scope.READ_PAYLOADS
+    change_scope = Scope.WRITE_SECRETS
+    action_scopes = {"delete_selected_by_flow": Scope.WRITE_SECRETS}
     form = StoredValueForm
+    refusals = (ValidationError, StoredValueChangedError)
     delete_question = _DELETE
     list_display = ("__str__", "type", "beginning", "organisation", "updated_at", "expires_at")
     list_filter = (("organisation", ScopedAutocompleteFilter),)
@@ -187,24 +185,35 @@ class StoredValueAdmin(DeletedByFlowModelAdmin):
         rows: QuerySet[Any] = super().get_queryset(request).live()  # type: ignore[attr-defined]
         return rows
 
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Without the form's own fields, the value as text."""
+        if obj is None or self.has_change_permission(request, obj):
+            return super().get_fieldsets(request, obj)
+        fields = ("key_text", "type", "value", "expires_at", "organisation", "updated_at")
+        return ((None, {"fields": fields}),)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         return [] if obj is None else ["key_text", "type", "organisation", "updated_at"]
 
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        form.origin = origin_of(request)
-        return form
+    def save_by_flow(
+        self, request: HttpRequest, form: StoredValueForm, change: bool
+    ) -> StoredValue:
+        organisation = form.instance.organisation
+        return set_stored_value(organisation, **form.values(), origin=origin_of(request))
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: StoredValue,
-        form: forms.ModelForm[StoredValue],
-        change: bool,
+    def show_refusal(
+        self, form: StoredValueForm, refusal: ValidationError | StoredValueChangedError
     ) -> None:
-        """Does nothing: the form's flow has already saved the value."""
+        if isinstance(refusal, StoredValueChangedError):
+            form.ask_again(refusal.current)
+        else:
+            add_errors(form, refusal, _FORM_FIELDS)
+
+    def show_conflict(
+        self, form: StoredValueForm, conflict: ConflictError, current: StoredValue
+    ) -> None:
+        show_next(form, "seen", fingerprint(current))
+        super().show_conflict(form, conflict, current)
 
     def delete_by_flow(self, request: HttpRequest, obj: StoredValue) -> None:
         delete_stored_value(obj, origin=origin_of(request))

@@ -12,18 +12,20 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
+from django_tasks import task
 
-from accounts.flows.administrator_mails import administrators_of, may_mail
+from accounts.flows.notices import administrators_of, may_mail
+from accounts.messages.delivering import delivering
+from accounts.messages.email import send_email
 from accounts.rate_limits import windows
+from core.plain_text import name_for_mail
 from scripts_engine.models import FailureNotice, Run, RunStatus, Script, Trigger
 from scripts_engine.models.run import FAILURES
-from scripts_engine.tasks import tell_of_failure
 
 PAUSE = timedelta(hours=1)
 # Failures from before this time are no news, for example when the mails are switched on.
 NEWS = timedelta(days=1)
 _SCRIPTS_AT_ONCE = 500
-
 # Runs that nobody watches.
 _TRIGGERS = (Trigger.HOOK, Trigger.QUEUE, Trigger.SCHEDULE, Trigger.REPLAY)
 # A failed attempt that is followed by another is no failure yet.
@@ -106,3 +108,25 @@ def _tell(state: _State) -> bool:
                 str(state.newest.pk), str(administrator.pk), is_failing=state.is_failing
             )
     return True
+
+
+@task()
+def tell_of_failure(run_id: str, administrator_id: str, *, is_failing: bool) -> None:
+    """Tells one administrator how the run of a script ended, if both are still there.
+
+    Raises ``TryAgainError`` or ``DeliveryError``.
+    """
+    run = Run.objects.select_related("script", "organisation").filter(pk=run_id).first()
+    if run is None:
+        return
+    administrator = administrators_of(run.organisation_id).filter(pk=administrator_id).first()
+    if administrator is None:
+        return
+    context = {
+        "run": run,
+        "script_name": name_for_mail(run.script.name),
+        "organisation_name": name_for_mail(run.organisation.name),
+    }
+    name = "script_fails" if is_failing else "script_works_again"
+    with delivering(f"Mail about script {run.script_id} for user {administrator.pk}"):
+        send_email(administrator.delivery_email, name, context)

@@ -1,24 +1,31 @@
-"""Creates, changes, restores and deletes scripts."""
+"""Creates, changes, restores and deletes scripts, each as a release."""
+
+import uuid
+from typing import Any
 
 from django.conf import settings
-from django.db import transaction
-from django.utils import timezone
+from django.db.models import TextChoices
 
-from accounts.audit import Subject, record
-from accounts.flows.room import check_room
-from accounts.models import AuthEventKind, Organisation, SubjectKind
+from accounts.audit import record
+from accounts.models import Organisation
 from accounts.rate_limits.limiter import hit
-from accounts.rate_limits.windows import saves_a_minute
+from accounts.rate_limits.windows import a_minute
+from accounts.scopes import EVERYTHING, Scopes, require
+from core.errors import NotFoundError
 from core.http.origin import NOWHERE, Origin
-from scripts_engine.flows.author import Author
-from scripts_engine.flows.definition_quota import count_definition
-from scripts_engine.flows.queue.steer import cancel_runs_of
+from core.names import clean_name
 from scripts_engine.flows.source import check_source
+from scripts_engine.libraries import pin, resolve
 from scripts_engine.models import Script, ScriptVersion
+from scripts_engine.releases.pinning import pin_together
+from scripts_engine.releases.recording import releasing
+from scripts_engine.releases.script_changes import COLUMNS, about, change_scripts, state_of
+from scripts_engine.releases.script_kind import SCRIPTS
+from scripts_engine.releases.versions import add_version
+from scripts_engine.runs.spec import Author
 
-# Fields that ``update_script`` changes.
-FIELDS = frozenset({"name", "timeout_seconds", "is_enabled", "max_concurrent_runs"})
-_SETTINGS = ("name", "timeout_seconds", "max_concurrent_runs")
+# Fields that ``create_script`` and ``update_script`` set.
+FIELDS = frozenset(COLUMNS.values())
 
 
 def create_script(
@@ -27,27 +34,25 @@ def create_script(
     name: str,
     source: str,
     author: Author,
+    is_library: bool = False,
     origin: Origin = NOWHERE,
+    **fields: object,
 ) -> Script:
-    """Creates a script and its first version.
+    """Creates a script out of the given ``FIELDS``, and publishes its first version.
 
     Raises ``ValidationError`` by field, ``SourceError`` or ``LimitExceededError``.
     """
-    script = Script(organisation=organisation, name=name.strip())
-    script.full_clean()
-    check_source(organisation, source, script.name)
-    with transaction.atomic():
-        scripts = Script.objects.of_organisation(organisation)
-        check_room(organisation.pk, scripts, settings.SCRIPTS_PER_ORGANISATION, "scripts")
-        script.save()
-        save_source(script, source, author)
-        _record(AuthEventKind.SCRIPT_CREATED, script, origin)
-    return script
-
-
-def _record(kind: AuthEventKind, script: Script, origin: Origin, reason: str = "") -> None:
-    about = Subject(SubjectKind.SCRIPT, script.pk, script.name)
-    record(kind, origin, about=about, organisation=script.organisation, reason=reason)
+    name = clean_name(name)
+    check_source(organisation, source, name)
+    new = Script(organisation=organisation, name=name, is_library=is_library)
+    with releasing(organisation.pk, origin) as changes:
+        changes.watch(SCRIPTS, [new.pk])
+        pins = resolve(organisation, source, script=new)
+        version = add_version(organisation, new.pk, source, author)
+        pin(version, pins)
+        state = state_of(new) | _given(fields) | {"name": name, "version": str(version.pk)}
+        change_scripts(organisation, {new.pk: state}, origin=origin)
+    return _as_saved(new.pk)
 
 
 def update_script(
@@ -55,83 +60,74 @@ def update_script(
     *,
     author: Author,
     source: str | None = None,
+    draft: ScriptVersion | None = None,
     restored: int | None = None,
+    expected_revision: int | None = None,
+    note: str = "",
     origin: Origin = NOWHERE,
     **changes: object,
 ) -> Script:
-    """Changes the given fields, out of ``FIELDS``, and saves a new version of a given source.
+    """Changes the given fields, out of ``FIELDS``, and publishes a given source as a new version.
 
-    ``restored`` is the number of the earlier version that the source is from. Changes all or
-    nothing. Raises ``ValidationError`` by field, ``SourceError``, ``LimitExceededError`` or
-    ``RateLimitedError``.
+    A ``draft`` with that source is the version. ``restored`` is the number of the earlier version
+    that the source is from. Changes all or nothing. Raises ``ConflictError`` if the script is not
+    at ``expected_revision`` or the draft has changed, ``ValidationError`` by field,
+    ``SourceError``, ``LimitExceededError``, ``RateLimitedError`` or ``NotFoundError``.
     """
-    for field in FIELDS & changes.keys():
-        value = changes[field]
-        setattr(script, field, value.strip() if isinstance(value, str) else value)
-    script.full_clean()
+    given = _given(changes)
     if source is not None:
-        check_source(script.organisation, source, script.name)
-    with transaction.atomic():
-        # Not for its key, or hooks and runs of the script would wait for the end of this.
-        locked = Script.objects.select_for_update(no_key=True).get(pk=script.pk)
-        script.current_version = locked.current_version
-        script.save(update_fields=[*(FIELDS & changes.keys()), "updated_at"])
-        _record_settings(script, locked, origin)
-        if source is not None:
-            version = save_source(script, source, author)
-            if version.pk != locked.current_version_id:
-                _record_version(script, version, restored, origin)
+        check_source(script.organisation, source, given.get("name", script.name))
+    with releasing(script.organisation_id, origin, note=note) as release:
+        release.watch(SCRIPTS, [script.pk])
+        locked = existing_script(script.pk)
+        locked.check_revision(expected_revision)
+        if draft is not None:
+            draft.check_unchanged()
+        state = state_of(locked) | given
+        if source is not None and source != locked.source:
+            count_save(locked)
+            version = _version_of(release.organisation, locked, source, author, draft)
+            state["version"] = str(version.pk)
+        states = {locked.pk: state}
+        change_scripts(release.organisation, states, origin=origin, restored=restored)
+    return _as_saved(script.pk)
+
+
+def _version_of(
+    organisation: Organisation,
+    script: Script,
+    source: str,
+    author: Author,
+    draft: ScriptVersion | None,
+) -> ScriptVersion:
+    """The draft if it has the source, else a new version; with the libraries as they are now."""
+    if draft is not None and draft.source == source:
+        [version] = pin_together(organisation, [draft])
+        return version
+    pins = resolve(organisation, source, script=script)
+    version = add_version(organisation, script.pk, source, author)
+    pin(version, pins)
+    return version
+
+
+def existing_script(script_id: uuid.UUID) -> Script:
+    """The script as it is now, with its live version. Raises ``NotFoundError`` if it is deleted."""
+    rows = Script.objects.existing().select_related("organisation", "current_version")
+    script = rows.filter(pk=script_id).first()
+    if script is None:
+        raise NotFoundError("There is no such script.")
     return script
 
 
-def _record_settings(script: Script, before: Script, origin: Origin) -> None:
-    changed = [name for name in _SETTINGS if getattr(script, name) != getattr(before, name)]
-    if changed:
-        _record(AuthEventKind.SCRIPT_CHANGED, script, origin, ", ".join(changed))
-    if script.is_enabled != before.is_enabled:
-        enabled, disabled = AuthEventKind.SCRIPT_ENABLED, AuthEventKind.SCRIPT_DISABLED
-        _record(enabled if script.is_enabled else disabled, script, origin)
-
-
-def _record_version(
-    script: Script, version: ScriptVersion, restored: int | None, origin: Origin
-) -> None:
-    if restored is None:
-        _record(AuthEventKind.SCRIPT_SAVED, script, origin, f"version {version.number}")
-    else:
-        reason = f"version {restored} as version {version.number}"
-        _record(AuthEventKind.SCRIPT_RESTORED, script, origin, reason)
-
-
-def save_source(script: Script, source: str, author: Author) -> ScriptVersion:
-    """Saves the source as the script's next version, and makes that the current one.
-
-    Returns the current version if the source has not changed. Call it in a transaction that locks
-    the script's row. Raises ``RateLimitedError`` or ``LimitExceededError``.
-    """
-    current = script.current_version
-    if current is not None:
-        if current.source == source:
-            return current
-        hit([saves_a_minute(settings.SCRIPT_SAVES_PER_MINUTE)], "script-save", str(script.pk))
-    count_definition(script.organisation, source)
-    last = script.versions.order_by("-number").values_list("number", flat=True).first() or 0
-    version = ScriptVersion.objects.create(
-        script=script,
-        number=last + 1,
-        source=source,
-        created_by=author.user,
-        created_with=author.api_key,
-    )
-    script.current_version = version
-    script.save(update_fields=["current_version", "updated_at"])
-    return version
+def count_save(script: Script) -> None:
+    """Counts a save of the script's source. Raises ``RateLimitedError``."""
+    hit([a_minute(settings.SCRIPT_SAVES_PER_MINUTE)], "script-save", str(script.pk))
 
 
 def restore_script_version(
     version: ScriptVersion, *, author: Author, origin: Origin = NOWHERE
 ) -> Script:
-    """Saves the version's source as a new version; later versions are kept."""
+    """Publishes the version's source as a new version; later versions are kept."""
     return update_script(
         version.script,
         author=author,
@@ -141,12 +137,32 @@ def restore_script_version(
     )
 
 
-def delete_script(script: Script, *, origin: Origin = NOWHERE) -> None:
+def delete_script(script: Script, *, held: Scopes = EVERYTHING, origin: Origin = NOWHERE) -> None:
     """Deletes the script, with immediate effect on its hooks and queued runs.
 
-    Its runs and versions stay readable.
+    Its runs and versions stay readable. ``held`` are the actor's scopes in the organisation;
+    hooks and schedules, which end with the script, need their own. Raises ``MissingScopeError`` or
+    ``ValidationError``.
     """
-    with transaction.atomic():
-        if Script.objects.existing().filter(pk=script.pk).update(deleted_at=timezone.now()):
-            cancel_runs_of(script)
-            _record(AuthEventKind.SCRIPT_DELETED, script, origin)
+    with releasing(script.organisation_id, origin) as changes:
+        changes.watch_with_dependents([script.pk])
+        require(held, changes.scopes_of_deletion())
+        change_scripts(changes.organisation, {script.pk: None}, origin=origin)
+
+
+def record_about_script(
+    kind: TextChoices, script: Script, origin: Origin, reason: str = ""
+) -> None:
+    record(kind, origin, about=about(script), organisation=script.organisation, reason=reason)
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    """The given ``FIELDS`` by the names of a state."""
+    given = {key: fields[column] for key, column in COLUMNS.items() if column in fields}
+    if "name" in given:
+        given["name"] = clean_name(given["name"])
+    return given
+
+
+def _as_saved(script_id: uuid.UUID) -> Script:
+    return Script.objects.select_related("organisation", "current_version").get(pk=script_id)

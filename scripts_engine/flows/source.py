@@ -1,14 +1,52 @@
-"""Checks a script's source, and compares versions."""
+"""Checks a script's source, warns of likely mistakes in it, and compares versions."""
+
+from typing import NamedTuple
 
 from django.core.exceptions import ValidationError
 
 from accounts.models import Organisation
 from core.plain_text import validate_plain_text
-from scripts_engine.errors import SourceError
 from scripts_engine.line_diff import unified_diff
 from scripts_engine.models import ScriptVersion
-from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
+from scripts_engine.sandbox import (
+    MAX_SOURCE_BYTES,
+    GlobalUse,
+    GlobalUseKind,
+    SandboxBusy,
+    SandboxUnavailable,
+)
 from scripts_engine.sandbox_pool import sandbox_pool
+
+
+class SourceError(Exception):
+    """The source does not compile, or requires a library that it cannot have.
+
+    ``line`` counts from 1, and is ``None`` if unknown.
+    """
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+    @property
+    def flaw(self) -> str:
+        """Lua's message without the script's name and the line."""
+        _, found, flaw = self.message.partition(f":{self.line}: ")
+        return flaw if found else self.message
+
+    @property
+    def text(self) -> str:
+        """The flaw behind the line, for a form."""
+        return self.flaw if self.line is None else f"Line {self.line}: {self.flaw}"
+
+
+class SourceWarning(NamedTuple):
+    line: int
+    """Counts from 1."""
+    message: str
+    is_note: bool
+    """Whether the source works as written, but could be clearer."""
 
 
 def check_source(organisation: Organisation, source: str, script_name: str) -> None:
@@ -42,9 +80,32 @@ def with_lua_line_ends(source: str) -> str:
     return source.replace("\r\n", "\n")
 
 
+def warnings_of(organisation: Organisation, source: str) -> list[SourceWarning]:
+    """Lists the warnings by line. Empty if the source does not compile, or no sandbox is free."""
+    try:
+        validate_source_text(source)
+        uses = sandbox_pool().list_globals(str(organisation.pk), source.encode())
+    except (ValidationError, SandboxBusy, SandboxUnavailable):
+        return []
+    return [_warning_of(use) for use in uses]
+
+
+def _warning_of(use: GlobalUse) -> SourceWarning:
+    if use.kind is GlobalUseKind.ASSIGNED:
+        return SourceWarning(use.line, f"Assigns a global `{use.name}`; add local.", is_note=True)
+    if use.suggestion == use.name:
+        message = f"`{use.name}` is not defined here: the local `{use.name}` is out of scope."
+    elif use.suggestion:
+        message = f"`{use.name}` is not defined. Did you mean `{use.suggestion}`?"
+    else:
+        message = f"`{use.name}` is not defined."
+    return SourceWarning(use.line, message, is_note=False)
+
+
 def diff_from_previous(version: ScriptVersion) -> str:
-    """A unified diff from the previous version, or from nothing for the first."""
-    earlier = version.script.versions.filter(number__lt=version.number)
+    """A unified diff from the previous published version, or from nothing for the first."""
+    published = version.script.versions.filter(published_at__isnull=False)
+    earlier = published.filter(number__lt=version.number)
     previous = earlier.order_by("-number").first()
     lines = unified_diff(
         [] if previous is None else previous.source.splitlines(),

@@ -1,18 +1,18 @@
-"""Sets and deletes stored values for a person. Scripts do so through ``store``, by the same rules.
-
-A script may write at any time, so a change states the value that the person has seen.
-"""
+"""Changes that people make to stored values. The rules are those of ``stored_values.py``."""
 
 import hashlib
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import TextChoices
 
 from accounts.audit import Subject, record
-from accounts.models import AuthEventKind, Organisation, SubjectKind
+from accounts.models import Organisation
+from accounts.revisions import REVISION, revise
 from core.errors import NotFoundError
 from core.http.origin import NOWHERE, Origin
+from scripts_engine.audit_kinds import ScriptEvent, ScriptSubject
 from scripts_engine.models import StoredValue
 from scripts_engine.stored_values import (
     ValueRefused,
@@ -52,10 +52,12 @@ def set_stored_value(
     expires_at: datetime | None,
     seen: str,
     origin: Origin = NOWHERE,
+    expected_revision: int | None = None,
 ) -> StoredValue:
     """Sets the value, JSON text, if the key still has the value of the fingerprint ``seen``.
 
-    Raises ``ValidationError`` by field, or ``StoredValueChangedError``.
+    Revisions count what people set, fingerprints tell what scripts set. Raises ``ValidationError``
+    by field, ``ConflictError`` or ``StoredValueChangedError``.
     """
     try:
         checked = check_value(value.encode("utf-8", "surrogatepass"))
@@ -63,15 +65,21 @@ def set_stored_value(
         check_key(key)
         with transaction.atomic(), only_writer(organisation.pk):
             current = _live(organisation, key)
+            if current is not None:
+                current.check_revision(expected_revision)
             if fingerprint(current) != seen:
                 raise StoredValueChangedError(current)
             write_value(organisation.pk, key, checked, expires_at)
             written = StoredValue.objects.of_organisation(organisation).get(key=key)
+            if current is None:
+                written.revision = 0
+            revise(written, organisation.pk, origin)
+            written.save(update_fields=REVISION)
     except ValueRefused as refusal:
         text = str(refusal)
         message = f"{text[0].upper()}{text[1:]}."
         raise ValidationError({refusal.field: ValidationError(message, code="invalid")}) from None
-    _record(AuthEventKind.STORED_VALUE_SET, written, origin)
+    _record(ScriptEvent.STORED_VALUE_SET, written, origin)
     return written
 
 
@@ -80,14 +88,14 @@ def delete_stored_value(stored: StoredValue, *, origin: Origin = NOWHERE) -> Non
     deleted, _ = StoredValue.objects.filter(pk=stored.pk).delete()
     if not deleted:
         raise NotFoundError("There is no such value.")
-    _record(AuthEventKind.STORED_VALUE_DELETED, stored, origin)
+    _record(ScriptEvent.STORED_VALUE_DELETED, stored, origin)
 
 
 def _live(organisation: Organisation, key: bytes) -> StoredValue | None:
     return StoredValue.objects.of_organisation(organisation).live().filter(key=key).first()
 
 
-def _record(kind: AuthEventKind, stored: StoredValue, origin: Origin) -> None:
+def _record(kind: TextChoices, stored: StoredValue, origin: Origin) -> None:
     """Records the key, but not the value, which may be personal data."""
-    about = Subject(SubjectKind.STORED_VALUE, stored.pk, str(stored))
+    about = Subject(ScriptSubject.STORED_VALUE, stored.pk, str(stored))
     record(kind, origin, about=about, organisation=stored.organisation)

@@ -1,4 +1,4 @@
-"""GraphQL queries of scripts, hooks, runs and secrets."""
+"""GraphQL queries of scripts, runs and secrets."""
 
 from typing import Any
 
@@ -7,18 +7,25 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import find, scoped
 from core.graphql.connection import Page, connection_field, page_of
+from core.graphql.feed import Feed, feed_arguments, feed_of, feed_type
 from core.plain_text import storable
-from scripts_engine.graphql.related_runs import runs_to_list
-from scripts_engine.graphql.run_filters import attempts_of, filtered, run_filter_arguments
+from scripts_engine.graphql.runs import (
+    RunFilter,
+    attempts_of,
+    filtered,
+    run_filter_arguments,
+    runs_to_list,
+)
 from scripts_engine.graphql.types import (
-    HookConnection,
     RunConnection,
     RunType,
     ScriptConnection,
     ScriptType,
     SecretType,
 )
-from scripts_engine.models import Hook, Run, Script, Secret
+from scripts_engine.models import Run, Script, Secret
+
+RunFeed = feed_type(RunType)
 
 
 class ScriptsQuery(graphene.ObjectType):
@@ -32,16 +39,21 @@ class ScriptsQuery(graphene.ObjectType):
         description="One script.",
         id=graphene.ID(required=True, description="The script's id."),
     )
-    hooks = connection_field(
-        HookConnection,
-        "The hooks of the organisation's scripts.",
-        script=graphene.ID(description="Only hooks of this script."),
-    )
     runs = connection_field(
         RunConnection,
         "The runs of the organisation's scripts, including deleted scripts.",
         **run_filter_arguments(),
         first_run=graphene.ID(description="Only the attempts of which this run is the first."),
+    )
+    runs_since = graphene.Field(
+        graphene.NonNull(RunFeed),
+        description=(
+            "The runs that have ended, in the order in which they were committed as ended: a "
+            "program that goes on with each `cursor` gets every run once. What others are still "
+            "committing comes later."
+        ),
+        **feed_arguments(),
+        filter=RunFilter(description="Only these runs."),
     )
     run = graphene.Field(
         RunType,
@@ -71,20 +83,6 @@ class ScriptsQuery(graphene.ObjectType):
         return find(info, Script, id)
 
     @staticmethod
-    def resolve_hooks(
-        root: None,
-        info: GraphQLResolveInfo,
-        first: int | None = None,
-        after: str | None = None,
-        script: str | None = None,
-    ) -> Page:
-        rows = scoped(info, Hook).select_related("script__current_version")
-        rows = rows.prefetch_related("signing_secrets", "credential_uses")
-        if script is not None:
-            rows = rows.filter(script=find(info, Script, script))
-        return page_of(info, rows, first, after)
-
-    @staticmethod
     def resolve_runs(
         root: None,
         info: GraphQLResolveInfo,
@@ -97,6 +95,17 @@ class ScriptsQuery(graphene.ObjectType):
         if first_run is not None:
             rows = rows.filter(pk__in=attempts_of(info, first_run))
         return page_of(info, rows, first, after)
+
+    @staticmethod
+    def resolve_runs_since(
+        root: None,
+        info: GraphQLResolveInfo,
+        cursor: str | None = None,
+        first: int | None = None,
+        filter: dict[str, Any] | None = None,
+    ) -> Feed:
+        rows = filtered(info, runs_to_list(info), **(filter or {}))
+        return feed_of(info, scoped(info, Run), rows, "ended_in", first=first, cursor=cursor)
 
     @staticmethod
     def resolve_run(root: None, info: GraphQLResolveInfo, id: str) -> Run:

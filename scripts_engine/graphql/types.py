@@ -1,6 +1,7 @@
-"""GraphQL types of scripts, hooks, runs and secrets."""
+"""GraphQL types of scripts, runs and secrets."""
 
 import base64
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,13 +9,61 @@ import graphene
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
+from accounts.graphql.programs.types import OrganisationType
+from accounts.graphql.scope import scoped
+from accounts.models import Organisation
 from core.graphql.connection import connection_of
+from core.graphql.resolving import extend
 from scripts_engine.flows.source import diff_from_previous
-from scripts_engine.graphql.hook_rules import HookRules
-from scripts_engine.graphql.queued_runs import QueuedRunFields
-from scripts_engine.graphql.related_runs import run_with_payload
-from scripts_engine.graphql.run_status import RunStatusEnum
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Secret
+from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run, run_with_payload
+from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
+from scripts_engine.models.script import FORMER_MEMBER, UNKNOWN_AUTHOR
+from scripts_engine.models.stored import bytes_used_by
+
+# By its name: runs have fields of this type.
+_RUN = "scripts_engine.graphql.types.RunType"
+_RELEASE = "scripts_engine.graphql.releases.ReleaseType"
+MOST_LISTED = 100
+
+
+@extend(OrganisationType)
+class OrganisationOfRuns:
+    run_bytes_used = graphene.Float(
+        required=True,
+        description="Size of its runs' payloads, replies, headers and logs, and of its scripts' "
+        "versions and hooks, in whole bytes; a few seconds old.",
+    )
+    run_bytes_quota = graphene.Float(
+        description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
+        "quota.",
+    )
+
+    @staticmethod
+    def resolve_run_bytes_used(organisation: Organisation, info: GraphQLResolveInfo) -> int:
+        return bytes_used_by(organisation)
+
+    @staticmethod
+    def resolve_run_bytes_quota(organisation: Organisation, info: GraphQLResolveInfo) -> int | None:
+        return organisation.run_bytes_limit
+
+
+class VersionStateEnum(graphene.Enum):
+    """Whether a version runs."""
+
+    class Meta:
+        name = "VersionState"
+
+    Draft = VersionState.DRAFT.value
+    Live = VersionState.LIVE.value
+    Past = VersionState.PAST.value
+
+    @property
+    def description(self) -> str:
+        return {
+            VersionState.DRAFT.value: "Its author's draft; only runs that name it run it.",
+            VersionState.LIVE.value: "Hooks, queue and schedules run it.",
+            VersionState.PAST.value: "It was live, or a draft that has run.",
+        }[self.value]
 
 
 class ScriptVersionType(DjangoObjectType):
@@ -28,10 +77,21 @@ class ScriptVersionType(DjangoObjectType):
 
     id = graphene.ID(required=True, description="The version's id.")
     author = graphene.String(
-        description=(
-            "The e-mail of the person, or the name of the key, that saved the version. Null for a "
-            "person who is no longer a member."
-        )
+        required=True,
+        description="The e-mail of the person, or the name of the key, that saved the version; "
+        f"`{FORMER_MEMBER}` for a person who is no longer one, `{UNKNOWN_AUTHOR}` if neither.",
+    )
+    state = graphene.Field(
+        graphene.NonNull(VersionStateEnum), description="Whether it is a draft, live or past."
+    )
+    release = graphene.Field(
+        _RELEASE,
+        description="The newest release that put it live; null for a draft, and if it was deleted.",
+    )
+    libraries = graphene.List(
+        graphene.NonNull(lambda: ScriptVersionType),
+        required=True,
+        description="The versions of libraries that it requires, at most 100.",
     )
 
     diff = graphene.String(required=True, description="A unified diff from the previous version.")
@@ -40,9 +100,28 @@ class ScriptVersionType(DjangoObjectType):
     def resolve_diff(version: ScriptVersion, info: GraphQLResolveInfo) -> str:
         return diff_from_previous(version)
 
+    @staticmethod
+    def resolve_state(version: ScriptVersion, info: GraphQLResolveInfo) -> str:
+        return version.state.value
+
+    @staticmethod
+    def resolve_release(version: ScriptVersion, info: GraphQLResolveInfo) -> Release | None:
+        release: Release | None = scoped(info, Release).putting_live(version.pk).first()
+        return release
+
+    @staticmethod
+    def resolve_libraries(version: ScriptVersion, info: GraphQLResolveInfo) -> list[ScriptVersion]:
+        rows = version.requirements.select_related(
+            "library_version__script",
+            "library_version__created_by",
+            "library_version__created_with",
+        )
+        rows = rows.prefetch_related("library_version__created_by__memberships")
+        return [row.library_version for row in rows.order_by("name")[:MOST_LISTED]]
+
 
 class ScriptType(DjangoObjectType):
-    """A Lua program."""
+    """A Lua program, or a library that other scripts require."""
 
     class Meta:
         name = "Script"
@@ -58,15 +137,34 @@ class ScriptType(DjangoObjectType):
         )
 
     id = graphene.ID(required=True, description="The script's id.")
-    source = graphene.String(required=True, description="The current version's source.")
+    source = graphene.String(required=True, description="The live version's source.")
     enabled = graphene.Boolean(required=True, description="Whether hooks run the script.")
     deleted = graphene.Boolean(
         required=True, description="Whether the script is deleted. Its runs stay readable."
     )
-    version = graphene.Field(ScriptVersionType, description="The current version.")
+    version = graphene.Field(ScriptVersionType, description="The live version, as `live`.")
     versions = graphene.Field(
         graphene.NonNull(graphene.List(graphene.NonNull(ScriptVersionType))),
-        description="The newest 100 versions, newest first.",
+        description="The newest 100 versions that were published, and drafts, newest first.",
+    )
+    revision = graphene.Int(
+        required=True,
+        description="Grows with each change, for `expectedRevision`. Saving a draft is none.",
+    )
+    is_library = graphene.Boolean(
+        required=True, description="Whether other scripts require it, and nothing runs it."
+    )
+    live = graphene.Field(ScriptVersionType, description="The live version.")
+    drafts = graphene.List(
+        graphene.NonNull(ScriptVersionType),
+        required=True,
+        description="The drafts, one for each author, newest first, at most 100.",
+    )
+    required_by = graphene.List(
+        graphene.NonNull(lambda: ScriptType),
+        required=True,
+        description="The scripts whose live version requires this library in any version, by "
+        "name, at most 100.",
     )
 
     @staticmethod
@@ -85,51 +183,28 @@ class ScriptType(DjangoObjectType):
         return version
 
     @staticmethod
+    def resolve_live(script: Script, info: GraphQLResolveInfo) -> ScriptVersion | None:
+        return ScriptType.resolve_version(script, info)
+
+    @staticmethod
     def resolve_versions(script: Script, info: GraphQLResolveInfo) -> Any:
-        versions = script.versions.select_related("created_by", "created_with")
-        return versions.prefetch_related("created_by__memberships")[:100]
-
-
-class HookType(HookRules, DjangoObjectType):
-    """A webhook that runs a script."""
-
-    class Meta:
-        name = "Hook"
-        model = Hook
-        skip_registry = True
-        fields = ("name", "created_at", "previous_valid_until")
-
-    id = graphene.ID(required=True, description="The HookID.")
-    enabled = graphene.Boolean(required=True, description="Whether the hook accepts calls.")
-    script = graphene.Field(
-        graphene.NonNull(ScriptType), description="The script that the hook runs."
-    )
-    url = graphene.String(
-        required=True,
-        description="The URL to call. It contains the call token only just after issuing.",
-    )
-    secure_url = graphene.String(
-        required=True, description="The URL for HTTP Basic authentication with HookID:CallToken."
-    )
+        return _with_authors(script.versions.to_list())[:MOST_LISTED]
 
     @staticmethod
-    def resolve_enabled(hook: Hook, info: GraphQLResolveInfo) -> bool:
-        return hook.is_enabled
+    def resolve_drafts(script: Script, info: GraphQLResolveInfo) -> Any:
+        return _with_authors(script.versions.drafts())[:MOST_LISTED]
 
     @staticmethod
-    def resolve_script(hook: Hook, info: GraphQLResolveInfo) -> Script:
-        return hook.script
+    def resolve_required_by(script: Script, info: GraphQLResolveInfo) -> Any:
+        if not script.is_library:
+            return []
+        rows = scoped(info, Script).requiring(script).select_related("current_version")
+        return rows.order_by("name_key")[:MOST_LISTED]
 
-    @staticmethod
-    def resolve_url(hook: Hook, info: GraphQLResolveInfo) -> str:
-        return getattr(hook, "url_just_issued", hook.url)
 
-
-class IssuedHook(graphene.ObjectType):
-    """A hook and its new call token, which is shown only here."""
-
-    hook = graphene.Field(graphene.NonNull(HookType), description="The hook.")
-    call_token = graphene.String(required=True, description="Store it: it is not shown again.")
+def _with_authors(versions: Any) -> Any:
+    rows = versions.select_related("created_by", "created_with")
+    return rows.prefetch_related("created_by__memberships")
 
 
 class SecretType(DjangoObjectType):
@@ -139,13 +214,16 @@ class SecretType(DjangoObjectType):
         name = "Secret"
         model = Secret
         skip_registry = True
-        fields = ("name", "created_at", "updated_at")
+        fields = ("name", "created_at", "updated_at", "revision")
 
     id = graphene.ID(required=True, description="The secret's id.")
 
 
-class LogLine(graphene.ObjectType):
+class LogLineType(graphene.ObjectType):
     """A line that a script logged."""
+
+    class Meta:
+        name = "LogLine"
 
     at = graphene.DateTime(required=True, description="When it was logged.")
     level = graphene.String(required=True, description="debug, info, warn or error.")
@@ -160,7 +238,7 @@ class RunError(graphene.ObjectType):
     traceback = graphene.String(description="The Lua traceback.")
 
 
-class RunType(QueuedRunFields, DjangoObjectType):
+class RunType(DjangoObjectType):
     """One execution of a script, or one that is queued.
 
     Payload and reply as text are null if the bytes are not UTF-8. Until a queued run starts,
@@ -183,12 +261,32 @@ class RunType(QueuedRunFields, DjangoObjectType):
             "event_id",
         )
 
+    attempt = graphene.Int(
+        required=True, description="The number of the attempt, from 1. Each attempt is a run."
+    )
+    first_run = graphene.Field(
+        _RUN,
+        description="The first attempt, which has the payload of all: the run itself if it is the "
+        "first; null if that one was deleted.",
+    )
+    dead_letter = graphene.Boolean(
+        required=True, description="Whether the last attempt failed and was not replayed since."
+    )
+    scheduled_at = graphene.DateTime(
+        description="The time of the schedule at which it was due; null if no schedule ran it."
+    )
+    pushed_by = graphene.Field(_RUN, description="The run whose script put it into the queue.")
+    pushed_runs = graphene.List(
+        graphene.NonNull(_RUN),
+        required=True,
+        description="What the run's script put into the queue, oldest first: the first attempts.",
+    )
+    replay_of = graphene.Field(_RUN, description="The run whose payload it runs again.")
     id = graphene.ID(required=True, description="The run's id, as in Moonhook-Run-Id.")
     script = graphene.Field(graphene.NonNull(ScriptType), description="The script that ran.")
     script_version = graphene.Field(
         ScriptVersionType, description="The version that ran; null for an unsaved source."
     )
-    hook = graphene.Field(HookType, description="The hook that was called, if any.")
     trigger = graphene.String(
         required=True, description="hook, admin-graphql, admin, queue, schedule or replay."
     )
@@ -216,7 +314,7 @@ class RunType(QueuedRunFields, DjangoObjectType):
         required=True, description="The script's reply in base64."
     )
     logs = graphene.Field(
-        graphene.NonNull(graphene.List(graphene.NonNull(LogLine))),
+        graphene.NonNull(graphene.List(graphene.NonNull(LogLineType))),
         description="Lines that the script logged.",
     )
     error = graphene.Field(RunError, description="Why the run did not succeed.")
@@ -232,12 +330,6 @@ class RunType(QueuedRunFields, DjangoObjectType):
     @staticmethod
     def resolve_script_version(run: Run, info: GraphQLResolveInfo) -> ScriptVersion | None:
         return run.script_version
-
-    @staticmethod
-    def resolve_hook(run: Run, info: GraphQLResolveInfo) -> Hook | None:
-        if run.hook is not None:
-            run.hook.script = run.script
-        return run.hook
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:
@@ -260,9 +352,9 @@ class RunType(QueuedRunFields, DjangoObjectType):
         return base64.b64encode(bytes(run.response_body)).decode()
 
     @staticmethod
-    def resolve_logs(run: Run, info: GraphQLResolveInfo) -> list[LogLine]:
+    def resolve_logs(run: Run, info: GraphQLResolveInfo) -> list[LogLineType]:
         return [
-            LogLine(
+            LogLineType(
                 at=datetime.fromtimestamp(line["at"], UTC), level=line["level"], text=line["text"]
             )
             for line in run.logs
@@ -278,6 +370,30 @@ class RunType(QueuedRunFields, DjangoObjectType):
             traceback=run.error_traceback or None,
         )
 
+    @staticmethod
+    def resolve_attempt(run: Run, info: GraphQLResolveInfo) -> int:
+        return run.attempt or 1
+
+    @staticmethod
+    def resolve_first_run(run: Run, info: GraphQLResolveInfo) -> Run | None:
+        return run_with_payload(run, info)
+
+    @staticmethod
+    def resolve_dead_letter(run: Run, info: GraphQLResolveInfo) -> bool:
+        return bool(run.is_dead_letter)
+
+    @staticmethod
+    def resolve_pushed_by(run: Run, info: GraphQLResolveInfo) -> Run | None:
+        return related_run(run, info, "pushed_by")
+
+    @staticmethod
+    def resolve_pushed_runs(run: Run, info: GraphQLResolveInfo) -> Sequence[Run]:
+        return pushed_runs(run, info)
+
+    @staticmethod
+    def resolve_replay_of(run: Run, info: GraphQLResolveInfo) -> Run | None:
+        return related_run(run, info, "replay_of")
+
 
 def _as_text(body: bytes) -> str | None:
     try:
@@ -287,5 +403,4 @@ def _as_text(body: bytes) -> str | None:
 
 
 ScriptConnection = connection_of(ScriptType)
-HookConnection = connection_of(HookType)
 RunConnection = connection_of(RunType)

@@ -20,13 +20,11 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 from urllib3.util.url import Url
 
-from scripts_engine.host.deadline import SCRIPT_TIMEOUT_HINT
+from scripts_engine.host.capabilities import SCRIPT_TIMEOUT_HINT
 from scripts_engine.host.http_exchange import Endpoint, Response, exchange
-from scripts_engine.host.public_addresses import IPAddress, is_allowed
-from scripts_engine.host.resolver import resolver
+from scripts_engine.host.resolver import IPAddress, is_allowed, resolver
 from scripts_engine.redaction import Redactor
-from scripts_engine.sandbox.contract import HostCallError
-from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS
+from scripts_engine.sandbox import KIB, MAX_HEADER_BYTES, MAX_HEADERS, HostCallError
 
 MAX_CALLS = 20
 MAX_SECONDS = 5.0

@@ -17,10 +17,9 @@ from typing import Any
 
 import h11
 
-from scripts_engine.host.deadline import remaining
-from scripts_engine.host.public_addresses import IPAddress
-from scripts_engine.sandbox.contract import HostCallError
-from scripts_engine.sandbox.limits import KIB, MAX_HEADER_BYTES, MAX_HEADERS, MIB
+from scripts_engine.host.capabilities import remaining
+from scripts_engine.host.resolver import IPAddress
+from scripts_engine.sandbox import KIB, MAX_HEADER_BYTES, MAX_HEADERS, MIB, HostCallError
 
 MAX_RESPONSE_BYTES = 2 * MIB
 MAX_INTERIM_RESPONSES = 10

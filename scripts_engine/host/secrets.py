@@ -4,9 +4,10 @@ import logging
 import uuid
 from typing import Any
 
-from scripts_engine.encryption import DecryptionError, context_of, decrypt
+from core.encryption import DecryptionError
 from scripts_engine.models import Secret
-from scripts_engine.sandbox.contract import HostCallError
+from scripts_engine.sandbox import HostCallError
+from scripts_engine.secrets import context_of, decrypt
 
 # Everything that is recorded of the run is searched for each of them.
 MAX_REVEALED = 50

@@ -16,10 +16,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from scripts_engine.host.deadline import remaining, transaction_until
+from scripts_engine.host.capabilities import remaining, transaction_until
 from scripts_engine.models import StoredValue
-from scripts_engine.models.stored_value import StoredValueQuerySet
-from scripts_engine.sandbox.contract import HostCallError
+from scripts_engine.models.stored import StoredValueQuerySet
+from scripts_engine.sandbox import HostCallError
 from scripts_engine.stored_values import (
     INTEGER_RANGE,
     MAX_KEY_BYTES,

@@ -10,11 +10,10 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import ApiKey, Organisation
 from core.database import ids
+from core.database.commit_order import CommitNumber
 from core.database.ids import first_id_at
-from core.database.loose_reference import LooseReference
-from scripts_engine.models.hook import Hook
-from scripts_engine.models.script import Script
-from scripts_engine.models.script_version import ScriptVersion
+from core.database.schema import LooseReference
+from scripts_engine.models.script import Script, ScriptVersion
 
 
 class RunStatus(models.TextChoices):
@@ -60,7 +59,8 @@ _OTHER_THAN_OK = ~Q(response_status=HTTPStatus.OK.value)
 _DEAD_LETTER = Q(is_dead_letter=True)
 _LATER_ATTEMPT = Q(first_run__isnull=False)
 _PUSHED = Q(pushed_by__isnull=False)
-_OF_SCHEDULE = Q(schedule__isnull=False)
+_ENDED = Q(ended_in__isnull=False)
+_OF_SCHEDULE = Q(schedule_id__isnull=False)
 
 # Orders for ``in_range_of``, which the index of the organisation serves.
 NEWEST_FIRST = ("organisation_id", "-id")
@@ -198,9 +198,8 @@ class Run(models.Model):
         db_default="",
         help_text="The source that ran, if it was tried without being saved.",
     )
-    hook = models.ForeignKey(
-        Hook, null=True, on_delete=models.CASCADE, related_name="runs", db_index=False
-    )
+    # Not foreign keys: what starts runs belongs to apps above this one.
+    hook_id = models.UUIDField(null=True, help_text="The HookID, if a webhook was called.")
     trigger = models.CharField(max_length=20, choices=Trigger.choices)
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -292,11 +291,11 @@ class Run(models.Model):
     is_dead_letter = models.BooleanField(
         "dead letter", null=True, help_text="The last attempt failed, and nobody replayed it yet."
     )
-    schedule = LooseReference(
-        "scripts_engine.Schedule",
-        related_name="runs",
-    )
+    schedule_id = models.UUIDField(null=True, help_text="The schedule that ran it.")
     scheduled_at = models.DateTimeField(null=True, help_text="The schedule's tick.")
+    ended_in = CommitNumber(
+        null=True, editable=False, help_text="The transaction that it ended in; null until then."
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -308,8 +307,12 @@ class Run(models.Model):
                 fields=["organisation", "-id", "payload_bytes"],
                 name="run_of_organisation_with_bytes",
             ),
+            models.Index(
+                fields=["organisation", "ended_in", "id"], condition=_ENDED, name="run_ended"
+            ),
+            models.Index(fields=["ended_in"], condition=_ENDED, name="run_ended_last"),
             models.Index(fields=["script", "-id"], name="run_of_script"),
-            models.Index(fields=["hook", "-id"], name="run_of_hook"),
+            models.Index(fields=["hook_id", "-id"], name="run_of_hook"),
             models.Index(
                 fields=["-id", "status"], condition=_NOT_SUCCEEDED, name="run_not_succeeded"
             ),
@@ -324,7 +327,7 @@ class Run(models.Model):
                 name="run_not_succeeded_script",
             ),
             models.Index(
-                fields=["hook", "-id", "status"],
+                fields=["hook_id", "-id", "status"],
                 condition=_NOT_SUCCEEDED,
                 name="run_not_succeeded_hook",
             ),
@@ -357,7 +360,9 @@ class Run(models.Model):
                 fields=["first_run", "id"], condition=_LATER_ATTEMPT, name="run_later_attempt"
             ),
             models.Index(fields=["pushed_by", "id"], condition=_PUSHED, name="run_pushed"),
-            models.Index(fields=["schedule", "-id"], condition=_OF_SCHEDULE, name="run_scheduled"),
+            models.Index(
+                fields=["schedule_id", "-id"], condition=_OF_SCHEDULE, name="run_scheduled"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -6,13 +6,72 @@ A `Job` goes in, an `Outcome` comes out. In between, the script makes host calls
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.limits import (
+    MAX_LIBRARIES,
+    MAX_LIBRARY_KEY_BYTES,
+    MAX_PROGRAM_BYTES,
+    MAX_SOURCE_BYTES,
+    Limits,
+)
+
+_LENGTH = struct.Struct("<I")
+
+
+class Library(NamedTuple):
+    """A chunk that `require` runs once in a run, for what it returns."""
+
+    chunk_name: str
+    source: bytes
+    requires: Mapping[bytes, bytes] = MappingProxyType({})
+    """Keys of the libraries that it may require, by the names that it uses for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """The libraries that a script may load, also through one another.
+
+    A key stands for one library, with its name and requirements, in all runs of a tenant: a child
+    keeps what it has compiled under the key. Raises ValueError if they are over a limit or a key
+    has no library.
+    """
+
+    requires: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Keys by the names that the script uses."""
+    by_key: Mapping[bytes, Library] = field(default_factory=dict)
+    source_bytes: int = field(init=False)
+    """The length of all sources."""
+    packed_requires: bytes = field(init=False)
+    """`requires` as a child gets it: see `pack_texts`."""
+
+    def __post_init__(self) -> None:
+        if len(self.by_key) > MAX_LIBRARIES:
+            raise ValueError(f"more than {MAX_LIBRARIES} libraries")
+        sizes = [len(library.source) for library in self.by_key.values()]
+        if max(sizes, default=0) > MAX_SOURCE_BYTES or sum(sizes) > MAX_PROGRAM_BYTES:
+            raise ValueError("the sources of the libraries are too long")
+        if not all(0 < len(key) <= MAX_LIBRARY_KEY_BYTES for key in self.by_key):
+            raise ValueError(f"a key must have 1 to {MAX_LIBRARY_KEY_BYTES} bytes")
+        required = [self.requires, *(library.requires for library in self.by_key.values())]
+        if any(key not in self.by_key for names in required for key in names.values()):
+            raise ValueError("a required library is missing")
+        object.__setattr__(self, "source_bytes", sum(sizes))
+        names = [part for pair in self.requires.items() for part in pair]
+        object.__setattr__(self, "packed_requires", pack_texts(names))
+
+
+def pack_texts(texts: Iterable[bytes]) -> bytes:
+    """Each text behind its length, as Lua's string.unpack "<s4"."""
+    return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
+
+
+NO_LIBRARIES = Libraries()
 
 
 class Job(NamedTuple):
@@ -28,6 +87,7 @@ class Job(NamedTuple):
     limits: Limits = Limits()
     trace_lines: bool = False
     """Name the line at which time ran out. Tight loops run several times slower."""
+    libraries: Libraries = NO_LIBRARIES
 
 
 # A value in a host call: its arguments or its answer. Strings are bytes.
@@ -147,6 +207,10 @@ class GlobalUse:
     line: int
     suggestion: str = ""
     """The name that may be meant; the name itself if a local of that name is out of scope."""
+
+
+# RFC 9110. The prelude drops the body of such a reply.
+STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
 
 
 class Reply(NamedTuple):

@@ -1,17 +1,27 @@
-"""Every limit of a run. Both sides keep to them; the parent does not rely on the child."""
+"""Every limit of a run, and the headers that its reply may not have.
+
+Both sides keep to them; the parent does not rely on the child.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB
 
 MAX_SOURCE_BYTES = 64 * KIB
+# A script's source together with those of all libraries that it may load.
+MAX_PROGRAM_BYTES = 256 * KIB
+MAX_LIBRARIES = 100
+MAX_LIBRARY_KEY_BYTES = 64
 MAX_WALL_SECONDS = 25.0
 # How long a run waits for a sandbox.
 MAX_QUEUE_SECONDS = 1.0
 MAX_LOG_BYTES = 64 * KIB
+# A recorded log, with the notice of what was left out.
+MAX_LOG_TEXT_BYTES = MAX_LOG_BYTES + 4 * KIB
 MAX_LOG_LINES = 1000
 MAX_REPLY_BYTES = 1 * MIB
 MAX_PAYLOAD_BYTES = 1 * MIB
@@ -36,13 +46,62 @@ MAX_ARGUMENT_DEPTH = 32
 # A script may catch the error of a host call over the limit; one that goes on calling is ended.
 MAX_REFUSED_HOST_CALLS = 100
 MAX_HOST_CALL_ERROR_CHARS = 1000
-# Uses of globals that a listing returns, and the longest name among them; as in listing.lua.
+# Uses of globals that a listing returns, and the longest name among them; as in global_uses.lua.
 MAX_LISTED_GLOBALS = 50
 MAX_LISTED_NAME_BYTES = 64
 # The longest text of ToJson, to bound tables that refer to the same table many times.
 MAX_JSON_BYTES = 16 * MIB
 # The address space of a child's process.
 PROCESS_MEMORY_BYTES = 512 * MIB
+
+# Replies share one origin with the whole service and pass through its proxies. A script may set
+# headers about its own resource (caching, CORS, redirects, content), but not those reserved for the
+# host: about the origin, to a browser, or about the connection, to a server or proxy.
+RESERVED_NAMES = """
+connection content-length http2-settings keep-alive te trailer transfer-encoding upgrade
+
+date server status via x-request-id
+
+content-security-policy content-security-policy-report-only referrer-policy
+x-content-security-policy x-content-type-options x-webkit-csp
+
+clear-site-data set-cookie set-cookie2
+
+authentication-control authentication-info idp-signin-status optional-www-authenticate set-login
+www-authenticate
+
+alt-svc alt-used alternate-protocol expect-ct expect-staple onion-location public-key-pins
+public-key-pins-report-only strict-transport-security
+
+nel report-to reporting-endpoints
+
+accept-ch accept-ch-lifetime activate-storage-access available-dictionary
+cache-group-invalidation cache-groups critical-ch cross-origin-opener-policy
+cross-origin-opener-policy-report-only dictionary-id observe-browsing-topics origin-agent-cluster
+origin-isolation origin-policy origin-trial p3p service-worker service-worker-allowed
+shared-storage-write speculation-rules use-as-dictionary x-allow-fledge
+x-permitted-cross-domain-policies
+
+edge-control x-esi x-lscache x-send-file
+"""
+_RESERVED = frozenset(RESERVED_NAMES.split())
+# Prefixes of our own headers, of browser features, and of proxies, caches and file servers.
+RESERVED_PREFIXES = (
+    "moonhook-",
+    "ad-auction-",
+    "attribution-reporting-",
+    "sec-",
+    "secure-session-",
+    "proxy-",
+    "surrogate-",
+    "x-accel-",
+    "x-appengine-",
+    "x-lighttpd-",
+    "x-litespeed-",
+    "x-reproxy-",
+    "x-sendfile",
+)
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +154,12 @@ def size_over_limit_in_words(size_bytes: int, limit_bytes: int) -> str:
         if limit_bytes >= unit and rounded * unit > limit_bytes:
             return f"{rounded:g} {name}"
     return f"{size_bytes:,} bytes"
+
+
+def is_reserved(name: bytes) -> bool:
+    """Whether a script may not set the header, in any case or spelling.
+
+    Some servers normalise names, so ``X_Sendfile`` may arrive as ``X-Sendfile``.
+    """
+    spelled = _SEPARATORS.sub("-", name.decode("latin-1").lower()).strip("-")
+    return spelled in _RESERVED or f"{spelled}-".startswith(RESERVED_PREFIXES)

@@ -1,15 +1,18 @@
-"""The frames between the worker and a child: four bytes of length, then msgpack.
+"""What passes between the worker and a child: frames, and the log of a run in shared memory.
+
+A frame is four bytes of length, then msgpack.
 
 Never pickle, which can run code: an attacker may have written what a child sends.
 
-    worker -> child   [RUN, source, chunk_name, params, headers, limits, trace_lines]
+    worker -> child   [RUN, source, chunk_name, requires, params, headers, limits, trace_lines]
                       [CHECK, source, chunk_name]
                       [LIST, source]
                       [COUNT]                   how many runs the Lua state has served
-                      [VALUE, packed value]     the answer to a CALL
+                      [VALUE, packed value]     the answer to a CALL, or a NEED (`pack_library`)
                       [ERROR, message]          the failure of a CALL, raised in Lua
     child -> worker   [READY] or [REFUSED, reason]
                       [CALL, name, packed arguments]
+                      [NEED, key]               of a library that the child has not compiled
                       [DONE, total_cpu_seconds, kind, …]
 
 Between the worker and its fork server, one packet each way:
@@ -17,10 +20,20 @@ Between the worker and its fork server, one packet each way:
     FORK                 -> NUMBER pid, with the child's socket, pidfd and log file attached,
                             or the number of the error that the system gave, negative
     EXIT_STATUS, NUMBER  -> NUMBER wait status of that child, which has ended
+
+The log is in memory that both map. It stays readable when a script is killed, and a log line costs
+no system call. The child may write anything there at any time, so the worker checks each record and
+bounds what it reads.
+
+    0  uint32  bytes used by records
+    4  uint32  current line, if lines are traced
+    8  records: float64 time, uint8 level, uint32 length, text
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +42,14 @@ from typing import Any, Generic, TypeVar
 
 import msgpack
 
-from scripts_engine.sandbox.limits import KIB, MAX_ANSWER_BYTES, MAX_FRAME_BYTES
+from scripts_engine.sandbox.contract import Library, LogLine, pack_texts
+from scripts_engine.sandbox.limits import (
+    KIB,
+    MAX_ANSWER_BYTES,
+    MAX_FRAME_BYTES,
+    MAX_LOG_LINES,
+    MAX_LOG_TEXT_BYTES,
+)
 
 Frame = TypeVar("Frame")
 
@@ -49,6 +69,82 @@ EXIT_STATUS = b"E"
 NUMBER = struct.Struct(">q")
 # The exit status of a child that reached its address space limit outside of Lua.
 EXIT_OUT_OF_MEMORY = 3
+
+LEVELS = ("debug", "info", "warn", "error")
+# The year 9000: later times may not be valid dates in every time zone.
+_MAX_TIME = 221_845_392_000.0
+_HEAD = struct.Struct("<II")
+_USED = struct.Struct("<I")
+_LINE = struct.Struct("<I")
+_RECORD = struct.Struct("<dBI")
+AREA_BYTES = _HEAD.size + MAX_LOG_TEXT_BYTES + (MAX_LOG_LINES + 16) * _RECORD.size
+
+
+def create_area_file() -> int:
+    """Create an anonymous file of the right size; the caller closes the descriptor."""
+    descriptor = os.memfd_create("run-log", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, AREA_BYTES)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class LogArea:
+    """One side's view of the area."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Map the file and close the descriptor, also if the mapping fails: it keeps its own."""
+        try:
+            self._memory = mmap.mmap(descriptor, AREA_BYTES)
+        finally:
+            os.close(descriptor)
+        self._end = _HEAD.size
+
+    def clear(self) -> None:
+        self._end = _HEAD.size
+        _HEAD.pack_into(self._memory, 0, 0, 0)
+
+    def append(self, at: float, level: int, text: bytes) -> None:
+        """Add a line, or drop it if it does not fit: the log limits stop a script long before."""
+        record = _RECORD.pack(at, level, len(text)) + text
+        end = self._end + len(record)
+        if end > AREA_BYTES:
+            return
+        self._memory[self._end : end] = record
+        self._end = end
+        # Written last, so that a kill in between leaves only whole records.
+        _USED.pack_into(self._memory, 0, end - _HEAD.size)
+
+    def set_current_line(self, line: int) -> None:
+        _LINE.pack_into(self._memory, 4, line)
+
+    def current_line(self) -> int | None:
+        """The last line that the trace of this run reported."""
+        line: int = _LINE.unpack_from(self._memory, 4)[0]
+        return line or None
+
+    def lines(self) -> tuple[LogLine, ...]:
+        """All whole lines, up to the first invalid record."""
+        used = min(_USED.unpack_from(self._memory, 0)[0], AREA_BYTES - _HEAD.size)
+        if used == 0:
+            return ()
+        data = self._memory[_HEAD.size : _HEAD.size + used]
+        found: list[LogLine] = []
+        position = 0
+        while position + _RECORD.size <= used and len(found) < MAX_LOG_LINES + 16:
+            at, level, length = _RECORD.unpack_from(data, position)
+            position += _RECORD.size
+            if position + length > used or level >= len(LEVELS) or not 0 <= at <= _MAX_TIME:
+                break
+            text = data[position : position + length].decode("utf-8", "replace")
+            found.append(LogLine(at=at, level=LEVELS[level], text=text))
+            position += length
+        return tuple(found)
+
+    def close(self) -> None:
+        self._memory.close()
 
 
 class ProtocolError(Exception):
@@ -70,6 +166,7 @@ class Tag(IntEnum):
     DONE = 8
     LIST = 9
     COUNT = 10
+    NEED = 11
 
 
 # Maximum frame length of each side, by tag.
@@ -80,6 +177,7 @@ FROM_CHILD: Mapping[int, int] = {
     Tag.READY: 16,
     Tag.REFUSED: 4 * KIB,
     Tag.CALL: MAX_FRAME_BYTES,
+    Tag.NEED: KIB,
     Tag.DONE: MAX_ANSWER_BYTES,
 }
 
@@ -88,6 +186,12 @@ def pack(message: Any) -> bytes:
     """Pack a message as msgpack, without the length."""
     packed: bytes = msgpack.Packer(buf_size=FIRST_PACKING_BYTES).pack(message)
     return packed
+
+
+def pack_library(chunk_name: bytes, library: Library) -> bytes:
+    """Chunk name, source, then name and key of each requirement; see `pack_texts`."""
+    named = [part for pair in library.requires.items() for part in pair]
+    return pack_texts([chunk_name, library.source, *named])
 
 
 def unpack(payload: bytes | bytearray | memoryview, **limits: int) -> Any:

@@ -2,14 +2,32 @@
 
 import graphene
 from django.db.models import QuerySet
+from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.people.account import caller
-from core.graphql.resolving import one
-from core.http.origin import origin_of
-from sessions_api.flows.end_session import end_session
-from sessions_api.graphql.types import SessionType
+from accounts.graphql.people import caller
+from core.graphql.mutation import mutation
+from core.graphql.resolving import caller_origin, one
+from sessions_api.flows import end_session
 from sessions_api.models import Session
+
+
+class SessionType(DjangoObjectType):
+    """An open session."""
+
+    class Meta:
+        name = "Session"
+        model = Session
+        skip_registry = True
+        fields = ("created_at", "expires_at", "last_used_at")
+
+    id = graphene.ID(required=True, description="The session's id, which is not its token.")
+    credential = graphene.String(required=True, description="`ApiKey` or `Token`.")
+    is_current = graphene.Boolean(required=True, description="Whether this request uses it.")
+
+    @staticmethod
+    def resolve_is_current(session: Session, info: GraphQLResolveInfo) -> bool:
+        return bool(info.context.session.pk == session.pk)
 
 
 def sessions_of_caller(info: GraphQLResolveInfo) -> QuerySet[Session]:
@@ -24,16 +42,11 @@ class SessionsQuery(graphene.ObjectType):
     )
 
 
-def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
-    end_session(one(sessions_of_caller(info), id), origin=origin_of(info.context.request))
-    return True
-
-
-end_session_field = graphene.Boolean(
-    required=True,
-    description="Ends one of the user's own sessions immediately.",
-    args={
-        "id": graphene.ID(required=True, description="The session's id."),
-    },
-    resolver=resolve_end_session,
+@mutation(
+    graphene.Boolean,
+    "Ends one of the user's own sessions immediately.",
+    id=graphene.ID(required=True, description="The session's id."),
 )
+def end_session_field(info: GraphQLResolveInfo, id: str) -> bool:
+    end_session(one(sessions_of_caller(info), id), origin=caller_origin(info))
+    return True

@@ -4,14 +4,39 @@ import graphene
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.users import require_home
-from accounts.graphql.scope import caller_organisation, find, scoped
-from accounts.models import User
-from core.graphql.connection import Page, connection_field, page_of
-from core.graphql.resolving import domain_errors
-from core.http.origin import origin_of
-from sessions_api.flows.end_session import end_session
-from sessions_api.graphql.types import SessionConnection
+from accounts.graphql.programs.types import ApiKeyType, MemberDeviceType
+from accounts.graphql.scope import caller_maker, caller_organisation, find, scoped
+from accounts.models import ApiKey, DeviceToken, User
+from core.graphql.connection import Page, connection_field, connection_of, page_of
+from core.graphql.mutation import mutation
+from core.graphql.resolving import caller_origin
+from sessions_api.flows import end_session
+from sessions_api.graphql.people import SessionType
 from sessions_api.models import Session
+
+
+class OrganisationSessionType(SessionType):
+    """An open session of the organisation's programs or of its own users."""
+
+    class Meta:
+        name = "Session"
+        model = Session
+        skip_registry = True
+        fields = ("created_at", "expires_at", "last_used_at", "client_address")
+
+    api_key = graphene.Field(ApiKeyType, description="The API key that opened it, or null.")
+    device = graphene.Field(MemberDeviceType, description="The device that opened it, or null.")
+
+    @staticmethod
+    def resolve_api_key(session: Session, info: GraphQLResolveInfo) -> ApiKey | None:
+        return session.api_key
+
+    @staticmethod
+    def resolve_device(session: Session, info: GraphQLResolveInfo) -> DeviceToken | None:
+        return session.device_token
+
+
+SessionConnection = connection_of(OrganisationSessionType)
 
 
 class SessionsQuery(graphene.ObjectType):
@@ -38,20 +63,18 @@ class SessionsQuery(graphene.ObjectType):
         return page_of(info, rows.of_user(member) if is_own else rows.none(), first, after)
 
 
-def resolve_end_session(root: None, info: GraphQLResolveInfo, id: str) -> bool:
+@mutation(
+    graphene.Boolean,
+    "Ends a session immediately. FORBIDDEN for a user of another home, and for a user "
+    "or a key with more scopes than the caller.",
+    id=graphene.ID(required=True, description="The session's id."),
+)
+def end_session_field(info: GraphQLResolveInfo, id: str) -> bool:
     session = find(info, Session, id)
     if session.user is not None:
-        with domain_errors():
-            require_home(caller_organisation(info), session.user)
-    end_session(session, origin=origin_of(info.context.request))
+        require_home(caller_organisation(info), session.user)
+        caller_maker(info).touches(session.user, caller_organisation(info))
+    elif session.api_key is not None:
+        caller_maker(info).ends_session_of(session.api_key)
+    end_session(session, origin=caller_origin(info))
     return True
-
-
-end_session_field = graphene.Boolean(
-    required=True,
-    description="Ends a session immediately. FORBIDDEN for a user of another home.",
-    args={
-        "id": graphene.ID(required=True, description="The session's id."),
-    },
-    resolver=resolve_end_session,
-)

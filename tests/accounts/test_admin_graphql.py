@@ -13,9 +13,9 @@ from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey, Membership, Organisation, Role, User
 from sessions_api.models import Session
 from tests.factories import (
-    GraphQLAnswer,
     admin_graphql,
     device_login,
+    field_of,
     is_accepted,
     make_device_token,
     open_session,
@@ -44,10 +44,6 @@ def shared(acme: Organisation, charlie: User) -> User:
     """Charlie of Globex, a member of Acme too."""
     Membership.objects.create(organisation=acme, user=charlie)
     return charlie
-
-
-def field_of(answer: GraphQLAnswer) -> Any:
-    return answer.errors[0]["extensions"].get("field")
 
 
 def test_the_organisation_is_that_of_the_key(acme: Organisation, acme_token: str) -> None:

@@ -8,9 +8,9 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_key
-from accounts.flows.warn_of_expiry import warn_of_expiry
+from accounts.flows.notices import warn_of_expiry
 from accounts.models import ApiKey, Organisation, User
-from scripts_engine.models import Hook
+from hooks.models import Hook
 from tests.client import Client
 from tests.factories import (
     admin_graphql,

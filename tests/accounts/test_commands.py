@@ -49,7 +49,26 @@ def test_an_api_key_is_issued(acme: Organisation) -> None:
         "id": str(key.pk),
         "key": key.key,
         "organisation": {"id": str(acme.pk), "name": "Acme"},
+        "scopes": ["All"],
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "scopes"),
+    [
+        ("read-only", ["ReadScripts"]),
+        ("ReadKeys, ReadAudit", ["ReadKeys", "ReadAudit"]),
+        ("ReadAudit ReadKeys", ["ReadKeys", "ReadAudit"]),
+    ],
+)
+def test_an_api_key_is_issued_with_scopes(
+    acme: Organisation, given: str, scopes: list[str]
+) -> None:
+    answer = run_json(
+        "create_api_key", "--organisation", str(acme.pk), "--name", "till", "--scopes", given
+    )
+
+    assert answer["scopes"] == ApiKey.objects.get().scopes == scopes
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from accounts.email_address import canonical_email, validate_typed_email
+from accounts.addresses import canonical_email, validate_typed_email
 from accounts.models import User
 
 

@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.moonhook_server import ROOT
-from tests.private_servers import private_redis
 
 # A window of 30; the interpreter changes threads far more often than it does by itself.
 _EIGHTY_AT_ONCE = """
@@ -34,6 +34,15 @@ sys.setswitchinterval(1e-5)
 print(json.dumps(at_once(80, outcome)))
 """
 
+_MIGRATE = """
+import django
+django.setup()
+from django.core.management import call_command
+
+call_command("migrate", verbosity=0)
+print("null")
+"""
+
 
 def in_a_fresh_process(program: str, **environment: str) -> Any:
     finished = subprocess.run(
@@ -49,8 +58,9 @@ def in_a_fresh_process(program: str, **environment: str) -> Any:
 
 
 @pytest.mark.slow
-def test_redis_counts_the_first_requests_however_many_come_at_once() -> None:
-    with private_redis() as redis:
-        outcomes = in_a_fresh_process(_EIGHTY_AT_ONCE, REDIS_URL=redis.url)
+def test_the_first_requests_are_counted_however_many_come_at_once(tmp_path: Path) -> None:
+    database = {"DATABASE_URL": f"sqlite:///{tmp_path / 'moonhook.sqlite3'}"}
+    in_a_fresh_process(_MIGRATE, **database)
+    outcomes = in_a_fresh_process(_EIGHTY_AT_ONCE, **database)
 
     assert sorted(outcomes) == ["counted"] * 30 + ["refused"] * 50

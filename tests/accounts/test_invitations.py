@@ -8,13 +8,13 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.utils import timezone
-from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.organisations import add_member
 from accounts.flows.users import change_profile
 from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
 from config.operations.upkeep import do_upkeep
 from core.plain_text import name_for_mail
+from jobs.models import Message
 from sessions_api.models import Session
 from tests.factories import (
     admin_graphql,
@@ -132,7 +132,7 @@ def test_an_unknown_address_and_a_superusers_are_refused_alike(db: None, acme_to
     assert unknown.code == superuser.code == "NOT_FOUND"
     assert unknown.errors[0]["message"] == superuser.errors[0]["message"]
     assert (Invitation.objects.count(), Membership.objects.count()) == (0, 0)
-    assert DBTaskResult.objects.count() == 0
+    assert Message.objects.count() == 0
 
 
 def test_an_organisation_invites_20_an_hour(acme: Organisation, globex: Organisation) -> None:
@@ -168,7 +168,7 @@ def test_an_invited_user_gets_a_mail(invitation: Invitation, charlie: User) -> N
     assert message.to == ["charlie@example.org"]
     assert "“Acme” invites you" in message.body
     assert f"{invitation.expires_at:%Y-%m-%d}" in message.body
-    arguments = DBTaskResult.objects.values_list("args_kwargs", flat=True).get()
+    arguments = Message.objects.values_list("arguments", flat=True).get()
     assert "charlie" not in str(arguments)
     assert str(invitation.pk) in str(arguments)
 

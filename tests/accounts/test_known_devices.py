@@ -8,7 +8,7 @@ from django.conf import settings as django_settings
 from django.core import mail
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.notices import notify_new_device
+from accounts.flows.notices import send_new_device_notice
 from accounts.flows.revoke_device import revoke_device
 from accounts.messages.channels import SendVia
 from accounts.models import PinFailures, User
@@ -69,7 +69,7 @@ def test_unlocking_frees_every_bucket_of_the_address(alice: User) -> None:
 
 def test_the_notice_names_device_address_time_and_advice(alice: User) -> None:
     issued = make_device_token(alice, OWN, label="kitchen tablet")
-    notify_new_device(str(issued.device_token.pk), "192.0.2.7")
+    send_new_device_notice.call(str(issued.device_token.pk), "192.0.2.7")
 
     [message] = mail.outbox
     body = str(message.body)

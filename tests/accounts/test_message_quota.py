@@ -8,10 +8,10 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.api_keys import issue_api_key
+from accounts.flows.notices import warn_of_expiry
 from accounts.flows.organisations import add_member, remove_member
-from accounts.flows.send_pin import choose_pin_channels
+from accounts.flows.send_pin import choose_channel
 from accounts.flows.send_test_message import send_test_message
-from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.messages.channels import Channel, SendVia
 from accounts.models import (
     AuthEvent,
@@ -26,6 +26,11 @@ from core.errors import RateLimitedError
 from core.http.origin import NOWHERE
 from tests.factories import deliver_pin, make_organisation, make_user, work
 from tests.servers import MailServer, SmsGateway
+
+
+def choose_mail(user: User) -> Channel | None:
+    now = timezone.now()
+    return choose_channel(user.email, Channel.EMAIL, SendVia.EMAIL, now, is_counted=True)
 
 
 @pytest.fixture
@@ -80,7 +85,7 @@ def test_a_mail_that_is_used_up_is_on_record_once_a_day_for_each_user(
 ) -> None:
     settings.ORGANISATION_MAILS_PER_DAY = 1
     for _ in range(5):
-        choose_pin_channels(crowd[0].email, SendVia.EMAIL, timezone.now())
+        choose_mail(crowd[0])
 
     assert refused("mails") == 1
 
@@ -176,6 +181,6 @@ def test_a_user_without_home_counts_for_the_current_organisation(
     for user in crowd[:2]:
         Membership.objects.create(user=user, organisation=globex)
         remove_member(acme, user)
-    sent = [choose_pin_channels(u.email, SendVia.EMAIL, timezone.now()) for u in crowd[:3]]
+    sent = [choose_mail(user) for user in crowd[:3]]
 
-    assert sent == [(Channel.EMAIL,), (), (Channel.EMAIL,)]
+    assert sent == [Channel.EMAIL, None, Channel.EMAIL]

@@ -7,10 +7,9 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.api_keys import issue_api_key
-from accounts.flows.notices import notify_new_device
+from accounts.flows.notices import send_new_device_notice, warn_of_expiry
 from accounts.flows.organisations import add_member
 from accounts.flows.users import update_user
-from accounts.flows.warn_of_expiry import warn_of_expiry
 from accounts.messages.channels import SendVia
 from accounts.models import Organisation, User
 from tests.factories import deliver_pin, make_device_token, work
@@ -32,7 +31,7 @@ def test_the_mail_with_a_code_shows_the_name_on_one_line_without_a_link(ann: Use
 
 
 def test_the_notice_of_a_device_does_too(ann: User) -> None:
-    notify_new_device(str(make_device_token(ann).device_token.pk), "192.0.2.7")
+    send_new_device_notice.call(str(make_device_token(ann).device_token.pk), "192.0.2.7")
 
     [message] = mail.outbox
     assert str(message.body).startswith(f"Hello {SHOWN},\n")

@@ -15,15 +15,15 @@ from accounts.models import (
     AuthEventKind,
     DeviceToken,
     Organisation,
-    RateWindow,
+    RateCounter,
     User,
 )
+from core.encryption import Cipher, key_version, reencrypt
 from core.http.origin import NOWHERE
-from scripts_engine.encryption import context_of, decrypt, encrypt, key_version
-from scripts_engine.flows import secrets as moving
-from scripts_engine.flows.hooks import rotate_call_token
-from scripts_engine.flows.secrets import set_secret
-from scripts_engine.models import Hook, Secret
+from hooks.flows.hooks import rotate_call_token
+from hooks.models import Hook
+from scripts_engine.models import Secret
+from scripts_engine.secrets import context_of, decrypt, encrypt, set_secret
 from tests.client import Client
 from tests.concurrency import at_once
 from tests.factories import (
@@ -64,7 +64,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], ob
                 waiting.pop()()
             return found
 
-        monkeypatch.setattr(f"sessions_api.flows.open_session.{function}", look)
+        monkeypatch.setattr(f"sessions_api.flows.{function}", look)
 
     return between
 
@@ -86,7 +86,7 @@ def test_a_right_key_passes_however_many_logins_move_its_digest(
     assert statuses(api_key_login(acme_key)) == [201] * AT_ONCE
     assert ApiKey.objects.get().pepper_version == NEW
     assert refusals() == []
-    assert not RateWindow.objects.filter(key__contains="login-failure").exists()
+    assert not RateCounter.objects.filter(key__contains="login-failure").exists()
 
 
 def test_a_right_device_token_passes_however_many_logins_move_its_digest(
@@ -222,14 +222,16 @@ def test_a_secret_that_another_node_sets_meanwhile_is_moved_too(
     new_pepper()
     waiting = [by_the_other_node]
 
-    def encrypt_late(plaintext: bytes, place: str) -> bytes:
+    of_cipher = Cipher.encrypt
+
+    def encrypt_late(cipher: Cipher, plaintext: bytes, place: str) -> bytes:
         while waiting:
             Secret.objects.update(ciphertext=waiting.pop())
-        return encrypt(plaintext, place)
+        return of_cipher(cipher, plaintext, place)
 
-    monkeypatch.setattr(moving, "encrypt", encrypt_late)
+    monkeypatch.setattr(Cipher, "encrypt", encrypt_late)
 
-    assert moving.reencrypt_secrets() == 1
+    assert reencrypt() == 1
     ciphertext = bytes(Secret.objects.get().ciphertext)
     assert (key_version(ciphertext), decrypt(ciphertext, context)) == (NEW, b"new")
 
@@ -240,7 +242,7 @@ def test_moving_secrets_from_several_places_at_once_moves_each_once(
     for number in range(10):
         set_secret(acme, name=f"KEY_{number}", value=str(number))
     new_pepper()
-    moved = at_once(4, lambda _: moving.reencrypt_secrets())
+    moved = at_once(4, lambda _: reencrypt())
 
     assert sum(moved) == 10
     assert {key_version(bytes(secret.ciphertext)) for secret in Secret.objects.all()} == {NEW}

@@ -7,14 +7,14 @@ import pytest
 from django.core import mail
 from django.core.mail import EmailMessage
 from django.test import override_settings
-from django_tasks_db.models import DBTaskResult
 
-from accounts.flows.request_pin import request_pin
+from accounts.flows.send_pin import request_pin
 from accounts.messages.channels import SendVia
 from accounts.models import PinChallenge, User
 from core.errors import DeliveryError, TryAgainError
 from core.http.origin import Origin
-from tests.factories import deliver_pin
+from jobs.models import Message
+from tests.factories import deliver_pin, work
 from tests.servers import SmsGateway
 
 
@@ -30,9 +30,9 @@ def only(messages: list[EmailMessage]) -> EmailMessage:
 def test_a_request_only_enqueues_the_canonical_address_and_the_channel(alice: User) -> None:
     request_pin(" ALICE@example.com", SendVia.SMS, Origin(request_id="abc"))
 
-    task = DBTaskResult.objects.get()
-    assert task.args_kwargs == {
-        "args": ["alice@example.com", "sms"],
+    task = Message.objects.get()
+    assert task.arguments == {
+        "args": ["alice@example.com", "sms", "sms", task.arguments["args"][3]],
         "kwargs": {"device": "", "request_id": "abc"},
     }
     assert PinChallenge.objects.count() == 0
@@ -69,6 +69,21 @@ def test_sms_without_a_phone_goes_by_mail(bob: User, sms_gateway: SmsGateway) ->
         deliver_pin(bob.email, SendVia.SMS)
 
     assert only(mail.outbox).to == [bob.email]
+    assert sms_gateway.messages == []
+
+
+def test_a_mail_that_takes_the_place_of_an_sms_has_a_task_of_its_own(
+    bob: User, sms_gateway: SmsGateway
+) -> None:
+    with override_settings(SMS_URL=sms_gateway.url):
+        request_pin(bob.email, SendVia.SMS, Origin(request_id="abc"))
+        work()
+
+    sms, email = Message.objects.order_by("pk")
+    assert [sms.queue, email.queue] == ["sms", "email"]
+    assert email.arguments["kwargs"] == {"device": "", "request_id": "abc"}
+    assert (sms.status, email.status) == ("SUCCESSFUL", "SUCCESSFUL")
+    assert code_in(str(only(mail.outbox).body))
     assert sms_gateway.messages == []
 
 

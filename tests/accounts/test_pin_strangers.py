@@ -10,8 +10,8 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.flows.check_pin import check_pin
-from accounts.flows.request_pin import request_pin
 from accounts.flows.revoke_device import revoke_device
+from accounts.flows.send_pin import request_pin
 from accounts.messages.channels import SendVia
 from accounts.models import (
     AuthEvent,
@@ -20,7 +20,7 @@ from accounts.models import (
     PinCode,
     PinFailures,
     PinTries,
-    RateWindow,
+    RateCounter,
     User,
 )
 from accounts.models.pin_failures import named_devices_bucket
@@ -254,8 +254,8 @@ def ask(user: User, device: uuid.UUID | None = None, client: str = "192.0.2.1") 
 
 def use_up_the_codes_of_a_day(user: User) -> None:
     assert ask(user)
-    RateWindow.objects.filter(key__contains="pin-send-to").update(hits=10)
-    RateWindow.objects.filter(key__endswith="/1/1/minute").delete()
+    RateCounter.objects.filter(key__contains="pin-send-to").update(hits=10)
+    RateCounter.objects.filter(key__endswith="/1/60").delete()
 
 
 def test_a_known_device_gets_a_code_when_strangers_used_up_those_of_the_day(alice: User) -> None:
@@ -316,7 +316,7 @@ def test_a_malformed_device_is_refused_and_sends_nothing(alice: User, device: st
     assert (answer.status, answer.code) == (200, "BAD_USER_INPUT")
     assert answer.errors[0]["extensions"]["field"] == "device"
     assert answer.data == {"sendPinCode": None}
-    assert (mail.outbox, RateWindow.objects.count(), AuthEvent.objects.count()) == ([], 0, 0)
+    assert (mail.outbox, RateCounter.objects.count(), AuthEvent.objects.count()) == ([], 0, 0)
 
 
 def test_every_refusal_costs_the_same_queries(alice: User, django_assert_num_queries: Any) -> None:

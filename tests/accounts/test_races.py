@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Sum
-from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.api_keys import IssuedApiKey, rotate_api_key
 from accounts.flows.check_pin import check_pin
@@ -27,9 +26,10 @@ from accounts.models import (
     User,
 )
 from accounts.models.pin_failures import strangers_bucket
-from core.database.threads import DatabaseThreads
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE
+from core.waiting import DatabaseThreads
+from jobs.models import Message
 from tests.concurrency import at_once
 from tests.factories import make_code, make_device_token, make_pin
 
@@ -277,7 +277,7 @@ def test_inviting_at_once_makes_one_invitation(
     at_once(6, lambda _: add_member(acme, email=charlie.email))
 
     assert Invitation.objects.count() == 1
-    assert DBTaskResult.objects.count() == 1
+    assert Message.objects.count() == 1
 
 
 @pytest.mark.parametrize("_try", range(5))

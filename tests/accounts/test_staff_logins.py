@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 from django.core import mail
-from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.invite_administrator import invite_administrator
 from accounts.flows.organisations import remove_member
-from accounts.flows.request_password_link import request_password_link
-from accounts.flows.set_password_by_link import set_password_by_link
+from accounts.flows.password_links import request_password_link, set_password_by_link
 from accounts.flows.users import deactivate_user, update_user
 from accounts.models import AuthEvent, Membership, Organisation, Role, User
 from accounts.password_links import make_link
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
 from core.http.origin import NOWHERE
+from jobs.models import Message
 from tests.concurrency import at_once
 from tests.factories import GraphQLAnswer, admin_graphql, make_user, work
 
@@ -42,7 +41,7 @@ def update(token: str, user: User, **changes: Any) -> GraphQLAnswer:
 def state_of(user: User) -> list[Any]:
     memberships = Membership.objects.filter(user=user).order_by("pk")
     events = AuthEvent.objects.exclude(kind__startswith="session.").order_by("pk")
-    rows = [User.objects.filter(pk=user.pk), memberships, events, DBTaskResult.objects.all()]
+    rows = [User.objects.filter(pk=user.pk), memberships, events, Message.objects.all()]
     return [list(each.values()) for each in rows]
 
 
@@ -129,7 +128,7 @@ def test_a_link_of_an_invitation_is_not_sent_to_an_address_set_since(
 
     assert answer.errors == []
     sent = mails()
-    assert [to for to, _ in sent] == [["frank@example.com"]]
+    assert [to for to, _ in sent] == [["frank@example.com"], ["eve@example.com"]]
     assert not any("/password/link/" in body for _, body in sent)
 
 
@@ -178,11 +177,21 @@ def test_a_change_is_told_to_the_former_address(
     answer = update(acme_token, alice, **change)
 
     assert answer.errors == []
-    [(to, body)] = mails()
+    to, body = mails()[0]
     assert to == ["alice@example.com"]
     assert told in body
     assert "new@example.com" not in body
     assert "+49" not in body
+
+
+def test_a_changed_address_is_told_to_the_new_one_too(alice: User, acme_token: str) -> None:
+    answer = update(acme_token, alice, email="New@example.com")
+
+    assert answer.errors == []
+    (former, _), (new, body) = mails()
+    assert (former, new) == (["alice@example.com"], ["New@example.com"])
+    assert "sent to this one from now on" in body
+    assert "alice@example.com" not in body
 
 
 def test_what_stays_the_same_is_not_told(alice: User, acme_token: str) -> None:

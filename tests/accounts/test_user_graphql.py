@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django_tasks_db.models import DBTaskResult
 
 from accounts.messages.channels import SendVia
 from accounts.models import DeviceToken, PinChallenge, User
+from jobs.models import Message
 from tests.factories import (
     GraphQLAnswer,
     deliver_pin,
@@ -46,7 +46,9 @@ def test_asking_for_a_code_answers_true_for_known_and_unknown(
     answer = user_graphql(SEND, None, email=email, via=via)
 
     assert answer == GraphQLAnswer(200, {"sendPinCode": True}, [])
-    assert DBTaskResult.objects.get().args_kwargs["args"] == [email, via.lower()]
+    asked_for = {"Both": ["email", "sms"], "Sms": ["sms"], "Email": ["email"]}[via]
+    queued = [message.arguments["args"][:3] for message in Message.objects.order_by("pk")]
+    assert queued == [[email, channel, via.lower()] for channel in asked_for]
 
 
 def test_known_and_unknown_cost_the_same_queries(
@@ -87,7 +89,7 @@ def test_a_bad_request_for_a_code_names_the_field(
     assert answer.code == "BAD_USER_INPUT"
     assert answer.errors[0]["extensions"]["field"] == field
     assert answer.data == {"sendPinCode": None}
-    assert DBTaskResult.objects.count() == 0
+    assert Message.objects.count() == 0
 
 
 def test_the_right_pin_gives_a_credential_that_opens_a_session(client: Client, alice: User) -> None:

@@ -7,11 +7,12 @@ from django.db.models import Model
 from django.urls import URLPattern, reverse
 
 from accounts.models import User
+from scripts_engine.models import Plan
 
 REGISTERED: list[type[Model]] = list(admin.site._registry)
 
 # Whose id a converter of that name takes; that of the page's own model otherwise.
-MODEL_OF_CONVERTER = {"user_id": User}
+MODEL_OF_CONVERTER = {"user_id": User, "plan_id": Plan}
 
 # The addresses that are no model's, each with the tests that walk it.
 SITE_ADDRESSES = {
@@ -19,15 +20,18 @@ SITE_ADDRESSES = {
     "search": "test_tenant_walk: the menu's search",
     "autocomplete": "test_tenant_walk: autocompletes",
     "app_list": "test_tenant_walk: lists of an app's models",
-    "message_delivery": "test_tenant_walk: pages for superusers; test_test_messages",
+    "message_delivery": "test_pages_for_others: message delivery; test_test_messages",
     "login": "test_audit, test_login_lockout",
     "logout": "test_second_factor",
     "login_code": "test_second_factor",
+    "step_up": "test_step_up",
     "second_factor": "test_second_factor",
     "recovery_codes": "test_shown_once",
     "forgot_password": "test_forgot_password",
     "password_link": "test_password_link",
     "own_login": "test_staff_logins",
+    "device": "sessions_api: test_device_page",
+    "moved": "test_moved_addresses",
     "password_change": "one's own password, of nobody else",
     "password_change_done": "says that it was changed",
     "jsi18n": "names of months",
@@ -52,7 +56,9 @@ class Address(NamedTuple):
 
 
 def addresses_of(model: type[Model]) -> list[Address]:
-    """The deletion last: what is deleted shows nothing more."""
+    """The deletion last: what is deleted shows nothing more. None of a model without pages."""
+    if not admin.site.is_registered(model):
+        return []
     patterns = admin.site.get_model_admin(model).get_urls()
     found = [
         Address(pattern.name, tuple(pattern.pattern.converters))

@@ -7,7 +7,8 @@ from django.test import Client
 
 from accounts.flows.users import update_user
 from accounts.models import Organisation, Role, User
-from scripts_engine.models import Hook, Script
+from hooks.models import Hook
+from scripts_engine.models import Script
 from tests import factories
 from tests.admin import pages
 from tests.one_of_each import one_of_each
@@ -79,13 +80,18 @@ def as_erin(erin: User) -> Client:
 
 
 @pytest.fixture
-def acme_script(acme: Organisation) -> Script:
-    return factories.make_script(acme)
+def acme_script(script: Script) -> Script:
+    return script
 
 
 @pytest.fixture
-def acme_hook(acme_script: Script) -> Hook:
-    return factories.make_hook(acme_script).hook
+def acme_hook(hook: Hook) -> Hook:
+    return hook
+
+
+@pytest.fixture
+def acme_objects(acme: Organisation, bob: User) -> dict[type, Any]:
+    return one_of_each(acme)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What admin tests ask for, and what must not change when it is refused."""
 
+import time
 from typing import Any
 
 from django.apps import apps
@@ -8,21 +9,38 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import RateWindow, User
-from scripts_engine.event import Event
-from scripts_engine.flows.run_script import run_script
-from scripts_engine.models import Hook, Run
+from accounts.models import RateCounter, User
+from hooks.models import Hook
+from jobs.models import Message
+from scripts_engine.models import Run
+from scripts_engine.runs.execution import run_script
+from scripts_engine.runs.spec import Event
 from tests.factories import spec_of
 
-OUR_APPS = ("accounts", "sessions_api", "scripts_engine")
-OUR_MODELS = [model for app in OUR_APPS for model in apps.get_app_config(app).get_models()]
+OUR_APPS = ("accounts", "sessions_api", "scripts_engine", "jobs", "hooks")
+# Messages belong to no organisation: superusers alone see them.
+OUR_MODELS = [
+    model
+    for app in OUR_APPS
+    for model in apps.get_app_config(app).get_models()
+    if model is not Message
+]
 CONFIRMED = {"confirmed": "yes"}
 
 
 def logged_in(user: User) -> Client:
+    """As after a login: with a fresh proof."""
     client = Client()
     client.force_login(user)
+    prove(client, time.time())
     return client
+
+
+def prove(client: Client, at: float) -> None:
+    """As if the second factor, or the password, had been given at that time."""
+    session = client.session
+    session["proved_at"] = int(at)
+    session.save()
 
 
 def list_of(model: type[Any], page: str = "changelist") -> str:
@@ -54,8 +72,8 @@ def everything() -> dict[str, list[dict[str, Any]]]:
     """
     return {
         model.__name__: sorted(model._default_manager.values(), key=str)
-        for model in [*OUR_MODELS, LogEntry]
-        if model is not RateWindow
+        for model in [*OUR_MODELS, Message, LogEntry]
+        if model is not RateCounter
     }
 
 

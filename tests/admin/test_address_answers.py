@@ -1,10 +1,13 @@
 """The admin's forms tell of so many addresses an hour whether somebody has them."""
 
+import pytest
 from django.test import Client
 
 from accounts.models import Membership, Organisation, User
 from tests.accounts.test_address_answers import limited_events, use_up
 from tests.admin.pages import list_of, nothing_inlined, page_of, text_of
+
+pytestmark = pytest.mark.postgresql
 
 
 def test_the_form_for_a_new_user_counts_too(

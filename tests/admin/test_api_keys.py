@@ -18,7 +18,11 @@ from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
 
 
 def issue(client: Client, organisation: Organisation, **changes: str) -> Any:
-    form = {"organisation": str(organisation.pk), "name": "warehouse", **changes}
+    form = {
+        "organisation": str(organisation.pk),
+        "name": "warehouse",
+        "preset": "everything",
+    } | changes
     return client.post(list_of(ApiKey, "add"), form, follow=True)
 
 

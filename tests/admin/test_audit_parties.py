@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.admin.event_words import reason_of
-from accounts.audit import record, record_about
+from accounts.audit import record
 from accounts.flows.organisations import remove_member
 from accounts.flows.users import update_user
 from accounts.models import (
@@ -21,10 +21,14 @@ from accounts.models import (
     User,
 )
 from core.http.origin import NOWHERE, Origin
-from scripts_engine.models import Hook, Script, Secret, StoredValue
+from hooks.models import Hook
+from scripts_engine.audit_kinds import ScriptEvent
+from scripts_engine.models import Script, Secret, StoredValue
 from tests.admin.pages import CONFIRMED, action_on, list_of, logged_in, page_of, text_of
 from tests.admin.test_users import password_page, profile
 from tests.factories import admin_graphql
+
+pytestmark = pytest.mark.postgresql
 
 PASSWORD = {
     "password1": "a long enough one",
@@ -238,7 +242,10 @@ def test_no_search_reveals_an_operator(
 def test_an_operator_is_not_named_to_programs(
     acme_token: str, as_root: Client, root: User, acme: Organisation
 ) -> None:
-    as_root.post(list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "till"})
+    as_root.post(
+        list_of(ApiKey, "add"),
+        {"organisation": str(acme.pk), "name": "till", "preset": "everything"},
+    )
     query = "{ authEvents(first: 1) { nodes { actorKind actorId actorLabel email subjectLabel } } }"
 
     [node] = admin_graphql(query, acme_token).data["authEvents"]["nodes"]
@@ -255,7 +262,7 @@ def test_an_operator_is_not_named_to_programs(
 def test_an_actor_of_another_organisation_is_not_named(
     as_bob: Client, as_root: Client, acme: Organisation, charlie: User
 ) -> None:
-    record(AuthEventKind.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
+    record(ScriptEvent.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
     event = page_of(AuthEvent.objects.get(kind="secret.set"))
 
     page = shown(as_bob)
@@ -268,7 +275,7 @@ def test_an_actor_of_another_organisation_is_not_named(
 def test_a_person_filter_does_not_reveal_an_outsider(
     as_bob: Client, acme: Organisation, charlie: User
 ) -> None:
-    record(AuthEventKind.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
+    record(ScriptEvent.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
     charlie.memberships.create(organisation=acme)
 
     page = shown(as_bob, user__id__exact=str(charlie.pk))
@@ -279,8 +286,8 @@ def test_a_person_filter_does_not_reveal_an_outsider(
 def test_a_program_does_not_learn_who_an_outsider_was(
     acme_token: str, acme: Organisation, charlie: User
 ) -> None:
-    record(AuthEventKind.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
-    record(AuthEventKind.SECRET_DELETED, NOWHERE, user=charlie, organisation=acme)
+    record(ScriptEvent.SECRET_SET, NOWHERE, by=charlie, organisation=acme)
+    record(ScriptEvent.SECRET_DELETED, NOWHERE, user=charlie, organisation=acme)
     charlie.memberships.create(organisation=acme)
     query = f'{{ authEvents(first: 9, user: "{charlie.pk}") {{ nodes {{ kind }} }} }}'
 
@@ -314,7 +321,7 @@ def test_the_person_filter_finds_events_about_a_person(as_bob: Client, alice: Us
 def test_the_subject_links_to_its_page_if_the_viewer_may_open_it(
     as_bob: Client, acme: Organisation, alice: User
 ) -> None:
-    record_about(AuthEventKind.PASSWORD_SET, NOWHERE, alice)
+    record(AuthEventKind.PASSWORD_SET, NOWHERE, user=alice)
     link = f'href="{page_of(alice)}"'
     before = shown(as_bob)
     remove_member(acme, alice)
@@ -333,7 +340,7 @@ def test_a_failed_login_names_the_subject_and_no_actor(as_bob: Client, bob: User
 
 
 def test_an_event_without_an_actor_is_shown(as_bob: Client, acme: Organisation) -> None:
-    record(AuthEventKind.SECRET_SET, NOWHERE, organisation=acme, credential="SHOP_KEY")
+    record(ScriptEvent.SECRET_SET, NOWHERE, organisation=acme, credential="SHOP_KEY")
 
     event = AuthEvent.objects.get()
 
@@ -381,7 +388,7 @@ def test_a_users_page_shows_failures_from_before_they_became_a_superuser(
 def test_an_update_by_a_member_of_the_organisation_names_them(
     acme: Organisation, alice: User, bob: User
 ) -> None:
-    record(AuthEventKind.SECRET_SET, Origin(client_address=HERE), by=bob, organisation=acme)
+    record(ScriptEvent.SECRET_SET, Origin(client_address=HERE), by=bob, organisation=acme)
     update_user(acme, alice, role=Role.ADMINISTRATOR)
 
     assert [entry[2:4] for entry in told()] == [("user", bob.email), (None, None)]
@@ -390,9 +397,12 @@ def test_an_update_by_a_member_of_the_organisation_names_them(
 def test_creating_a_key_in_the_admin_names_key_and_person(
     as_bob: Client, bob: User, acme: Organisation
 ) -> None:
-    as_bob.post(list_of(ApiKey, "add"), {"organisation": str(acme.pk), "name": "till"})
+    as_bob.post(
+        list_of(ApiKey, "add"),
+        {"organisation": str(acme.pk), "name": "till", "preset": "everything"},
+    )
 
-    assert told() == [("api-key.issued", "", "user", bob.email, "till", HERE)]
+    assert told() == [("api-key.issued", "All", "user", bob.email, "till", HERE)]
 
 
 def test_an_entry_is_titled_in_words_with_its_time_in_utc(

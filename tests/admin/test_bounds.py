@@ -7,11 +7,14 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.models import ApiKey, Organisation, User
-from scripts_engine.flows.author import NOBODY
+from hooks.models import Hook
 from scripts_engine.flows.scripts import update_script
-from scripts_engine.models import Hook, Script, ScriptVersion
+from scripts_engine.models import Script, ScriptVersion
+from scripts_engine.runs.spec import NOBODY
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 from tests.admin.test_scripts import form_of, new_script
+
+pytestmark = pytest.mark.postgresql
 
 
 def test_one_script_too_many_is_an_error_of_the_form(
@@ -74,7 +77,9 @@ def test_one_key_too_many_is_an_error_of_the_form(
     as_bob: Client, acme: Organisation, acme_token: str, settings: Any
 ) -> None:
     settings.API_KEYS_PER_ORGANISATION = 1
-    response = as_bob.post(list_of(ApiKey, "add"), {"organisation": acme.pk, "name": "second"})
+    response = as_bob.post(
+        list_of(ApiKey, "add"), {"organisation": acme.pk, "name": "second", "preset": "everything"}
+    )
 
     assert response.status_code == 200
     assert "An organisation has at most 1 API keys." in text_of(response)

@@ -10,22 +10,27 @@ from accounts.models import Membership
 from tests.admin.pages import OUR_MODELS
 
 EXEMPT = {
+    "ReleaseChange": "Shown on the page of its release.",
+    "RequiredLibrary": "Listed on the pages of the script and of the library.",
+    "Plan": "Lives for an hour; the pages of releases show and apply it.",
+    "Blob": "A source on its way into a version.",
     "Membership": "Listed on the pages of its organisation and of its user.",
     "PinCode": "Nothing but a digest and a time; its challenge shows what there is to know.",
     "PinTries": "Their number is on the page of their challenge.",
     "RunStorage": "Shown on the page of its organisation, and on the home page.",
-    "TokenBucket": "Counters of the call limits, which end by themselves.",
     "IdempotencyKey": "Its duplicates are shown on the page of its run.",
     "FailureNotice": "What the last e-mail said; the runs of its script show the same.",
     "RunLease": "Lives as long as its run.",
+    "RunLimits": "Shown on the page of their hook, as its limits.",
     "ScheduleTick": "Drawn on the page of its schedule.",
     "QueueKey": "Remembers for a day which run was queued with a key.",
     "PausedQueue": "Shown on the page of the queue.",
     "SigningSecret": "Listed on the page of its hook; its value is never shown.",
     "CredentialUse": "Shown beside its signing secret or call token on the page of its hook.",
     "RefusalCount": "Drawn on the page of its hook.",
-    "Handshake": "The newest are listed on the page of their hook.",
-    "RateWindow": "Counters of the rate limits, which end by themselves.",
+    "AnsweredHandshake": "The newest are listed on the page of their hook.",
+    "DeviceAuthorization": "Lives for minutes; its page asks for its code, and its key has a page.",
+    "RateCounter": "Counters of the rate limits, which end by themselves.",
 }
 
 

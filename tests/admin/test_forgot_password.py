@@ -7,10 +7,10 @@ from django.core import mail
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django_tasks_db.models import DBTaskResult
 
 from accounts.flows.organisations import add_member
-from accounts.models import AuthEvent, Organisation, RateWindow, User
+from accounts.models import AuthEvent, Organisation, RateCounter, User
+from jobs.models import Message
 from tests.admin.pages import text_of
 from tests.admin.password_mails import NEW, links_mailed, use
 
@@ -102,8 +102,8 @@ def test_an_invalid_address_is_refused_and_not_counted(db: None, email: str) -> 
 
     assert answer.status_code == 200
     assert "If this address" not in text_of(answer)
-    assert not RateWindow.objects.exists()
-    assert not DBTaskResult.objects.exists()
+    assert not RateCounter.objects.exists()
+    assert not Message.objects.exists()
 
 
 def test_the_mails_count_for_the_home_of_the_user(
@@ -122,7 +122,7 @@ def test_no_task_holds_a_link(bob: User) -> None:
     (link,) = links_mailed()
 
     secret = link.partition("link=")[2]
-    assert secret not in str(list(DBTaskResult.objects.values()))
+    assert secret not in str(list(Message.objects.values()))
 
 
 def test_an_invited_administrator_gets_no_reset_mail(
@@ -145,14 +145,14 @@ def test_without_a_mail_server_the_page_says_so(bob: User, settings: Any) -> Non
     assert [answer.status_code for answer in answers] == [200, 200]
     assert ["no mail server is configured" in text_of(answer) for answer in answers] == [True] * 2
     assert links_mailed() == []
-    assert not DBTaskResult.objects.exists()
+    assert not Message.objects.exists()
 
 
 def test_a_form_of_another_site_is_refused(bob: User) -> None:
     answer = Client(enforce_csrf_checks=True).post(PAGE, {"email": bob.email})
 
     assert answer.status_code == 403
-    assert not DBTaskResult.objects.exists()
+    assert not Message.objects.exists()
 
 
 @pytest.mark.parametrize("page", ["/admin/login/", PAGE])

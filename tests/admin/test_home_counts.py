@@ -14,10 +14,13 @@ from accounts.flows.api_keys import revoke_api_keys
 from accounts.flows.revoke_device import revoke_devices
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from core.http.origin import NOWHERE
-from scripts_engine.models import Hook, Run, Script
+from hooks.models import Hook
+from scripts_engine.models import Run, Script
 from tests import factories
 from tests.admin.addresses import REGISTERED
 from tests.admin.pages import list_of, page_of, text_of
+
+pytestmark = pytest.mark.postgresql
 
 HOME = reverse("admin:index")
 LISTS = {list_of(model) for model in REGISTERED}

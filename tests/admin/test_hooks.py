@@ -8,8 +8,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
 from django.utils import timezone
 
-from accounts.models import AuthEvent, AuthEventKind, User
-from scripts_engine.models import Hook, Script
+from accounts.models import AuthEvent, User
+from hooks.audit_kinds import HookEvent
+from hooks.models import Hook
+from scripts_engine.models import Script
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 from tests.client import Client
@@ -104,7 +106,7 @@ def test_with_an_overlap_the_old_token_runs_the_script_too(
     assert call(issued.hook, token_in(response)).status_code == 200
     assert call(issued.hook, issued.call_token).status_code == 200
     assert "Valid until" in text_of(as_bob.get(page_of(issued.hook)))
-    event = AuthEvent.objects.get(kind=AuthEventKind.CALL_TOKEN_ROTATED)
+    event = AuthEvent.objects.get(kind=HookEvent.CALL_TOKEN_ROTATED)
     assert (event.user, event.client_address) == (bob, "127.0.0.1")
 
 

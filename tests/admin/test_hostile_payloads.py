@@ -7,6 +7,8 @@ from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import make_hook, make_script
 
+pytestmark = pytest.mark.postgresql
+
 PAYLOADS = [
     "[" * 100_000,
     "[" * 2_000 + "]" * 2_000,

@@ -30,14 +30,14 @@ EMAIL = "frank@example.net"
 
 
 def invite(client: Client, organisation: Organisation, email: str = EMAIL, **more: str) -> Any:
-    return client.post(page_of(organisation, "invite_administrator"), {"email": email, **more})
+    form = {"email": email, "role": "administrator", **more}
+    return client.post(page_of(organisation, "invite_administrator"), form)
 
 
 def told(client: Client, organisation: Organisation, email: str) -> str:
     """The message that the administrator reads, with the address left out."""
-    response = client.post(
-        page_of(organisation, "invite_administrator"), {"email": email}, follow=True
-    )
+    form = {"email": email, "role": "administrator"}
+    response = client.post(page_of(organisation, "invite_administrator"), form, follow=True)
     return str([str(m) for m in response.context["messages"]]).replace(email, "…")
 
 
@@ -115,7 +115,7 @@ def test_staff_with_a_password_need_no_link(acme: Organisation, as_bob: Client, 
 
     text = told(as_bob, acme, erin.email)
 
-    assert "is an administrator of Acme now" in text
+    assert "is Administrator of Acme now" in text
     assert (erin.email, Role.ADMINISTRATOR) in members(acme)
     assert links_mailed() == []
 
@@ -198,7 +198,7 @@ def test_a_user_of_another_home_is_invited_and_nothing_of_theirs_changes(
 
     assert links_mailed() == []
     assert [sent.to for sent in mail.outbox] == [[gina.email]]
-    assert "invites you to join it as an administrator" in mail.outbox[0].body
+    assert "join it, with the role Administrator in its admin," in mail.outbox[0].body
     assert state_of(gina) == before
     assert members(acme) == {("bob@example.com", Role.ADMINISTRATOR)}
 
@@ -273,7 +273,7 @@ def test_unknown_addresses_superusers_and_inactive_users_are_answered_alike(
 
     answers = {told(as_bob, acme, each) for each in (EMAIL, root.email, gone.email, charlie.email)}
 
-    assert answers == {"['… was invited by e-mail to administer Acme.']"}
+    assert answers == {"['… was invited by e-mail to Acme, as Administrator.']"}
     assert [state_of(user) for user in (root, gone, charlie)] == before
     links_mailed()
     assert {address for sent in mail.outbox for address in sent.to} == {EMAIL, charlie.email}
@@ -384,8 +384,8 @@ def test_the_list_of_users_and_a_users_page_lead_to_the_form(
 
     assert from_list["Location"] == form
     assert f'value="{alice.email}"' in text_of(from_user)
-    assert "Invite administrator" in text_of(as_bob.get(list_of(User)))
-    assert "Invite administrator" in text_of(as_bob.get(page_of(acme)))
+    assert "Invite to the admin" in text_of(as_bob.get(list_of(User)))
+    assert "Invite to the admin" in text_of(as_bob.get(page_of(acme)))
 
 
 def test_one_of_several_organisations_is_chosen_in_their_list(
@@ -393,14 +393,14 @@ def test_one_of_several_organisations_is_chosen_in_their_list(
 ) -> None:
     response = as_root.get(reverse("admin:accounts_user_invite_administrator"), follow=True)
 
-    assert "Open the organisation, and choose “Invite administrator”" in text_of(response)
+    assert "Open the organisation, and choose “Invite to the admin”" in text_of(response)
 
 
 def test_the_help_text_says_why_staff_is_read_only(as_bob: Client, alice: User) -> None:
     page = text_of(as_bob.get(page_of(alice)))
 
-    assert "To give a login, use “Invite administrator”" in page
-    assert "use “Invite administrator”" in page
+    assert "To give a login, use “Invite to the admin”" in page
+    assert "use “Invite to the admin”" in page
 
 
 def test_the_form_says_when_no_mail_server_is_configured(
@@ -427,5 +427,6 @@ def test_a_home_that_changes_the_address_meanwhile_does_not_get_the_login(
 
     assert members(acme) == {("bob@example.com", Role.ADMINISTRATOR)}
     assert links_mailed() == []
-    # The former address is told of the change.
-    assert [message.to for message in mail.outbox] == [["gina@example.org"]]
+    # Both addresses are told of the change.
+    told = [message.to for message in mail.outbox]
+    assert told == [["gina@example.org"], ["globex@example.org"]]

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from scripts_engine.admin.runs import json_tree
-from scripts_engine.admin.runs.bodies import body_of
+from scripts_engine.admin.runs.bodies import body_of, indented_json
 
 
 def shown(body: str) -> str:
@@ -93,7 +92,7 @@ def test_a_tree_that_would_be_too_large_becomes_indented_text(body: str) -> None
 def test_indenting_changes_only_white_space() -> None:
     text = '{"a":[1.50,{"b":"x , y"}],"e":{},"f":[],"a":1e400}'
 
-    assert json_tree.indented(text) == (
+    assert indented_json(text) == (
         '{\n  "a": [\n    1.50,\n    {\n      "b": "x , y"\n    }\n  ],\n'
         '  "e": {},\n  "f": [],\n  "a": 1e400\n}'
     )
@@ -102,7 +101,7 @@ def test_indenting_changes_only_white_space() -> None:
 def test_indenting_deep_json_stays_small() -> None:
     text = "[" * 900 + "1," * 40_000 + "1" + "]" * 900
 
-    assert len(json_tree.indented(text)) < 4_000_000
+    assert len(indented_json(text)) < 4_000_000
     assert len(body_of(text.encode()).indented) == 100_000
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from django.contrib.auth import SESSION_KEY
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
 from accounts.flows.second_factor import reset_second_factor
-from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateWindow, User
+from accounts.models import AuthEvent, AuthEventKind, Membership, Organisation, RateCounter, User
 from accounts.password_hasher import PASSWORD_HASHES
 from config.admin.known_browser import cookie_name
-from core.database.threads import DatabaseThreads
+from core.waiting import DatabaseThreads
 from tests import factories
 from tests.admin.pages import page_of, text_of
 from tests.concurrency import at_once
@@ -61,8 +62,8 @@ def guess_from_everywhere(email: str, times: int) -> None:
 
 def pass_time(**age: float) -> None:
     """Every open window began that much earlier."""
-    for window in RateWindow.objects.all():
-        RateWindow.objects.filter(pk=window.pk).update(ends_at=window.ends_at - timedelta(**age))
+    earlier = timedelta(**age) // timedelta(microseconds=1)
+    RateCounter.objects.update(ends_at=F("ends_at") - earlier)
 
 
 def refusals(reason: str) -> int:
@@ -275,7 +276,7 @@ def test_beyond_two_hashes_at_once_the_login_asks_to_come_back(bob: User, settin
     assert "Server busy" in text_of(responses[0])
     # Nothing was tried, so nothing counts.
     assert refusals("wrong-credentials") == 0
-    assert not RateWindow.objects.filter(hits__gt=0).exists()
+    assert not RateCounter.objects.filter(hits__gt=0).exists()
 
 
 @pytest.mark.parametrize("page", ["auth_user_password_change", "password_change"])
@@ -454,7 +455,7 @@ def test_nothing_holds_a_password(bob: User, caplog: pytest.LogCaptureFixture) -
         try_password(bob.email, "not quite the password")
         try_password("typed into the wrong field", "x")
 
-    kept = str(list(RateWindow.objects.values())) + str(list(AuthEvent.objects.values()))
+    kept = str(list(RateCounter.objects.values())) + str(list(AuthEvent.objects.values()))
     assert "not quite the password" not in caplog.text + kept
     assert "typed into the wrong field" not in caplog.text + kept
 
@@ -463,7 +464,7 @@ def test_load_tests_may_switch_it_off(bob: User, settings: Any) -> None:
     settings.IS_RATE_LIMITED = False
 
     assert guess(bob.email, 7) == [200] * 7
-    assert not RateWindow.objects.exists()
+    assert not RateCounter.objects.exists()
 
 
 def test_administrators_who_may_unlock_see_the_failures(bob: User, as_root: Client) -> None:

@@ -8,18 +8,18 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils.text import capfirst
-from django_tasks_db.models import DBTaskResult
 
-from accounts import tasks
+from accounts.flows.notices import send_invitation
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Invitation, Organisation, User
 from config.admin.sidebar import place_of
 from core.admin.links import action_of, list_of, page_of
-from scripts_engine.models import Hook, QueueEntry, Script, ScriptVersion
+from hooks.models import Hook
+from jobs.models import Message, QueueEntry
+from scripts_engine.models import Script, ScriptVersion
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.addresses import REGISTERED, object_addresses
 from tests.admin.pages import CONFIRMED, text_of
-from tests.one_of_each import one_of_each
 
 every_model = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: model.__name__)
 
@@ -88,11 +88,6 @@ def test_the_search_has_the_names_of_the_sidebar(as_root: Client) -> None:
 # --- Rows ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def acme_objects(acme: Organisation) -> dict[type, Any]:
-    return one_of_each(acme)
-
-
 def test_no_page_has_a_librarys_name(as_root: Client, acme_objects: dict[type, Any]) -> None:
     addresses = [
         address.of(acme_objects, row)
@@ -107,8 +102,8 @@ def test_no_page_has_a_librarys_name(as_root: Client, acme_objects: dict[type, A
 
 
 def test_a_background_task_is_named_after_what_it_does(as_root: Client) -> None:
-    tasks.send_invitation.enqueue("1")
-    row = DBTaskResult.objects.get()
+    send_invitation.enqueue("1")
+    row = Message.objects.get()
 
     response = as_root.get(page_of(row))
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import password_links
-from accounts.flows.set_password_by_link import set_password_by_link
+from accounts.flows.password_links import set_password_by_link
 from accounts.flows.users import deactivate_user
 from accounts.models import AuthEvent, Organisation, PinFailures, User
 from accounts.password_links import make_link, read_link

@@ -11,17 +11,22 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import AuthEvent, AuthEventKind, Organisation
+from accounts.models import AuthEvent, Organisation
 from core.admin.links import action_of, list_of, page_of
-from scripts_engine.flows.queue import steer
-from scripts_engine.models import Hook, PausedQueue, QueueEntry, Run, RunStatus, Script
+from hooks.models import Hook
+from jobs.audit_kinds import JobEvent
+from jobs.models import PausedQueue, QueueEntry
+from jobs.queue import cancel
+from jobs.queue.cancel import cancel_run
+from jobs.queue.pause import pause_organisation, pause_script
+from jobs.queue.replay import dismiss_dead_letters, replay_runs
+from scripts_engine.models import Run, RunStatus, Script
 from tests.admin.pages import text_of
-from tests.factories import make_hook, make_organisation, make_script
+from tests.factories import hook_that, make_hook, make_organisation, make_script
 from tests.query_plans import plan_of, scans_an_organisation
-from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
-from tests.working_queue import make_due, work_all, work_queue
+from tests.working_queue import make_due, queue, work_all, work_queue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
 QUEUE = list_of(QueueEntry)
 DEAD_LETTERS = list_of(Run, dead_letter="yes")
 
@@ -32,7 +37,7 @@ def foreign() -> Hook:
 
 
 def steer_by(client: Client, **fields: Any) -> Any:
-    return client.post("/admin/scripts_engine/queueentry/steer/", fields)
+    return client.post("/admin/jobs/queueentry/steer/", fields)
 
 
 def act(client: Client, action: str, runs: list[Run], address: str = DEAD_LETTERS) -> Any:
@@ -86,7 +91,7 @@ def test_an_administrator_pauses_and_resumes_the_queue(as_bob: Client, acme: Org
 
     assert len(work_queue()) == 1
     kinds = set(AuthEvent.objects.values_list("kind", flat=True))
-    assert {AuthEventKind.QUEUE_PAUSED, AuthEventKind.QUEUE_RESUMED} <= kinds
+    assert {JobEvent.QUEUE_PAUSED, JobEvent.QUEUE_RESUMED} <= kinds
 
 
 def test_a_paused_script_is_listed_and_resumed(as_bob: Client, acme: Organisation) -> None:
@@ -118,7 +123,7 @@ def test_an_unknown_id_pauses_nothing(as_bob: Client, given: str) -> None:
 
 
 def test_reading_the_address_pauses_nothing(as_bob: Client, acme: Organisation) -> None:
-    as_bob.get("/admin/scripts_engine/queueentry/steer/", {"organisation": acme.pk, "pause": 1})
+    as_bob.get("/admin/jobs/queueentry/steer/", {"organisation": acme.pk, "pause": 1})
 
     assert not PausedQueue.objects.exists()
 
@@ -127,8 +132,9 @@ def test_selected_runs_are_cancelled(as_bob: Client, acme: Organisation) -> None
     hook = hook_that(acme, "return 1")
     runs = [queue(hook), queue(hook)]
 
-    act(as_bob, "cancel_selected", runs[:1], QUEUE)
+    text = text_of(act(as_bob, "cancel_selected", runs[:1], QUEUE))
 
+    assert "Cancelled 1 run." in text
     assert [run.status for run in Run.objects.order_by("pk")] == ["cancelled", "queued"]
 
 
@@ -136,13 +142,12 @@ def test_payloads_of_selected_runs_are_not_read(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unread: list[set[str]] = []
-    cancel_run = steer.cancel_run
 
     def cancel_and_note(run: Run, **options: Any) -> Run:
         unread.append(run.get_deferred_fields())
         return cancel_run(run, **options)
 
-    monkeypatch.setattr(steer, "cancel_run", cancel_and_note)
+    monkeypatch.setattr(cancel, "cancel_run", cancel_and_note)
     run = queue(hook_that(acme, "return 1"))
 
     act(as_bob, "cancel_selected", [run], QUEUE)
@@ -182,7 +187,7 @@ def test_many_replays_are_followed_until_all_have_ended(as_bob: Client, acme: Or
     _, _, bad, unwanted, waits = replays
     QueueEntry.objects.filter(pk=bad.pk).update(max_attempts=1)
     QueueEntry.objects.filter(pk=waits.pk).update(due_at=timezone.now() + timedelta(hours=1))
-    steer.cancel_run(unwanted)
+    cancel_run(unwanted)
 
     before = as_bob.get(figures).json()
     work_queue(5)
@@ -226,7 +231,7 @@ def test_what_waits_of_many_replays_is_cancelled(as_bob: Client, acme: Organisat
         (dead[3], 1, "queued"),
         (dead[0], 2, "cancelled"),
     ]
-    cancelled = AuthEvent.objects.filter(kind=AuthEventKind.RUN_CANCELLED)
+    cancelled = AuthEvent.objects.filter(kind=JobEvent.RUN_CANCELLED)
     assert {event.organisation for event in cancelled} == {acme}
 
 
@@ -268,13 +273,13 @@ def test_dead_letters_that_were_replayed_meanwhile_are_not_replayed_again(
 
     def replay_later(runs: Any, **options: Any) -> Any:
         act(as_bob, "dismiss_selected", dead[:1])
-        return steer.replay_runs(runs, **options)
+        return replay_runs(runs, **options)
 
-    monkeypatch.setattr(sys.modules["scripts_engine.admin.runs.page"], "replay_runs", replay_later)
+    monkeypatch.setattr(sys.modules["jobs.admin.runs"], "replay_runs", replay_later)
 
     text = text_of(act(as_bob, "replay_selected", dead))
 
-    assert f"Nothing was replayed. Run {dead[0].pk} is no dead letter any more." in text
+    assert f"Nothing was replayed. Run {dead[0].pk} is not a dead letter any more." in text
     assert not QueueEntry.objects.exists()
     # In this test the dismissal is undone with the replay's transaction.
     assert set(Run.objects.dead_letters()) == set(dead)
@@ -283,7 +288,7 @@ def test_dead_letters_that_were_replayed_meanwhile_are_not_replayed_again(
 def test_too_many_dead_letters_are_not_replayed(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["scripts_engine.admin.runs.page"], "MAX_REPLAYS", 1)
+    monkeypatch.setattr(sys.modules["jobs.admin.runs"], "MAX_REPLAYS", 1)
     hook = hook_that(acme, "error('no')")
     dead = [dead_letter_of(hook) for _ in range(2)]
 
@@ -309,10 +314,10 @@ def test_one_without_its_payload_keeps_all_from_being_replayed(
 def test_dead_letters_are_dismissed(as_bob: Client, acme: Organisation) -> None:
     dead = dead_letter_of(hook_that(acme, "error('no')"))
 
-    assert "Dismissed 1 dead letters" in text_of(act(as_bob, "dismiss_selected", [dead]))
+    assert "Dismissed 1 dead letter." in text_of(act(as_bob, "dismiss_selected", [dead]))
 
     assert not Run.objects.dead_letters().exists()
-    assert AuthEvent.objects.filter(kind=AuthEventKind.RUNS_DISMISSED).count() == 1
+    assert AuthEvent.objects.filter(kind=JobEvent.RUNS_DISMISSED).count() == 1
 
 
 @pytest.mark.parametrize("action", ["replay_selected", "dismiss_selected"])
@@ -408,9 +413,9 @@ def test_the_page_of_a_waiting_run_says_what_it_waits_for(
 ) -> None:
     run = queue(hook_that(acme, "return 1"))
     if obstacle == "script is paused":
-        steer.pause_script(run.script)
+        pause_script(run.script)
     elif obstacle == "organisation is paused":
-        steer.pause_organisation(acme)
+        pause_organisation(acme)
     elif obstacle == "script is disabled":
         Script.objects.update(is_enabled=False)
     elif obstacle:
@@ -466,5 +471,5 @@ def test_reading_an_address_does_nothing(as_bob: Client, acme: Organisation, nam
 def test_dismissing_counts_only_dead_letters(acme: Organisation) -> None:
     dead = dead_letter_of(hook_that(acme, "error('no')"))
 
-    assert steer.dismiss_dead_letters([dead, dead]) == 1
-    assert steer.dismiss_dead_letters([dead]) == 0
+    assert dismiss_dead_letters([dead, dead]) == 1
+    assert dismiss_dead_letters([dead]) == 0

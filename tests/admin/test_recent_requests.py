@@ -7,12 +7,12 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
-from scripts_engine.admin.scripts.recent_requests import MAX_OFFERED_REQUESTS
+from scripts_engine.admin.scripts.try_form import MAX_OFFERED_REQUESTS
 from scripts_engine.models import Run, RunStatus, Script
 from tests import factories
 from tests.admin.pages import logged_in, run_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
 
 
 def offered(client: Client, script: Script, **query: str) -> list[Any]:
@@ -90,7 +90,7 @@ def test_the_list_of_requests_takes_few_queries(
     del spec["id"]
     Run.objects.bulk_create([Run(**spec) for _ in range(MAX_OFFERED_REQUESTS + 5)])
 
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         requests = offered(as_bob, acme_script)
 
     assert len(requests) == MAX_OFFERED_REQUESTS

@@ -8,10 +8,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organisation, User
-from scripts_engine.event import Event
-from scripts_engine.flows.author import Author
-from scripts_engine.flows.try_script import try_script
-from scripts_engine.models import Hook, Run, Script, Trigger
+from hooks.models import Hook
+from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.runs.execution import try_script
+from scripts_engine.runs.spec import Author, Event
 from tests import factories
 from tests.admin.pages import page_of, run_of, text_of
 

@@ -6,12 +6,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.admin.run_storage import size_text
-from accounts.models import Organisation, RunStorage
-from scripts_engine.flows.run_payloads import remove_payloads
-from scripts_engine.models import Hook, Run, Script
+from accounts.models import Organisation
+from hooks.models import Hook
+from scripts_engine.admin.run_storage import size_text
+from scripts_engine.models import Run, RunStorage, Script
+from scripts_engine.runs.quota import remove_payloads
 from tests import factories
 from tests.admin.pages import page_of, text_of
+
+pytestmark = pytest.mark.postgresql
 
 MIB = 1024**2
 

@@ -10,11 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.admin.runs import searching
+from hooks.models import Hook
+from scripts_engine.admin.runs import filters
 from scripts_engine.flows.scripts import delete_script
-from scripts_engine.models import Hook, Run
+from scripts_engine.models import Run
 from tests import factories
 from tests.admin.pages import list_of, run_of, text_of
+
+pytestmark = pytest.mark.postgresql
 
 NOW = timezone.now
 RUNS = list_of(Run)
@@ -130,7 +133,7 @@ def test_a_search_that_is_too_long_or_no_text_finds_nothing(
 def test_errors_older_than_the_newest_failures_are_not_searched(
     as_bob: Client, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "NEWEST_ERRORS", 2)
+    monkeypatch.setattr(filters, "NEWEST_ERRORS", 2)
     failed(acme_hook, "the same", minutes_ago=3)
     second, third = failed(acme_hook, "the same", 2), failed(acme_hook, "the same", 1)
     answered(acme_hook, 200)
@@ -141,7 +144,7 @@ def test_errors_older_than_the_newest_failures_are_not_searched(
 def test_other_filters_narrow_the_searched_runs(
     as_bob: Client, acme: Organisation, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "NEWEST_ERRORS", 1)
+    monkeypatch.setattr(filters, "NEWEST_ERRORS", 1)
     other = factories.make_hook(factories.make_script(acme, name="other")).hook
     wanted = failed(acme_hook, "the same", minutes_ago=1)
     failed(other, "the same")
@@ -165,8 +168,8 @@ def test_runs_are_found_by_bytes_of_their_payload(as_bob: Client, acme_hook: Hoo
 def test_only_the_first_bytes_of_the_newest_payloads_are_searched(
     as_bob: Client, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "NEWEST_PAYLOADS", 2)
-    monkeypatch.setattr(searching, "SEARCHED_BYTES", 5)
+    monkeypatch.setattr(filters, "NEWEST_PAYLOADS", 2)
+    monkeypatch.setattr(filters, "SEARCHED_BYTES", 5)
     called(acme_hook, b"tea", minutes_ago=3)
     called(acme_hook, b"...tea", minutes_ago=2)
     newest = called(acme_hook, b"..tea", minutes_ago=1)

@@ -8,15 +8,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Organisation
+from hooks.models import Hook
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.presentation import source_around
-from scripts_engine.models import Hook, Run
+from scripts_engine.models import Run
 from tests import factories
 from tests.admin.pages import list_of, page_of, run_of, text_of
+from tests.factories import hook_that
 
-
-def hook_of(organisation: Organisation, source: str, name: str = "echo") -> Hook:
-    return factories.make_hook(factories.make_script(organisation, source, name)).hook
+pytestmark = pytest.mark.postgresql
 
 
 def test_the_page_shows_request_and_reply(as_bob: Client, acme: Organisation) -> None:
@@ -24,7 +24,7 @@ def test_the_page_shows_request_and_reply(as_bob: Client, acme: Organisation) ->
         'log.warn("low stock") return Reply{status=201, headers={["X-Way"]="by Lua"}, body="<b>"}'
     )
     run = run_of(
-        hook_of(acme, source),
+        hook_that(acme, source),
         body=b'{"id": 7}',
         headers=(("Content-Type", "application/json"), ("Authorization", "Basic c2VjcmV0")),
     )
@@ -43,7 +43,7 @@ def test_the_page_shows_request_and_reply(as_bob: Client, acme: Organisation) ->
 
 
 def test_a_failed_run_shows_its_line(as_bob: Client, acme: Organisation) -> None:
-    run = run_of(hook_of(acme, 'local a = 1\nerror("no such order")\n'))
+    run = run_of(hook_that(acme, 'local a = 1\nerror("no such order")\n'))
 
     text = text_of(as_bob.get(page_of(run)))
 
@@ -79,7 +79,7 @@ def test_large_numbers_in_json_are_shown_unchanged() -> None:
 
 
 def test_the_source_around_an_error_is_that_of_the_version_that_ran(acme: Organisation) -> None:
-    hook = hook_of(acme, "\n\n\n\nerror('x')\n\n\n\n\n")
+    hook = hook_that(acme, "\n\n\n\nerror('x')\n\n\n\n\n")
 
     lines = source_around(run_of(hook))
 
@@ -115,7 +115,7 @@ def test_any_other_search_finds_nothing(as_bob: Client, acme_hook: Hook, term: s
 
 
 def test_the_filters_narrow_the_list(as_bob: Client, acme: Organisation) -> None:
-    good, bad = hook_of(acme, "return 1", "good"), hook_of(acme, "error('x')", "bad")
+    good, bad = hook_that(acme, "return 1", "good"), hook_that(acme, "error('x')", "bad")
     succeeded, failed = run_of(good), run_of(bad)
 
     by_status = text_of(as_bob.get(list_of(Run), {"status__exact": "failed"}))
@@ -316,15 +316,3 @@ def test_the_filters_are_labelled_in_plain_words(as_bob: Client, acme_hook: Hook
     assert "By outcome" in text
     assert "By start time" in text
     assert "By started at" not in text
-
-
-def test_a_hook_without_a_name_takes_one_short_line_of_the_list(
-    as_bob: Client, acme_hook: Hook
-) -> None:
-    Hook.objects.update(name="")
-    run_of(acme_hook)
-
-    text = text_of(as_bob.get(list_of(Run)))
-
-    assert f"Hook {str(acme_hook.pk)[:8]}…" in text
-    assert f"Hook {acme_hook.pk}" not in text

@@ -7,14 +7,15 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import AuthEvent
-from scripts_engine.flows.schedules import ticks
-from scripts_engine.flows.schedules.schedules import create_schedule
-from scripts_engine.flows.schedules.ticks import run_due_schedules
-from scripts_engine.models import Run, RunStatus, Schedule, Script, Trigger
+from jobs.models import Schedule
+from jobs.schedules import ticks
+from jobs.schedules.schedules import create_schedule
+from jobs.schedules.ticks import run_due_schedules
+from scripts_engine.models import Run, RunStatus, Script, Trigger
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 from tests.client import Client
 
-NEXT_TICKS = "/admin/scripts_engine/schedule/next-ticks/"
+NEXT_TICKS = "/admin/jobs/schedule/next-ticks/"
 FORM = {
     "name": "nightly report",
     "cron": "0 6 * * mon-fri",

@@ -5,8 +5,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.models import Organisation, User
-from scripts_engine.models import Hook, Run, Script, ScriptVersion
-from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool, SandboxUnavailable
+from hooks.models import Hook
+from scripts_engine.models import Release, Run, Script, ScriptVersion
+from scripts_engine.sandbox import SandboxBusy, SandboxPool, SandboxUnavailable
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 
 
@@ -202,3 +203,52 @@ def test_every_column_of_the_panels_has_a_header(as_bob: Client, acme_hook: Hook
     assert "Changes" in text
     assert text.count('data-label="Actions"') == 2
     assert 'data-label=""' not in text
+
+
+# --- What another has changed meanwhile ----------------------------------------------------------
+
+
+def test_the_page_names_the_revision_that_it_shows(as_bob: Client, acme_script: Script) -> None:
+    text = text_of(as_bob.get(page_of(acme_script)))
+
+    assert '<input type="hidden" name="expected_revision" value="1"' in text
+
+
+def test_a_change_of_an_older_revision_is_refused_and_keeps_what_was_typed(
+    as_bob: Client, bob: User, acme_script: Script
+) -> None:
+    as_bob.post(page_of(acme_script), form_of(acme_script, source="return 2"))
+    form = form_of(acme_script, name="mine", source="return 'mine'", expected_revision="1")
+    response = as_bob.post(page_of(acme_script), form)
+    after = Script.objects.get()
+    again = as_bob.post(page_of(acme_script), form | {"expected_revision": "2"})
+
+    text = text_of(response)
+    assert response.status_code == 200
+    assert "“echo” was changed by bob@example.com at " in text
+    assert 'value="mine"' in text
+    assert "return &#x27;mine&#x27;" in text
+    assert '<input type="hidden" name="expected_revision" value="2"' in text
+    assert (after.name, after.source, after.revision) == ("echo", "return 2", 2)
+    assert again.status_code == 302
+    assert Script.objects.get().source == "return 'mine'"
+
+
+def test_a_name_that_another_script_has_is_refused_at_its_field(
+    as_bob: Client, acme: Organisation, acme_script: Script
+) -> None:
+    response = as_bob.post(list_of(Script, "add"), new_script(acme, name="ECHO"))
+
+    assert response.status_code == 200
+    assert "There is one named “ECHO” already. Choose another name." in text_of(response)
+    assert Script.objects.get() == acme_script
+
+
+def test_a_new_script_with_its_settings_is_one_release(
+    as_bob: Client, bob: User, acme: Organisation
+) -> None:
+    as_bob.post(list_of(Script, "add"), new_script(acme, is_enabled=""))
+
+    release = Release.objects.get()
+    assert release.actor_label == "bob@example.com"
+    assert release.changes.get().after["timeoutSeconds"] == 3

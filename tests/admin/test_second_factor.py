@@ -2,9 +2,7 @@
 
 import logging
 import re
-import time
 from base64 import b32decode
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,68 +10,29 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
-from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts.flows import second_factor
 from accounts.models import AuthEvent, AuthEventKind, Organisation, User
-from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
-from tests.concurrency import at_once
-from tests.factories import bearer, device_login, make_device_token, open_session
-
-HOME, LOGIN, CODE, OWN = (
-    reverse(f"admin:{name}") for name in ("index", "login", "login_code", "second_factor")
+from tests.admin.pages import logged_in, page_of, text_of
+from tests.admin.second_factors import (
+    CODE,
+    HOME,
+    LOGIN,
+    OWN,
+    after_password,
+    bob,
+    code_of,
+    enter,
+    is_in,
+    recovery_codes,
+    wait_a_minute,
+    wrong_code,
 )
-PASSWORD = "a password of bob"
+from tests.concurrency import at_once
 
-
-@pytest.fixture
-def bob(bob: User) -> User:
-    bob.set_password(PASSWORD)
-    bob.save()
-    return bob
-
-
-def code_of(user: User, step: int = 0) -> str:
-    """What the app shows now, or that many half minutes later."""
-    device = TOTPDevice.objects.get(user=user)
-    return f"{totp(device.bin_key, drift=step):06d}"
-
-
-def wrong_code(user: User) -> str:
-    return f"{(int(code_of(user)) + 500_000) % 1_000_000:06d}"
-
-
-@pytest.fixture
-def recovery_codes(bob: User) -> list[str]:
-    """bob has a second factor; its codes of now are unused."""
-    second_factor.begin_enrolment(bob)
-    confirmed = second_factor.confirm_enrolment(bob, code_of(bob))
-    assert confirmed is not None
-    TOTPDevice.objects.update(last_t=-1)
-    return confirmed[1]
-
-
-def after_password() -> Client:
-    client = Client()
-    client.post(LOGIN, {"username": "bob@example.com", "password": PASSWORD})
-    return client
-
-
-def enter(client: Client, code: str, **more: str) -> Any:
-    return client.post(CODE, {"code": code, **more})
-
-
-def is_in(client: Client) -> bool:
-    return bool(client.get(HOME).status_code == 200)
-
-
-def wait_a_minute() -> None:
-    """So that the throttle lets another code in."""
-    for device in TOTPDevice.objects.all():
-        device.throttle_reset()
+__all__ = ["bob", "recovery_codes"]
 
 
 def test_without_one_the_password_is_enough(bob: User) -> None:
@@ -335,36 +294,6 @@ def test_only_staff_can_set_up_a_second_factor(alice: User) -> None:
     assert not TOTPDevice.objects.exists()
 
 
-def test_root_resets_bobs(as_root: Client, bob: User, recovery_codes: list[str]) -> None:
-    asked = as_root.get(page_of(bob, "reset_second_factor"))
-    still_on = second_factor.has_second_factor(bob)
-
-    done = as_root.post(page_of(bob, "reset_second_factor"), CONFIRMED)
-
-    assert (asked.status_code, still_on, done.status_code) == (200, True, 302)
-    assert not second_factor.has_second_factor(bob)
-    assert is_in(after_password())
-    assert LogEntry.objects.latest("pk").change_message == "Reset the second factor."
-
-
-def test_a_reset_ends_every_login_and_session_of_the_person(
-    as_root: Client, bob: User, recovery_codes: list[str]
-) -> None:
-    verified, only_password = after_password(), after_password()
-    enter(verified, code_of(bob))
-    token = open_session(device_login(make_device_token(bob)))
-    was_in = is_in(verified)
-
-    as_root.post(page_of(bob, "reset_second_factor"), CONFIRMED)
-
-    assert was_in
-    assert not is_in(verified)
-    assert not is_in(only_password)
-    assert only_password.post(OWN, {"begin": "yes"})["Location"] == LOGIN
-    assert not TOTPDevice.objects.exists()
-    assert Client().get("/session", headers=bearer(token)).status_code == 401
-
-
 def test_a_new_factor_ends_logins_verified_with_the_old_one(
     bob: User, recovery_codes: list[str]
 ) -> None:
@@ -402,103 +331,6 @@ def test_concurrent_uses_of_one_recovery_code_log_in_once(
 
     assert [is_in(client) for client in clients].count(True) == 1
     assert StaticToken.objects.count() == 9
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_uses_of_one_app_code_log_in_once(bob: User, recovery_codes: list[str]) -> None:
-    clients, code = [after_password() for _ in range(6)], code_of(bob)
-    at_once(6, lambda number: enter(clients[number], code))
-
-    assert [is_in(client) for client in clients].count(True) == 1
-
-
-@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=400)])
-def test_wrong_codes_from_before_a_clock_set_back_do_not_delay(
-    bob: User, recovery_codes: list[str], ahead: timedelta
-) -> None:
-    TOTPDevice.objects.update(
-        throttling_failure_count=3, throttling_failure_timestamp=timezone.now() + ahead
-    )
-    client = after_password()
-    wrong = enter(client, wrong_code(bob))
-    right_too_early = enter(client, code_of(bob))
-    wait_a_minute()
-    enter(client, code_of(bob))
-
-    assert "This code is wrong" in text_of(wrong)
-    assert right_too_early.status_code == 429
-    assert int(right_too_early["Retry-After"]) <= 8
-    assert is_in(client)
-
-
-def test_wrong_codes_at_a_node_with_a_fast_clock_count_on_all_nodes(
-    bob: User, recovery_codes: list[str]
-) -> None:
-    TOTPDevice.objects.update(
-        throttling_failure_count=3,
-        throttling_failure_timestamp=timezone.now() + timedelta(seconds=5),
-    )
-
-    assert enter(after_password(), code_of(bob)).status_code == 429
-
-
-def test_a_code_noted_in_the_future_hinders_no_code_two_steps_later(
-    bob: User, recovery_codes: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    TOTPDevice.objects.update(last_t=int(now + 400 * 86_400) // 30)
-    used = code_of(bob)
-    client = after_password()
-    replayed = enter(client, used)
-    wait_a_minute()
-    monkeypatch.setattr(time, "time", lambda: now + 60)
-    later = code_of(bob, step=2)
-    enter(client, later)
-
-    assert replayed.status_code == 200
-    assert is_in(client)
-
-
-def test_an_administrator_resets_that_of_a_user_of_their_organisation(
-    bob: User, recovery_codes: list[str], erin: User
-) -> None:
-    erin.memberships.update(role="administrator")
-
-    response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
-
-    assert response.status_code == 302
-    assert not second_factor.has_second_factor(bob)
-
-
-def test_no_administrator_resets_that_of_a_shared_user(
-    globex: Any, bob: User, recovery_codes: list[str], erin: User
-) -> None:
-    erin.memberships.update(role="administrator")
-    bob.memberships.create(organisation=globex)
-
-    response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
-
-    assert response.status_code == 403
-    assert second_factor.has_second_factor(bob)
-
-
-def test_a_member_cannot_reset_second_factors(
-    bob: User, recovery_codes: list[str], erin: User
-) -> None:
-    response = logged_in(erin).post(page_of(bob, "reset_second_factor"), CONFIRMED)
-
-    assert response.status_code == 403
-    assert second_factor.has_second_factor(bob)
-
-
-def test_root_does_not_reset_the_own_one(as_root: Client, root: User) -> None:
-    as_root.post(OWN, {"begin": "yes"})
-    as_root.post(OWN, {"code": code_of(root)})
-
-    response = as_root.post(page_of(root, "reset_second_factor"), CONFIRMED)
-
-    assert response.status_code == 403
-    assert second_factor.has_second_factor(root)
 
 
 def test_no_page_shows_the_secrets_of_second_factors(as_root: Client, bob: User) -> None:

@@ -4,8 +4,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.models import Organisation
-from scripts_engine.flows.secrets import set_secret
 from scripts_engine.models import Secret
+from scripts_engine.secrets import set_secret
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 
 

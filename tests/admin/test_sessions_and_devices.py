@@ -16,6 +16,8 @@ from sessions_api.models import Session
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
 
+pytestmark = pytest.mark.postgresql
+
 
 def test_the_list_names_the_owner_of_a_session(as_bob: Client, acme_token: str) -> None:
     text = text_of(as_bob.get(list_of(Session)))

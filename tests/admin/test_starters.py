@@ -15,11 +15,10 @@ from django.urls import reverse
 
 from accounts.models import Organisation
 from scripts_engine.admin.scripts.starters import STARTERS, Starter
-from scripts_engine.event import Event
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.secrets import set_secret
-from scripts_engine.flows.try_script import try_new_script, try_script
 from scripts_engine.models import Run, Script, Trigger
+from scripts_engine.runs.execution import try_new_script, try_script
+from scripts_engine.runs.spec import NOBODY, Event
+from scripts_engine.secrets import set_secret
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,8 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from scripts_engine.models import Hook, Script
+from hooks.models import Hook
+from scripts_engine.models import Script
 from tests.admin import pages
 from tests.admin.pages import CONFIRMED, page_of
 

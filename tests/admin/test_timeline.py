@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 
-from scripts_engine.admin.runs.presentation import (
-    Mark,
-    duration_text,
-    hint_of_error,
-    offset_text,
-    timeline_of,
-)
+from scripts_engine.admin.runs.presentation import hint_of_error
+from scripts_engine.admin.runs.timeline import Mark, duration_text, offset_text, timeline_of
 from scripts_engine.models import Run
+
+pytestmark = pytest.mark.postgresql
 
 STARTED = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

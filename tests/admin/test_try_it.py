@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Organisation, User
 from scripts_engine.models import Run, Script, Trigger
-from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+from scripts_engine.sandbox import SandboxBusy, SandboxPool
 from tests import factories
 from tests.admin import pages
 

@@ -5,6 +5,8 @@ from http import HTTPStatus
 import pytest
 from django.test import Client
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.mark.parametrize(
     "path",
@@ -16,7 +18,7 @@ from django.test import Client
         "/admin/accounts/user/add/?organisation=x",
         "/admin/accounts/apikey/add/?organisation=%00",
         "/admin/scripts_engine/script/add/?organisation=%00",
-        "/admin/scripts_engine/hook/add/?script=x",
+        "/admin/hooks/hook/add/?script=x",
         "/admin/accounts/user/x/change/",
         "/admin/accounts/user/%00/change/",
         "/admin/r/1/x/",

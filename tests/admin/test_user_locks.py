@@ -8,6 +8,8 @@ from accounts.models import AuthEvent, AuthEventKind, Organisation, PinFailures,
 from tests.admin.pages import CONFIRMED, page_of, text_of
 from tests.factories import fail_admin_logins
 
+pytestmark = pytest.mark.postgresql
+
 
 def lock_pin(user: User, today: int = 20, in_a_row: int = 20) -> None:
     PinFailures.objects.create(

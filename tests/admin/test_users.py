@@ -1,7 +1,9 @@
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Organisation, PinChallenge, Role, User
@@ -282,3 +284,11 @@ def test_devices_of_a_shared_user_are_listed_for_root_only(
     assert page_of(device) in text_of(as_root.get(page_of(dora)))
     assert page_of(device) not in text_of(as_bob.get(page_of(dora)))
     assert as_bob.get(page_of(device)).status_code == 404
+
+
+def test_page_looks_its_user_up_once(as_bob: Client, alice: User) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert as_bob.get(page_of(alice)).status_code == 200
+
+    look_ups = [query["sql"] for query in queries if 'AS "is_own"' in query["sql"]]
+    assert len(look_ups) == 1

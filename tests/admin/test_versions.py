@@ -4,10 +4,10 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from scripts_engine.flows.author import NOBODY
 from scripts_engine.flows.scripts import delete_script, update_script
 from scripts_engine.models import Script, ScriptVersion
-from scripts_engine.sandbox.parent.pool import SandboxBusy, SandboxPool
+from scripts_engine.runs.spec import NOBODY
+from scripts_engine.sandbox import SandboxBusy, SandboxPool
 from tests.admin.pages import CONFIRMED, list_of, page_of, text_of
 
 

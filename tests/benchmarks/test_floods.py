@@ -207,7 +207,7 @@ def test_a_short_run_measures_a_real_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_benchmark_leaves_no_process(signal_number: int) -> None:
     run = start("slow-clients", "--seconds", "60")
-    eventually(lambda: "core.server" in commands_of(run.pid), seconds=120)
+    eventually(lambda: "manage.py serve" in commands_of(run.pid), seconds=120)
     eventually(lambda: "benchmarks.floods.probing" in commands_of(run.pid), seconds=120)
     family = family_of(run.pid)
 

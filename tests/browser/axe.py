@@ -1,5 +1,6 @@
 """Checks pages with axe-core."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ async () => {
 """
 
 
+@cache
+def _axe() -> str:
+    return AXE.read_text()
+
+
 def findings(page: Page) -> list[str]:
     """What is seriously wrong with the page for who uses a keyboard or a screen reader.
 
@@ -34,7 +40,7 @@ def findings(page: Page) -> list[str]:
     page.wait_for_load_state()
     # Half-way through a transition colours are of neither state.
     page.add_style_tag(content="*, ::before, ::after { transition: none !important; }")
-    page.evaluate(AXE.read_text())
+    page.evaluate(_axe())
     return [
         _line(page, finding)
         for finding in page.evaluate(_RUN)

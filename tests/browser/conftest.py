@@ -2,18 +2,24 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from django.conf import settings as project_settings
+from django.contrib.auth.hashers import make_password
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from accounts.flows.organisations import create_organisation
 from accounts.flows.users import create_user
 from accounts.models import Role, User
-from tests.browser.looks import LIGHT_AND_WIDE
+from tests.admin.pages import logged_in
+from tests.browser.looks import LIGHT_AND_WIDE, Look
 
 CHROMIUM = "/usr/bin/chromium"
 PASSWORD = "a password of bob"
+# Only a failure takes so long: a machine that is busy with something else is slow, not wrong.
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +43,14 @@ def bob(transactional_db: None) -> User:
     acme = create_organisation("Acme")
     bob = create_user(acme, email="bob@example.com", name="Bob", role=Role.ADMINISTRATOR)
     bob.is_staff = True
-    bob.set_password(PASSWORD)
+    bob.password = _hashed(PASSWORD)
     bob.save()
     return bob
+
+
+@cache
+def _hashed(password: str) -> str:
+    return make_password(password)
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +61,17 @@ def browser(django_db_setup: None) -> Iterator[Browser]:
         # Playwright's synchronous interface runs an event loop in this thread, in which Django
         # would refuse to ask the database.
         environment.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        expect.set_options(timeout=PATIENCE_MS)
         chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=CHROMIUM,
+            # Without a graphics card, its emulation takes as much time as the pages do.
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                "--disable-gpu",
+                "--disable-software-rasterizer",
+                "--process-per-site",
+            ],
         )
         yield chromium
         chromium.close()
@@ -63,6 +83,55 @@ document.addEventListener("securitypolicyviolation", (event) => window.noteViola
     `${event.sourceFile}:${event.lineNumber} ${event.sample}`
 ));
 """
+
+
+class Contexts:
+    """One browser context for each look, which keeps the static files that it has loaded.
+
+    ``violations`` are those of the Content-Security-Policy since they were last cleared.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.violations: list[str] = []
+        self._browser = browser
+        self._contexts: dict[Look, BrowserContext] = {}
+
+    def of(self, look: Look) -> BrowserContext:
+        if look not in self._contexts:
+            self._contexts[look] = self._new(look)
+        return self._contexts[look]
+
+    def _new(self, look: Look) -> BrowserContext:
+        scheme, width = look
+        context = self._browser.new_context(
+            color_scheme=scheme,
+            viewport={"width": width, "height": 900},
+            permissions=["clipboard-read", "clipboard-write"],
+            reduced_motion="reduce",
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        context.expose_function("noteViolation", self._note_violation)
+        context.add_init_script(_NOTE_VIOLATIONS)
+        return context
+
+    def _note_violation(self, violation: str) -> None:
+        self.violations.append(violation)
+
+
+@pytest.fixture(scope="session")
+def contexts(browser: Browser) -> Contexts:
+    return Contexts(browser)
+
+
+def forget_everything(context: BrowserContext, address: str) -> None:
+    """Closes all pages; cookies and what pages have stored are gone, cached files stay."""
+    for page in context.pages:
+        page.close()
+    context.clear_cookies()
+    page = context.new_page()
+    stored = {"origin": address, "storageTypes": "local_storage,indexeddb,service_workers"}
+    context.new_cdp_session(page).send("Storage.clearDataForOrigin", stored)
+    page.close()
 
 
 class AdminBrowser:
@@ -90,7 +159,17 @@ class AdminBrowser:
         self.page.goto(self.address + path)
         return self.page
 
+    def enter_as(self, user: User) -> Page:
+        """Gives the browser a session of the user, without the pages of the login."""
+        name = project_settings.SESSION_COOKIE_NAME
+        cookie = logged_in(user).cookies[name].value
+        self.page.context.add_cookies(
+            [{"name": name, "value": cookie, "url": f"{self.address}/admin/"}]
+        )
+        return self.page
+
     def log_in(self, user: User) -> Page:
+        """Logs in as a person does."""
         page = self.open("/admin/")
         page.get_by_label("E-mail").fill(user.email.upper())
         page.get_by_label("Password").fill(PASSWORD)
@@ -100,27 +179,17 @@ class AdminBrowser:
 
 
 @pytest.fixture
-def policy_violations() -> list[str]:
+def policy_violations(contexts: Contexts) -> list[str]:
     """Violations of the Content-Security-Policy on any page of the test."""
-    return []
+    return contexts.violations
 
 
 @pytest.fixture
 def admin_browser(
-    request: pytest.FixtureRequest, browser: Browser, address: str, policy_violations: list[str]
+    request: pytest.FixtureRequest, contexts: Contexts, address: str, policy_violations: list[str]
 ) -> Iterator[AdminBrowser]:
-    def note_violation(violation: str) -> None:
-        policy_violations.append(violation)
-
-    scheme, width = getattr(request, "param", LIGHT_AND_WIDE)
-    context = browser.new_context(
-        color_scheme=scheme,
-        viewport={"width": width, "height": 900},
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    context.set_default_timeout(10_000)
-    context.expose_function("noteViolation", note_violation)
-    context.add_init_script(_NOTE_VIOLATIONS)
+    context = contexts.of(getattr(request, "param", LIGHT_AND_WIDE))
+    policy_violations.clear()
     yield AdminBrowser(context.new_page(), address)
-    context.close()
+    forget_everything(context, address)
     assert policy_violations == []

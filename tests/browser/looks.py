@@ -1,9 +1,14 @@
 """How a page may look; for tests of pages whose layout or colours matter."""
 
+from typing import Literal, TypeAlias
+
 import pytest
 
-LIGHT_AND_WIDE = ("light", 1440)
-DARK_AND_NARROW = ("dark", 390)
+Look: TypeAlias = tuple[Literal["light", "dark"], int]
+"""The colour scheme, and the width of the screen in pixels."""
+
+LIGHT_AND_WIDE: Look = ("light", 1440)
+DARK_AND_NARROW: Look = ("dark", 390)
 
 in_both_looks = pytest.mark.parametrize(
     "admin_browser",

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import User
-from scripts_engine.models import Hook
+from hooks.models import Hook
 from tests import factories
 from tests.admin.pages import run_of
 from tests.browser.conftest import AdminBrowser
@@ -53,14 +53,14 @@ def test_from_the_key_to_the_run(admin_browser: AdminBrowser, bob: User) -> None
     admin_browser.open("/admin/scripts_engine/script/add/")
     page.get_by_label("Name").fill("orders")
     write_source(page, BROKEN)
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Create script").click()
     error = page.get_by_text("Line 3:")
     expect(error).to_be_visible()
     expect(error).to_be_in_viewport()
     assert source_on(page) == BROKEN
 
     write_source(page, FIXED)
-    page.get_by_role("button", name="Save and continue editing").click()
+    page.get_by_role("button", name="Create script").click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
     expect(page.get_by_text("No hooks. Create one")).to_be_visible()
 
@@ -89,9 +89,9 @@ def test_a_script_is_chosen_by_typing(admin_browser: AdminBrowser, bob: User) ->
     organisation = bob.organisations.get()
     factories.make_script(organisation, name="orders")
     factories.make_script(organisation, name="invoices")
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
 
-    admin_browser.open("/admin/scripts_engine/hook/add/")
+    admin_browser.open("/admin/hooks/hook/add/")
     page.locator(".select2-selection").click()
     page.locator(".select2-search__field").fill("inv")
     expect(page.get_by_role("option", name="orders")).to_have_count(0)
@@ -106,7 +106,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(
     admin_browser: AdminBrowser, bob: User
 ) -> None:
     api_key = factories.make_api_key(bob.organisations.get()).api_key
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
 
     admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/change/")
     admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
@@ -124,7 +124,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(
 
 def test_the_list_revokes_selected_keys(admin_browser: AdminBrowser, bob: User) -> None:
     factories.make_api_key(bob.organisations.get())
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
 
     admin_browser.open("/admin/accounts/apikey/")
     page.locator("[name=_selected_action]").check()
@@ -140,9 +140,9 @@ def test_a_long_name_is_shortened_before_the_list_beside_it(
 ) -> None:
     script = factories.make_script(bob.organisations.get(), "return 1", "orders")
     hook = factories.make_hook(script, "orders of the shop in the old town, by post " * 2).hook
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
 
-    page = admin_browser.open(f"/admin/scripts_engine/hook/{hook.pk}/change/")
+    page = admin_browser.open(f"/admin/hooks/hook/{hook.pk}/change/")
 
     name = page.locator("h1 .mh-crumb-longest")
     expect(name).to_have_text(hook.name.strip())
@@ -159,7 +159,7 @@ def test_no_page_is_wider_than_the_screen(admin_browser: AdminBrowser, bob: User
     script = factories.make_script(bob.organisations.get(), "error('x')", "orders")
     hook = factories.make_hook(script).hook
     run = run_of(hook, body=bytes(range(256)))
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
 
     too_wide = [
         path
@@ -167,8 +167,8 @@ def test_no_page_is_wider_than_the_screen(admin_browser: AdminBrowser, bob: User
             "/admin/",
             "/admin/scripts_engine/script/",
             f"/admin/scripts_engine/script/{script.pk}/change/",
-            f"/admin/scripts_engine/hook/{hook.pk}/change/",
-            f"/admin/scripts_engine/hook/{hook.pk}/rotate/",
+            f"/admin/hooks/hook/{hook.pk}/change/",
+            f"/admin/hooks/hook/{hook.pk}/rotate/",
             "/admin/scripts_engine/run/",
             f"/admin/scripts_engine/run/{run.pk}/change/",
             f"/admin/accounts/user/{bob.pk}/change/",

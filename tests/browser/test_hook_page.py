@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from scripts_engine.flows.call_notes.collector import call_notes
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.models import RefusedCall, Run
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook
+from hooks.models import RefusedCall
+from scripts_engine.models import Run
 from tests import factories
 from tests.admin.pages import page_of
 from tests.browser.axe import AXE, findings
@@ -34,7 +35,7 @@ def issued(bob: User) -> IssuedHook:
 
 @pytest.fixture
 def page(admin_browser: AdminBrowser, bob: User, issued: IssuedHook) -> Page:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     return admin_browser.open(page_of(issued.hook))
 
 
@@ -73,10 +74,10 @@ def test_the_page_waits_for_the_first_call_and_says_what_came(
     newest = page.locator("#newest-call")
 
     assert call_as_github(issued, SECRET) == 200
-    expect(newest).to_contain_text(re.compile("^Verified at .* UTC, from 127.0.0.1"), timeout=15000)
+    expect(newest).to_contain_text(re.compile("^Verified at .* UTC, from 127.0.0.1"))
     assert call_as_github(issued, f"{SECRET}\n") == 401
     eventually(is_refusal_noted)
-    expect(newest).to_contain_text("white space at its end", timeout=15000)
+    expect(newest).to_contain_text("white space at its end")
     newest.get_by_role("link", name="Show it").click()
 
     expect(page.get_by_role("heading", name="What is wrong, and what to do")).to_be_visible()

@@ -9,8 +9,8 @@ from scripts_engine.models import Run
 from tests.browser.axe import AXE, findings
 from tests.browser.conftest import AdminBrowser
 from tests.browser.looks import in_both_looks
-from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
-from tests.working_queue import work_all, work_queue
+from tests.factories import hook_that
+from tests.working_queue import queue, work_all, work_queue
 
 pytestmark = [pytest.mark.browser, in_both_looks]
 SOURCE = """
@@ -27,7 +27,7 @@ def test_dead_letters_are_replayed_and_followed_until_the_end(
         run = queue(hook, max_attempts=1)
         Run.objects.filter(pk=run.pk).update(request_body=str(number).encode())
     work_all()
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
 
     page = admin_browser.open(list_of(Run, dead_letter="yes"))
     page.locator("#action-toggle").check()

@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from scripts_engine.models import Hook, Run
+from hooks.models import Hook
+from scripts_engine.models import Run
 from tests import factories
 from tests.admin.pages import page_of, run_of
 from tests.browser.conftest import AdminBrowser
@@ -60,7 +61,7 @@ def assert_nothing_went_wrong(admin_browser: AdminBrowser) -> None:
 def test_a_payload_folds_by_keyboard_and_is_copied_unchanged(
     admin_browser: AdminBrowser, bob: User, run: Run
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
     body = page.get_by_role("group", name="Request body")
     number = body.get_by_text("9007199254740993", exact=True)
@@ -95,7 +96,7 @@ def test_the_clipboard_gets_the_exact_bytes(
     admin_browser: AdminBrowser, bob: User, hook: Hook
 ) -> None:
     run = run_of(hook, body=EXACT.encode())
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
 
     page.get_by_role("button", name="Copy request body").click()
@@ -109,7 +110,7 @@ def test_copying_works_without_the_clipboard_api(
     admin_browser: AdminBrowser, bob: User, hook: Hook
 ) -> None:
     run = run_of(hook, body=EXACT.encode())
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
     page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
 
@@ -123,7 +124,7 @@ def test_copying_works_without_the_clipboard_api(
 def test_running_again_leads_to_the_new_run(
     admin_browser: AdminBrowser, bob: User, run: Run
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
 
     page.get_by_role("button", name="Run again with this payload").click()
@@ -144,7 +145,7 @@ def test_running_again_leads_to_the_new_run(
 def test_the_timeline_is_drawn_within_the_screen(
     admin_browser: AdminBrowser, bob: User, run: Run
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
     timeline = page.get_by_role("region", name="Timeline")
     bars = timeline.locator("rect")
@@ -166,7 +167,7 @@ def test_the_timeline_is_drawn_within_the_screen(
 def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
     admin_browser: AdminBrowser, bob: User, hook: Hook
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(hook))
 
     page.get_by_role("button", name="Copy Call with POST").click()
@@ -182,7 +183,7 @@ def test_a_hooks_page_gives_commands_to_copy_and_saves_before_it_deletes(
 
 def test_a_keys_page_gives_a_first_query_to_copy(admin_browser: AdminBrowser, bob: User) -> None:
     api_key = factories.make_api_key(bob.organisations.get()).api_key
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(api_key))
 
     page.get_by_role("button", name=re.compile("Copy .*first query")).click()

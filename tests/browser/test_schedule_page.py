@@ -8,9 +8,10 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from scripts_engine.flows.schedules.schedules import create_schedule
-from scripts_engine.flows.schedules.ticks import run_due_schedules
-from scripts_engine.models import QueueEntry, Run, Schedule, Script
+from jobs.models import QueueEntry, Schedule
+from jobs.schedules.schedules import create_schedule
+from jobs.schedules.ticks import run_due_schedules
+from scripts_engine.models import Run, Script
 from tests import factories
 from tests.admin.pages import list_of, page_of
 from tests.browser.axe import AXE, findings
@@ -50,7 +51,7 @@ def ticked(script: Script) -> Schedule:
 def test_the_next_ticks_are_shown_as_one_types(
     admin_browser: AdminBrowser, bob: User, script: Script
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(f"{list_of(Schedule, 'add')}?script={script.pk}")
     ticks = page.locator("#next-ticks")
     expect(ticks).to_contain_text("Enter five fields above to see the next ticks.")
@@ -74,7 +75,7 @@ def test_the_next_ticks_are_shown_as_one_types(
 def test_forms_lists_and_ticks_are_accessible(
     admin_browser: AdminBrowser, bob: User, ticked: Schedule
 ) -> None:
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page: Page = admin_browser.open(list_of(Schedule, "add"))
     assert findings(page) == []
     admin_browser.open(list_of(Schedule))
@@ -92,7 +93,7 @@ def test_forms_lists_and_ticks_are_accessible(
 
 def test_run_now_queues_a_run(admin_browser: AdminBrowser, bob: User, ticked: Schedule) -> None:
     before = Run.objects.count()
-    admin_browser.log_in(bob)
+    admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(ticked, "run_now"))
     expect(page.get_by_role("heading", name="Run now")).to_be_visible()
     assert Run.objects.count() == before

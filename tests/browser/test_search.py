@@ -22,8 +22,8 @@ def script(bob: User) -> Script:
 
 @pytest.fixture
 def page(admin_browser: AdminBrowser, bob: User, script: Script) -> Page:
-    admin_browser.log_in(bob)
-    return admin_browser.open("/admin/scripts_engine/hook/")
+    admin_browser.enter_as(bob)
+    return admin_browser.open("/admin/hooks/hook/")
 
 
 def test_ctrl_k_finds_a_script_and_enter_opens_it(

@@ -26,7 +26,7 @@ def is_wider_than_the_screen(page: Page) -> bool:
 
 
 def test_from_the_secret_to_the_next_login(admin_browser: AdminBrowser, bob: User) -> None:
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
 
     admin_browser.open("/admin/second_factor/")
     page.get_by_role("button", name="Set up").click()

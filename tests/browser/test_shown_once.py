@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import RotatingSecret, User
 from core.admin.links import action_of, page_of
-from scripts_engine.models import Hook
+from hooks.models import Hook
 from tests import factories
 from tests.browser.axe import findings
 from tests.browser.conftest import AdminBrowser
@@ -46,7 +46,7 @@ def is_shown_no_more(page: Page) -> bool:
 def test_a_reload_rotates_nothing_and_says_so(
     admin_browser: AdminBrowser, bob: User, row: RotatingSecret
 ) -> None:
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
     secret = rotate(admin_browser, row)
 
     page.reload()
@@ -61,7 +61,7 @@ def test_a_reload_rotates_nothing_and_says_so(
 
 def test_going_back_and_a_second_tab_rotate_nothing(admin_browser: AdminBrowser, bob: User) -> None:
     row = factories.make_hook(factories.make_script(bob.organisations.get())).hook
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
     secret = rotate(admin_browser, row)
 
     tab = page.context.new_page()
@@ -78,7 +78,7 @@ def test_going_back_and_a_second_tab_rotate_nothing(admin_browser: AdminBrowser,
 def test_the_question_warns_of_the_end_of_an_earlier_overlap(
     admin_browser: AdminBrowser, bob: User, row: RotatingSecret
 ) -> None:
-    page = admin_browser.log_in(bob)
+    page = admin_browser.enter_as(bob)
     rotate(admin_browser, row)
 
     admin_browser.open(action_of(row, "rotate"))

@@ -10,8 +10,8 @@ import pytest
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 
-from scripts_engine.sandbox.parent.layers import Layer
-from scripts_engine.senders.vectors import shipped_vectors
+from hooks.senders import shipped_vectors
+from scripts_engine.sandbox import Layer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = [ROOT / "config" / "checks.py"]

@@ -1,9 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.environment import (
+    database,
     integer,
     integers,
     networks,
@@ -112,3 +114,54 @@ def test_the_memory_is_that_of_the_container_or_else_the_machine(
 
     assert machine > 1048576
     assert usable_memory_bytes(limit_file) == (expected or machine)
+
+
+def read_database(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    monkeypatch.setenv("DATABASE_URL", url)
+    return database(tmp_path, timeout_seconds=10, connect_seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("servers", "hosts", "ports"),
+    [
+        ("one:5432,two:5433", "one,two", "5432,5433"),
+        ("one,two:5433", "one,two", "5432,5433"),
+        ("one:5433,two", "one,two", "5433,5432"),
+        ("one,two", "one,two", "5432,5432"),
+        ("[::1]:5433,[fe80::2]", "::1,fe80::2", "5433,5432"),
+    ],
+)
+def test_each_listed_database_server_has_its_own_port(
+    servers: str, hosts: str, ports: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    read = read_database(f"postgres://u:p%2Cw@{servers}/name", monkeypatch, tmp_path)
+
+    assert (read["HOST"], read["PORT"]) == (hosts, ports)
+    assert (read["USER"], read["PASSWORD"], read["NAME"]) == ("u", "p,w", "name")
+    assert read["OPTIONS"]["target_session_attrs"] == "read-write"
+
+
+def test_options_of_several_database_servers_stay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = "postgres://u@one,two/name?target_session_attrs=primary&sslmode=require"
+    options = read_database(url, monkeypatch, tmp_path)["OPTIONS"]
+
+    assert (options["target_session_attrs"], options["sslmode"]) == ("primary", "require")
+
+
+def test_a_single_database_server_is_not_asked_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    read = read_database("postgres://u@one:5433/name", monkeypatch, tmp_path)
+
+    assert (read["HOST"], read["PORT"]) == ("one", 5433)
+    assert "target_session_attrs" not in read["OPTIONS"]
+
+
+@pytest.mark.parametrize("servers", ["one:x,two", "one:70000,two", "[::1,two"])
+def test_an_invalid_list_of_database_servers_is_reported(
+    servers: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL must list servers like"):
+        read_database(f"postgres://u:secret@{servers}/name", monkeypatch, tmp_path)

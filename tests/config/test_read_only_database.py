@@ -7,8 +7,9 @@ import pytest
 
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.models import QueueEntry, Run, RunLease
+from hooks.flows.hooks import IssuedHook
+from jobs.models import QueueEntry, RunLease
+from scripts_engine.models import Run
 from sessions_api.models import Session
 from tests.client import Client
 from tests.factories import (
@@ -21,7 +22,7 @@ from tests.factories import (
     set_rules,
     user_graphql,
 )
-from tests.hooks.github import path_of
+from tests.hooks.calls import path_of
 from tests.unavailable import assert_logged_in_one_line, read_only_database
 
 pytestmark = pytest.mark.django_db(transaction=True)

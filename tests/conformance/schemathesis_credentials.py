@@ -14,7 +14,7 @@ import schemathesis
 from tests.sessions import post_json
 
 
-@schemathesis.auth(refresh_interval=None).apply_to(path="/session")
+@schemathesis.auth(refresh_interval=None).apply_to(path_regex="^/(session$|admin/blobs/)")
 class OwnSession:
     """A new one for every request, because DELETE /session ends what it is given."""
 

@@ -86,7 +86,7 @@ def run_schemathesis(
 
 
 def test_nothing_is_found_without_credentials(moonhook: MoonhookServer) -> None:
-    assert "7 selected / 7 total" in run_schemathesis(moonhook, "schemathesis.toml")
+    assert "11 selected / 11 total" in run_schemathesis(moonhook, "schemathesis.toml")
 
 
 def test_nothing_is_found_with_credentials(
@@ -99,7 +99,7 @@ def test_nothing_is_found_with_credentials(
         **credentials,
     )
 
-    assert "7 selected / 7 total" in printed
+    assert "11 selected / 11 total" in printed
     assert "404 Not Found" not in printed
 
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from core.built_once import built_once
+from core.caches import built_once
 from tests.concurrency import at_once
 
 

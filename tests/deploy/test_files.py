@@ -10,9 +10,9 @@ import yaml
 from django.conf import settings
 
 from core.server.supervisor import STOP_GRACE_SECONDS
-from scripts_engine.attacks.on_the_worker import worker_attacks
-from scripts_engine.attacks.suite import attacks
-from scripts_engine.flows.run_call import LONGEST_CALL_SECONDS
+from hooks.flows.run_call import LONGEST_CALL_SECONDS
+from scripts_engine.management.commands.check_sandbox import host_attacks
+from scripts_engine.sandbox import child_attacks, pair_attacks, script_attacks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -29,7 +29,7 @@ OURS = {
 
 
 def test_the_services_are_found() -> None:
-    assert set(OURS) == {"migrate", "web-1", "web-2", "worker", "queue"}
+    assert set(OURS) == {"migrate", "web-1", "web-2", "jobs"}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -142,17 +142,18 @@ def is_ignored(path: Path) -> bool:
 def test_the_image_contains_all_scripts_of_check_sandbox() -> None:
     instructions = (ROOT / "Dockerfile").read_text().splitlines()
     command = ROOT / "scripts_engine/management/commands/check_sandbox.py"
-    suite = list((ROOT / "scripts_engine/attacks").rglob("*.lua"))
+    suite = list((ROOT / "scripts_engine/sandbox/attacks").rglob("*.lua"))
 
     assert is_ignored(ROOT / "tests/conftest.py")
-    assert len(suite) >= 14
+    assert len(suite) >= 9
     assert [path for path in (command, *suite) if is_ignored(path)] == []
-    assert len(attacks()) >= 152
+    assert len(script_attacks()) >= 152
     assert {"COPY . .", "COPY --from=build /app /app"} <= set(instructions)
 
 
 def test_the_number_of_attacks_in_the_documentation_is_right() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
 
-    count = len(attacks()) + len(worker_attacks())
+    every = (script_attacks, pair_attacks, child_attacks, host_attacks)
+    count = sum(len(attacks()) for attacks in every)
     assert re.findall(r"with (\d+) attacks", page) == [str(count)]

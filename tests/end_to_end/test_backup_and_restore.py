@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -187,3 +187,36 @@ def test_a_backup_without_its_peppers_accepts_no_credential(tmp_path: Path) -> N
 
     assert session == 401
     assert hook_call in {401, 404}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "sqlite",
+        pytest.param(
+            "postgresql",
+            marks=[
+                needs_postgresql,
+                pytest.mark.skipif(shutil.which("pg_dump") is None, reason="pg_dump is missing"),
+            ],
+        ),
+    ],
+)
+def test_the_commands_keep_every_run_that_was_answered_before_a_backup_under_load(
+    kind: str, tmp_path: Path
+) -> None:
+    backup = tmp_path / "moonhook.backup"
+    with ExitStack() as stack:
+        url = url_of(stack.enter_context(empty_database())) if kind == "postgresql" else None
+        environment = SECRETS | ({"DATABASE_URL": url} if url else {})
+        server = MoonhookServer(tmp_path / "data", "web", **environment)
+        with server.running():
+            traces = use(server)
+            with hooks_called(server, traces) as answered:
+                before = list(answered)
+                server.manage("backup", str(backup))
+            with pytest.raises(AssertionError, match=r"in use.*Nothing was changed"):
+                server.manage("restore", str(backup), "--yes")
+        server.manage("restore", str(backup), "--yes")
+        with server.running():
+            assert_runs_are_there(server, traces, before)

@@ -3,24 +3,25 @@
 import os
 import re
 import signal
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scripts_engine.flows.run_rows import STATUS_OF
 from scripts_engine.models import Trigger
-from scripts_engine.sandbox.parent.observer import BusyReason, KillReason
+from scripts_engine.runs.rows import STATUS_OF
+from scripts_engine.sandbox import BusyReason, KillReason
 from tests.eventually import eventually
 from tests.life_cycle.processes import web_server
-from tests.moonhook_server import ROOT, MoonhookServer, WebServer
+from tests.moonhook_server import ROOT, MoonhookServer
 from tests.sessions import call, graphql, machine_token
 
 pytestmark = pytest.mark.slow
 
 TOKEN = "a-token-for-prometheus"
-SCRIPT = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
+SCRIPT = "mutation($n: String!, $s: String!) { createScript(name: $n, source: $s) { id } }"
 HOOK = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
 DEPLOYED = (
     "deploy/grafana/moonhook.json",
@@ -56,7 +57,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def hook_of(moonhook: MoonhookServer, token: str, source: str) -> str:
     admin = f"{moonhook.url}/admin/graphql"
-    script = graphql(admin, SCRIPT, token, s=source)["createScript"]["id"]
+    script = graphql(admin, SCRIPT, token, n=uuid.uuid4().hex, s=source)["createScript"]["id"]
     url: str = graphql(admin, HOOK, token, id=script)["createHook"]["hook"]["url"]
     return url
 
@@ -93,7 +94,7 @@ def test_the_numbers_of_both_workers_add_up(moonhook: MoonhookServer) -> None:
     assert value(scrapes[0], "moonhook_sandbox_slots") == 16
     assert value(scrapes[0], "moonhook_sandbox_slots_in_use") == 0
     assert value(scrapes[0], "moonhook_database_up") == 1
-    assert value(scrapes[0], "moonhook_processes", process="queue") == 1
+    assert value(scrapes[0], "moonhook_processes", process="jobs") == 1
     assert scrapes[0]["moonhook_queue_depth", (("state", "waiting"),)] == 0
     assert scrapes[0]["moonhook_queue_oldest_seconds", ()] == 0
     assert value(scrapes[0], "moonhook_process_resident_memory_bytes", process="web") > 10_000_000
@@ -122,25 +123,11 @@ def test_a_dead_service_is_counted_and_keeps_its_counters(
 
     assert value(before, "moonhook_service_up", **for_web) == 1
     assert value(after, "moonhook_service_up", **for_web) == 1
-    assert value(after, "moonhook_service_up", service="upkeep") == 1
-    assert value(after, "moonhook_service_up", service="queue runner") == 1
+    assert value(after, "moonhook_service_up", service="jobs runner") == 1
     assert value(before, "moonhook_runs_total", **runs) > 0
     assert value(after, "moonhook_runs_total", **runs) == value(
         before, "moonhook_runs_total", **runs
     )
-
-
-def test_a_web_server_by_itself_counts_too(tmp_path: Path) -> None:
-    """Nobody has made its directory; what the dead have left there goes."""
-    (tmp_path / "metrics").mkdir()
-    (tmp_path / "metrics" / "counter_4194305.db").write_bytes(b"no process has this number")
-    server = WebServer(tmp_path, METRICS="on", METRICS_TOKEN=TOKEN, WEB_CONCURRENCY="2")
-    with server.running():
-        eventually(lambda: value(scrape(server), "moonhook_processes", process="web") == 2)
-        files = {path.name for path in (tmp_path / "metrics").iterdir()}
-
-    assert "counter_4194305.db" not in files
-    assert any(name.startswith("counter_") for name in files)
 
 
 def test_every_event_is_counted_once(moonhook: MoonhookServer) -> None:
@@ -211,7 +198,8 @@ def test_the_dashboard_and_the_rules_name_only_exported_metrics(
 
 def declared() -> set[str]:
     """Counters with labels that nothing has been counted under yet."""
-    source = (ROOT / "core/metrics/catalogue.py").read_text()
+    files = [ROOT / "core/metrics/instruments.py", *ROOT.glob("*/metrics.py")]
+    source = "".join(path.read_text() for path in files)
     names = set(re.findall(r'"((?:moonhook|django_http)_[a-z_]+)"', source))
     return names | {f"{name}_total" for name in names if name.startswith("django_http")}
 

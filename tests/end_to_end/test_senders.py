@@ -24,11 +24,11 @@ BODY = b'{"id": 7}'
 SET_UP = """
 import json
 from accounts.flows.organisations import create_organisation
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.call_rules import set_sender
-from scripts_engine.flows.hooks import issue_hook
+from scripts_engine.runs.spec import NOBODY
+from hooks.flows.senders import set_sender
+from hooks.flows.hooks import issue_hook
 from scripts_engine.flows.scripts import create_script
-from scripts_engine.flows.signing_secrets import set_signing_secret
+from hooks.flows.senders import set_signing_secret
 acme = create_organisation("Acme")
 made = {}
 for name, sender, options in (
@@ -91,7 +91,7 @@ def refused(server: MoonhookServer, script: str) -> list[str]:
     database = Path(server.environment["MOONHOOK_DATA_DIR"]) / "moonhook.sqlite3"
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(
-            "SELECT reason FROM scripts_engine_refusedcall AS refused"
+            "SELECT reason FROM hooks_refusedcall AS refused"
             " JOIN scripts_engine_script AS script ON script.id = script_id"
             " WHERE script.name = ? ORDER BY refused.id",
             [script],

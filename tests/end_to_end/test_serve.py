@@ -10,12 +10,19 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.eventually import eventually
+from tests.life_cycle.processes import services_of
 from tests.moonhook_server import PRODUCTION_SECRETS, MoonhookServer
-from tests.process_tree import children_of, command_of, family_of, is_alive
+from tests.process_tree import children_of, family_of, is_alive
 
 # Starts whole servers, several times.
 pytestmark = pytest.mark.slow
 
+WITH_BROKEN_WORKERS = """
+import runpy
+from gunicorn.workers.gthread import ThreadWorker
+ThreadWorker.init_process = None
+runpy.run_path("manage.py", run_name="__main__")
+"""
 PAYLOAD = b'{"items": [{"quantity": 2, "price": 4.5}]}'
 
 
@@ -63,33 +70,33 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("service", ["core.server", "db_worker", "run_queue", "upkeep"])
+@pytest.mark.parametrize("service", ["web server", "jobs runner"])
 def test_a_service_that_is_killed_is_started_again(tmp_path: Path, service: str) -> None:
     server = MoonhookServer(tmp_path)
     with server.running():
         services = children_of(server.process.pid)
-        [victim] = [pid for pid in services if service in command_of(pid)]
+        [victim] = services_of(server, service)
         os.kill(victim, signal.SIGKILL)
         eventually(lambda: victim not in children_of(server.process.pid))
-        eventually(lambda: [pid for pid in services_of(server) if service in command_of(pid)])
+        eventually(lambda: services_of(server, service))
         server.wait_until_ready()
-        now = services_of(server)
+        now = [pid for pid in children_of(server.process.pid) if is_alive(pid)]
         status = server.stop()
 
-    assert len(set(services) & set(now)) == 3
+    assert len(set(services) & set(now)) == 1
     assert status == 0
     assert server.output.count("Service ended") == 1
     assert "ended=killed-by-sigkill" in server.output
 
 
-def services_of(server: MoonhookServer) -> list[int]:
-    return [pid for pid in children_of(server.process.pid) if is_alive(pid)]
+class BrokenWorkers(MoonhookServer):
+    command = ("-c", WITH_BROKEN_WORKERS, "serve")
 
 
 @pytest.mark.slow
 def test_a_web_server_that_cannot_start_is_a_failed_start(tmp_path: Path) -> None:
-    """Its settings can be read, and its workers still do not come up."""
-    server = MoonhookServer(tmp_path, GUNICORN_CMD_ARGS="--worker-class nowhere.Worker")
+    """The application can be loaded, and its workers still do not come up."""
+    server = BrokenWorkers(tmp_path)
     server.start()
     status = server.process.wait(timeout=120)
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
@@ -56,7 +57,9 @@ class Acme:
         self._url = f"{server.url}/admin/graphql"
         self._token = machine_token(server)
         made = self.ask(
-            'mutation($s: String!) {createScript(name: "events", source: $s) {id}}', s=SOURCE
+            "mutation($n: String!, $s: String!) {createScript(name: $n, source: $s) {id}}",
+            n=uuid.uuid4().hex,
+            s=SOURCE,
         )
         self._script = made["createScript"]["id"]
 

@@ -17,7 +17,10 @@ def postgres() -> Iterator[PrivatePostgres]:
 def node(postgres: PrivatePostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """On a database that can be stopped."""
     server = Node(
-        Path(tmp_path_factory.mktemp("node")), DATABASE_URL=postgres.url, DATABASE_TIMEOUT="2"
+        Path(tmp_path_factory.mktemp("node")),
+        DATABASE_URL=postgres.url,
+        DATABASE_TIMEOUT="2",
+        HTTP_ALLOWED_NETWORKS="127.0.0.1/32",
     )
     server.manage("migrate", "-v0")
     with server.running():

@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import sqlite3
+import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from tests.eventually import eventually
+from tests.life_cycle.load import Load
 from tests.life_cycle.processes import (
     fork_servers,
     sandbox_children,
@@ -24,7 +27,7 @@ from tests.moonhook_server import MoonhookServer
 from tests.node import SHARED_SECRETS
 from tests.sessions import graphql, machine_token
 
-CREATE = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
+CREATE = "mutation($n: String!, $s: String!) { createScript(name: $n, source: $s) { id } }"
 LIMIT = "mutation($id: ID!, $t: Float!) { updateScript(id: $id, timeoutSeconds: $t) { id } }"
 ISSUE = "mutation($id: ID!) { createHook(script: $id) { hook { id url } } }"
 ACCEPT = """mutation($id: ID!, $n: Int!) {
@@ -45,7 +48,7 @@ return "done"
 class QueuedRun(NamedTuple):
     run_id: str
     first_id: str
-    attempt: int
+    attempt: int | None
     status: str
     is_dead_letter: bool
 
@@ -65,7 +68,7 @@ class Database:
 
     def is_queue_empty(self) -> bool:
         try:
-            return self.ask("SELECT count(*) FROM scripts_engine_queueentry") == [(0,)]
+            return self.ask("SELECT count(*) FROM jobs_queueentry") == [(0,)]
         except psycopg.OperationalError:
             return False
 
@@ -100,7 +103,7 @@ def queue_nodes(
     """Web servers with runners, on one database."""
     given = SHARED_SECRETS | {"DATABASE_URL": url, "RATE_LIMITS": "off", "WEB_CONCURRENCY": "1"}
     nodes = [
-        MoonhookServer(directory / str(each), "web", "queue", "--no-demo", **given, **environment)
+        MoonhookServer(directory / str(each), "web", "jobs", "--no-demo", **given, **environment)
         for each in range(number)
     ]
     with ExitStack() as running:
@@ -114,7 +117,7 @@ def accepting_hook(
 ) -> str:
     """The path of a hook of a new organisation whose calls are queued."""
     admin, token = f"{server.url}/admin/graphql", machine_token(server)
-    script = graphql(admin, CREATE, token, s=source)["createScript"]
+    script = graphql(admin, CREATE, token, n=uuid.uuid4().hex, s=source)["createScript"]
     graphql(admin, LIMIT, token, id=script["id"], t=timeout_seconds)
     hook = graphql(admin, ISSUE, token, id=script["id"])["createHook"]["hook"]
     graphql(admin, ACCEPT, token, id=hook["id"], n=attempts)
@@ -122,7 +125,7 @@ def accepting_hook(
 
 
 def runners(server: MoonhookServer) -> list[int]:
-    return services_of(server, "run_queue")
+    return services_of(server, "jobs runner")
 
 
 def runner_of(server: MoonhookServer) -> int:
@@ -147,9 +150,56 @@ def kill_one(server: MoonhookServer, find: Callable[[MoonhookServer], list[int]]
 
 
 def kill_at_work(servers: list[MoonhookServer], database: Database) -> None:
-    """The runners of all servers, while one of them runs something."""
+    """Kills the runners of all servers while one of them runs something."""
     found = [runner_of(server) for server in servers]
-    eventually(database.is_running_something)
-    for pid in found:
+
+    def have_stopped_at_work() -> bool:
+        """Stopped first, so that no run ends before the kill."""
+        eventually(database.is_running_something)
+        send(signal.SIGSTOP, found)
+        if database.is_running_something():
+            return True
+        send(signal.SIGCONT, found)
+        return False
+
+    eventually(have_stopped_at_work)
+    send(signal.SIGKILL, found)
+
+
+def send(signal_number: int, pids: list[int]) -> None:
+    """Sends the signal to those of the processes that are left."""
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal_number)
+
+
+def attempts_by_call(runs: list[QueuedRun]) -> dict[str, list[QueuedRun]]:
+    calls = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.attempt or 0):
+        calls[run.first_id].append(run)
+    return calls
+
+
+def check_runs(loads: list[Load], database: Database) -> Counter[str]:
+    """What was accepted is there and has run to its end, one attempt after the other.
+
+    Returns the number of runs of each status.
+    """
+    # Runs of calls that were not queued are not attempts.
+    runs = [run for run in database.runs() if run.attempt is not None]
+    marks = database.marks()
+    calls = attempts_by_call(runs)
+    accepted = {run.replace("-", "") for load in loads for run in load.runs}
+
+    assert {status for load in loads for status in load.statuses} <= {202, 503}
+    assert {status for load in loads for status in load.without_run} <= {503}
+    assert accepted <= calls.keys()
+    for *earlier, last in calls.values():
+        assert [run.attempt for run in (*earlier, last)] == list(range(1, len(earlier) + 2))
+        assert {run.status for run in earlier} <= {"lost", "failed", "timed-out"}
+        assert last.status == "succeeded"
+        # Each attempt starts after the end of the one before, and the last one ran to its end.
+        written = marks[last.first_id]
+        assert list(map(int, written)) == sorted(map(int, written))
+        assert written.endswith(3 * str(last.attempt))
+    return Counter(run.status for run in runs)

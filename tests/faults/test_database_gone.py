@@ -1,7 +1,6 @@
 """PostgreSQL is stopped, frozen and restarted: responses meanwhile and afterwards."""
 
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.eventually import eventually
+from tests.held_server import HeldServer
 from tests.node import Node, Worker, call_hook, new_hook
 from tests.private_servers import PrivatePostgres
 from tests.sessions import call, graphql, machine_token
 
 pytestmark = pytest.mark.slow
-
-LONGEST_SECONDS = 25
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +91,9 @@ def test_every_endpoint_reports_a_missing_database_in_one_log_line(
     fill_the_pool(node, hook)
     logged = len(node.output)
     with stopped(postgres):
-        began = time.monotonic()
         answers = ask_everything(node, hook, token)
-        lasted = time.monotonic() - began
 
     assert answers == UNAVAILABLE
-    assert lasted < LONGEST_SECONDS
     eventually(lambda: node.output.count("unavailable: ", logged) == 3)
     assert "Traceback" not in node.output[logged:]
     assert hook.rpartition("/")[2] not in node.output
@@ -115,17 +110,11 @@ def test_the_first_calls_after_a_restart_succeed(
     assert [answer and answer.status for answer in answers] == [200] * 30
 
 
-def test_after_ten_seconds_without_it_calls_succeed_as_soon_as_it_is_back(
+def test_after_an_outage_calls_succeed_as_soon_as_the_database_is_back(
     node: Node, postgres: PrivatePostgres, hook: str
 ) -> None:
     with stopped(postgres), ThreadPoolExecutor(4) as executor:
-        ends_at = time.monotonic() + 10
-        refused = [
-            answer
-            for _ in range(3)
-            for answer in executor.map(lambda _: call_hook(node, hook), range(4))
-            if time.monotonic() < ends_at + 10
-        ]
+        refused = list(executor.map(lambda _: call_hook(node, hook), range(12)))
     answer = call_hook(node, hook)
 
     assert {answer and answer.status for answer in refused} == {503}
@@ -136,13 +125,13 @@ def test_after_ten_seconds_without_it_calls_succeed_as_soon_as_it_is_back(
 def test_a_run_during_which_the_database_restarts_is_recorded(
     node: Node, postgres: PrivatePostgres, token: str
 ) -> None:
-    slow = 'local ends = os.time() + 3 while os.time() < ends do end return "slow"'
-    _, hook = new_hook(node, token, slow)
-    with ThreadPoolExecutor(1) as executor:
+    with HeldServer().running() as held, ThreadPoolExecutor(1) as executor:
+        _, hook = new_hook(node, token, held.script("slow"))
         running = executor.submit(call_hook, node, hook)
-        time.sleep(1)
+        held.wait_until_begun()
         with stopped(postgres):
             pass
+        held.may_go_on.set()
         answer = running.result()
 
     assert answer is not None
@@ -154,12 +143,12 @@ def test_a_run_during_which_the_database_restarts_is_recorded(
 def test_a_run_that_cannot_be_recorded_is_answered_with_an_error(
     node: Node, postgres: PrivatePostgres, token: str
 ) -> None:
-    slow = 'local ends = os.time() + 3 while os.time() < ends do end return "slow"'
-    _, hook = new_hook(node, token, slow)
-    with ThreadPoolExecutor(1) as executor:
+    with HeldServer().running() as held, ThreadPoolExecutor(1) as executor:
+        _, hook = new_hook(node, token, held.script("slow"))
         running = executor.submit(call, "POST", node.url + hook)
-        time.sleep(1)
+        held.wait_until_begun()
         with stopped(postgres):
+            held.may_go_on.set()
             status, body, headers = running.result()
 
     assert (status, json.loads(body)["code"]) == (503, "run-not-recorded")
@@ -172,13 +161,10 @@ def test_a_frozen_database_is_not_waited_for_without_end(
 ) -> None:
     fill_the_pool(node, hook)
     with frozen(postgres):
-        began = time.monotonic()
         answers = ask_everything(node, hook, token)
-        lasted = time.monotonic() - began
     eventually(lambda: (answer := call_hook(node, hook)) and answer.status == 200)
 
     assert answers == UNAVAILABLE
-    assert lasted < LONGEST_SECONDS
 
 
 def test_while_the_database_is_gone_the_process_is_alive_and_not_ready(
@@ -192,15 +178,21 @@ def test_while_the_database_is_gone_the_process_is_alive_and_not_ready(
     assert (alive, ready) == (200, 503)
 
 
-def test_the_background_worker_survives_a_missing_database(
+def is_listening(postgres: PrivatePostgres) -> bool:
+    """Whether a jobs runner waits for messages and runs."""
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    return postgres.ask(asked) == 2
+
+
+def test_the_jobs_runner_survives_a_missing_database(
     node: Node, postgres: PrivatePostgres, token: str, tmp_path: Path
 ) -> None:
     worker = Worker(tmp_path, DATABASE_URL=postgres.url)
     worker.start()
     try:
-        eventually(lambda: "Starting worker" in worker.output)
+        eventually(lambda: is_listening(postgres))
         with stopped(postgres):
-            eventually(lambda: "Waiting for the database" in worker.output)
+            eventually(lambda: "Messages wait for the database" in worker.output)
         create = 'mutation { createUser(email: "alice@example.com") { id } }'
         send = 'mutation { sendPinCode(email: "alice@example.com", sendVia: Email) }'
         graphql(f"{node.url}/admin/graphql", create, token)

@@ -107,4 +107,5 @@ def test_runs_start_although_no_notification_arrives(
         eventually(lambda: attempts(database, run_id) == [(1, "succeeded")])
 
     assert status == 202
-    eventually(lambda: postgres.ask(f"SELECT count(*) {LISTENERS}") == 2)
+    # One for runs and one for messages, on each node.
+    eventually(lambda: postgres.ask(f"SELECT count(*) {LISTENERS}") == 4)

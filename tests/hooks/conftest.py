@@ -1,7 +1,7 @@
 import pytest
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook
+from hooks.flows.hooks import IssuedHook
 from tests.hooks.github import make_github
 
 

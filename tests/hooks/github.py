@@ -7,11 +7,13 @@ from typing import Any
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
-from scripts_engine.flows.call_notes.collector import call_notes
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.models import RefusedCall, Run
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook
+from hooks.models import RefusedCall
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import make_hook, make_script, set_rules, set_secret_of
+from tests.hooks.calls import PROTECTION, path_of
 
 SECRET = "It's a Secret to Everybody"
 BODY = b'{"zen": "Speak like a human."}'
@@ -21,12 +23,6 @@ PROBLEM = {
     "status": 401,
     "detail": "The hook's sender did not sign this call.",
     "code": "invalid-signature",
-}
-PROTECTION = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
 }
 SOURCE = """return {params.get("sender") or null, params.get("verified") or null,
     params.get("event_id") or null, params.get("body"),
@@ -40,20 +36,10 @@ def make_github(organisation: Organisation) -> IssuedHook:
     return issued
 
 
-def path_of(issued: IssuedHook) -> str:
-    script = issued.hook.script
-    return f"/hook/{script.organisation_id}/{script.pk}/{issued.call_token}"
-
-
 def path_with_wrong_token(issued: IssuedHook) -> str:
     """A well-formed token that no hook has."""
     other = credentials.generate_secret(SecretKind.CALL_TOKEN)
     return path_of(issued).replace(issued.call_token, other)
-
-
-def secure_path_of(issued: IssuedHook) -> str:
-    script = issued.hook.script
-    return f"/hook/secure/{script.organisation_id}/{script.pk}"
 
 
 def signed(body: bytes = BODY, secret: str = SECRET) -> dict[str, str]:

@@ -7,12 +7,15 @@ import pytest
 from django.conf import LazySettings
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.flows.queue import room
-from scripts_engine.models import IdempotencyKey, QueueEntry, Run, RunStatus
+from hooks.flows.hooks import IssuedHook
+from hooks.models import IdempotencyKey
+from jobs.models import QueueEntry
+from jobs.queue import queue_limit
+from scripts_engine.models import Run, RunStatus
 from tests.client import Client
 from tests.factories import make_hook, make_organisation, make_script, set_rules
 from tests.hooks import github
+from tests.hooks.calls import PROTECTION, path_of
 from tests.hooks.test_limits_of_calls import assert_refused
 from tests.working_queue import make_due, work_all, work_queue
 
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _nothing_counted() -> None:
-    room._known.clear()
+    queue_limit._known.clear()
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def issued(acme: Organisation) -> IssuedHook:
 
 
 def post(issued: IssuedHook, body: bytes = b"order 1", **headers: str) -> Any:
-    path = github.path_of(issued)
+    path = path_of(issued)
     return Client().post(path, body, content_type="text/plain", headers=headers)
 
 
@@ -46,7 +49,7 @@ def test_an_accepted_call_names_its_queued_run(issued: IssuedHook) -> None:
     assert response.json() == {"runId": str(run.pk), "status": "Queued"}
     assert response["Content-Type"] == "application/json"
     assert response["Moonhook-Run-Id"] == str(run.pk)
-    assert response.headers.items() >= github.PROTECTION.items()
+    assert response.headers.items() >= PROTECTION.items()
     assert "Preference-Applied" not in response.headers
     assert (run.status, run.response_status) == (RunStatus.QUEUED, 202)
     (ended,) = work_queue()
@@ -155,7 +158,7 @@ def test_a_full_queue_refuses(issued: IssuedHook, settings: LazySettings) -> Non
 def test_waiting_payloads_may_not_use_more_than_the_quota(
     issued: IssuedHook, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_TRUST_SECONDS", 0)
+    monkeypatch.setattr(queue_limit, "_TRUST_SECONDS", 0)
     settings.RUN_BYTES_PER_ORGANISATION = 10_000
     assert [post(issued, b"x" * 6000).status_code for _ in range(2)] == [202, 202]
 
@@ -174,7 +177,7 @@ def test_the_quota_is_measured_once_a_second(issued: IssuedHook, settings: LazyS
     post(issued, b"x" * 12_000)
     assert post(issued).status_code == 202
 
-    room._known.clear()
+    queue_limit._known.clear()
     assert_refused(post(issued), 503, "queue-full", range(60, 61))
     work_all()
     assert_refused(post(issued), 503, "queue-full", range(60, 61))
@@ -183,7 +186,7 @@ def test_the_quota_is_measured_once_a_second(issued: IssuedHook, settings: LazyS
 def test_without_a_quota_payloads_of_any_size_wait(
     issued: IssuedHook, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_TRUST_SECONDS", 0)
+    monkeypatch.setattr(queue_limit, "_TRUST_SECONDS", 0)
     settings.RUN_BYTES_PER_ORGANISATION = 0
 
     assert [post(issued, b"x" * 6000).status_code for _ in range(3)] == [202, 202, 202]

@@ -6,16 +6,17 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import Organisation
-from scripts_engine.flows.call_notes.collector import call_notes
-from scripts_engine.flows.call_notes.content import content_of
-from scripts_engine.flows.call_rules import set_sender
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.flows.signing_secrets import set_signing_secret
-from scripts_engine.models import RefusedCall, Run
-from scripts_engine.senders import InvalidSecretError, check_secret
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook
+from hooks.flows.senders import set_sender, set_signing_secret
+from hooks.models import RefusedCall
+from hooks.models.refused_call import content_of
+from hooks.senders import InvalidSecretError, check_secret
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import make_hook, make_script
-from tests.hooks.github import call, path_of, refusals
+from tests.hooks.calls import path_of
+from tests.hooks.github import call, refusals
 
 SHARED = "a secret in clear"
 

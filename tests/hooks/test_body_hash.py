@@ -10,11 +10,11 @@ import pytest
 from django.test import override_settings
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook, update_hook
+from hooks.flows.hooks import IssuedHook, update_hook
 from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import basic, make_hook, make_script, set_rules, set_secret_of
-from tests.hooks.github import path_of, secure_path_of
+from tests.hooks.calls import path_of, secure_path_of
 
 SECRET = "a secret of the sender"
 ORIGIN = "https://hooks.example"
@@ -94,7 +94,7 @@ def post_signed(issued: IssuedHook, material: str, body: str, query: str, at: st
 def test_another_time_makes_no_new_delivery(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hooks.sender.time", SimpleNamespace(time=lambda: 1_700_000_100))
+    monkeypatch.setattr("hooks.acceptance.time", SimpleNamespace(time=lambda: 1_700_000_100))
     template = "{timestamp}.{url}.{body}"
     options = {"header": "X-Signature", "template": template, "timestampHeader": "X-Time"}
     issued = make_hook_of("hmac", acme, hmac=options)

@@ -9,19 +9,17 @@ import pytest
 from accounts import credentials
 from accounts.credentials import SecretKind
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook, rotate_call_token, update_hook
-from scripts_engine.models import Hook, Run
+from hooks.flows.hooks import IssuedHook, rotate_call_token, update_hook
+from hooks.models import Hook
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import basic, make_hook, make_script
+from tests.hooks.calls import secure_path_of
 
 
 @pytest.fixture
 def echo(acme: Organisation) -> IssuedHook:
     return make_hook(make_script(acme))
-
-
-def path_of(hook: Hook) -> str:
-    return f"/hook/secure/{hook.script.organisation_id}/{hook.script_id}"
 
 
 def call(path: str, headers: dict[str, str], body: bytes = b"hello") -> Any:
@@ -49,16 +47,16 @@ def assert_refused(response: Any) -> None:
 
 
 def test_hook_id_and_call_token_run_the_script(echo: IssuedHook) -> None:
-    response = call(path_of(echo.hook), good_headers(echo))
+    response = call(secure_path_of(echo), good_headers(echo))
 
     assert (response.status_code, response.content) == (200, b"hello")
-    assert Run.objects.get().hook == echo.hook
+    assert Run.objects.get().hook_id == echo.hook.pk
 
 
 def test_the_script_does_not_see_the_credentials(acme: Organisation) -> None:
     issued = make_hook(make_script(acme, 'return params.header("authorization") == nil'))
 
-    assert call(path_of(issued.hook), good_headers(issued)).content == b"true"
+    assert call(secure_path_of(issued), good_headers(issued)).content == b"true"
     assert "Authorization" not in str(Run.objects.get().request_headers)
 
 
@@ -77,22 +75,22 @@ def test_the_script_does_not_see_the_credentials(acme: Organisation) -> None:
 def test_malformed_credentials_are_refused(echo: IssuedHook, authorization: str | None) -> None:
     headers = {} if authorization is None else {"Authorization": authorization}
 
-    assert_refused(call(path_of(echo.hook), headers))
-    assert call(path_of(echo.hook), good_headers(echo)).status_code == 200
+    assert_refused(call(secure_path_of(echo), headers))
+    assert call(secure_path_of(echo), good_headers(echo)).status_code == 200
 
 
 def test_a_wrong_token_or_hook_id_is_refused(echo: IssuedHook) -> None:
     wrong = credentials.generate_secret(SecretKind.CALL_TOKEN)
 
-    assert_refused(call(path_of(echo.hook), basic(echo.hook.pk, wrong)))
-    assert_refused(call(path_of(echo.hook), basic(uuid.uuid4(), echo.call_token)))
-    assert_refused(call(path_of(echo.hook), basic("x", echo.call_token)))
+    assert_refused(call(secure_path_of(echo), basic(echo.hook.pk, wrong)))
+    assert_refused(call(secure_path_of(echo), basic(uuid.uuid4(), echo.call_token)))
+    assert_refused(call(secure_path_of(echo), basic("x", echo.call_token)))
 
 
 def test_another_hooks_token_is_refused(echo: IssuedHook) -> None:
     other = make_hook(echo.hook.script)
 
-    assert_refused(call(path_of(echo.hook), basic(echo.hook.pk, other.call_token)))
+    assert_refused(call(secure_path_of(echo), basic(echo.hook.pk, other.call_token)))
 
 
 def test_another_address_is_refused(
@@ -108,14 +106,14 @@ def test_another_address_is_refused(
 def test_a_disabled_hook_is_refused(echo: IssuedHook) -> None:
     update_hook(echo.hook, is_enabled=False)
 
-    assert_refused(call(path_of(echo.hook), good_headers(echo)))
+    assert_refused(call(secure_path_of(echo), good_headers(echo)))
 
 
 def test_a_rotated_token_is_refused(echo: IssuedHook) -> None:
     rotated = rotate_call_token(Hook.objects.get())
 
-    assert_refused(call(path_of(echo.hook), good_headers(echo)))
-    assert call(path_of(echo.hook), good_headers(rotated)).status_code == 200
+    assert_refused(call(secure_path_of(echo), good_headers(echo)))
+    assert call(secure_path_of(echo), good_headers(rotated)).status_code == 200
 
 
 def test_an_unknown_and_a_known_hook_cost_the_same_queries(
@@ -124,14 +122,14 @@ def test_an_unknown_and_a_known_hook_cost_the_same_queries(
     wrong = credentials.generate_secret(SecretKind.CALL_TOKEN)
 
     with django_assert_num_queries(2):
-        call(path_of(echo.hook), basic(echo.hook.pk, wrong))
+        call(secure_path_of(echo), basic(echo.hook.pk, wrong))
     with django_assert_num_queries(2):
-        call(path_of(echo.hook), basic(uuid.uuid4(), wrong))
+        call(secure_path_of(echo), basic(uuid.uuid4(), wrong))
 
 
 @pytest.mark.parametrize("method", ["get", "head", "put", "delete"])
 def test_only_post_is_allowed(echo: IssuedHook, method: str) -> None:
-    response = getattr(Client(), method)(path_of(echo.hook), headers=good_headers(echo))
+    response = getattr(Client(), method)(secure_path_of(echo), headers=good_headers(echo))
 
     assert response.status_code == 405
     assert response["Allow"] == "POST"

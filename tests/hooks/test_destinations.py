@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.models import RefusalCount, Run
+from hooks.flows.hooks import IssuedHook
+from hooks.models import RefusalCount
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import basic, make_hook, make_script
+from tests.hooks.calls import path_of
 
 PARTS_OF_PAGES = [
     "audio", "audioworklet", "embed", "fencedframe", "font", "frame", "iframe", "image", "json",
@@ -21,10 +23,6 @@ MALFORMED = ["", "Document", " empty", "empty, script", "empty;a=1", '"empty"', 
 @pytest.fixture
 def issued(acme: Organisation) -> IssuedHook:
     return make_hook(make_script(acme))
-
-
-def path_of(issued: IssuedHook) -> str:
-    return "/hook/" + issued.hook.url_with(issued.call_token).split("/hook/")[1]
 
 
 def call(method: str, path: str, destination: str, **more: Any) -> Any:

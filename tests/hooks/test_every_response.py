@@ -10,13 +10,14 @@ from django.core.signals import request_finished
 from django.test import RequestFactory, override_settings
 
 from accounts.models import Organisation
-from core.logs.bound import bound
+from core.logs.context import bound
 from core.logs.setup import event_formatter
-from hooks.wsgi import HooksApplication
-from scripts_engine.flows.hooks import IssuedHook
+from hooks.edge.wsgi import HooksApplication
+from hooks.flows.hooks import IssuedHook
 from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import make_hook, make_script
+from tests.hooks.calls import path_of
 
 PROTECTION = {
     "X-Content-Type-Options": "nosniff",
@@ -26,11 +27,6 @@ PROTECTION = {
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-
-
-def path_of(issued: IssuedHook) -> str:
-    script = issued.hook.script
-    return f"/hook/{script.organisation_id}/{script.pk}/{issued.call_token}"
 
 
 @pytest.fixture
@@ -166,7 +162,7 @@ def test_an_uncaught_exception_is_one_event_and_a_problem(
     def fail(*arguments: object) -> None:
         raise RuntimeError("mhs_abcdef")
 
-    monkeypatch.setattr("hooks.calls.run_script", fail)
+    monkeypatch.setattr("hooks.flows.run_call.run_script", fail)
     caplog.handler.setFormatter(event_formatter(is_json=True))
     client = Client(raise_request_exception=False)
     response = client.post(path_of(echo) + "?token=of-others", b"x", content_type="text/plain")

@@ -8,16 +8,16 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.flows.call_notes.collector import call_notes
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.flows.signing_secrets import seal_verify_token
-from scripts_engine.flows.verify_sender import signs_url
-from scripts_engine.models import Handshake, Hook, RefusedCall, Run
-from scripts_engine.senders import PRESETS, Rules, Strength
-from scripts_engine.senders.vectors import Vector, shipped_vectors
+from hooks.call_sender import seal_verify_token
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook
+from hooks.models import AnsweredHandshake, Hook, RefusedCall
+from hooks.senders import PRESETS, Rules, Strength, Vector, preset_with, shipped_vectors
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import make_hook, make_script, set_rules, set_secret_of
-from tests.hooks.github import PROTECTION, assert_refused, path_of, path_with_wrong_token
+from tests.hooks.calls import PROTECTION, path_of
+from tests.hooks.github import assert_refused, path_with_wrong_token
 
 VECTORS = shipped_vectors()
 ACCEPTED = [each for each in VECTORS if each.expected["ok"] and "handshake" not in each.expected]
@@ -52,6 +52,11 @@ def hook_of(vector: Vector, organisation: Organisation) -> IssuedHook:
     return issued
 
 
+def signs_url(rules: Rules) -> bool:
+    preset = preset_with(rules.preset, rules.hmac)
+    return preset is not None and "{url}" in preset.template
+
+
 def hmac_of(rules: Rules) -> dict[str, str | None] | None:
     options = rules.hmac
     if options is None:
@@ -70,7 +75,7 @@ def hmac_of(rules: Rules) -> dict[str, str | None] | None:
 
 def send(vector: Vector, issued: IssuedHook, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes the call at the vector's time, with repeated headers joined as servers do."""
-    monkeypatch.setattr("hooks.sender.time", SimpleNamespace(time=lambda: vector.now))
+    monkeypatch.setattr("hooks.acceptance.time", SimpleNamespace(time=lambda: vector.now))
     headers: dict[str, str] = {}
     for name, value in vector.call.headers:
         headers[name] = f"{headers[name]},{value}" if name in headers else value
@@ -140,7 +145,7 @@ def test_a_handshake_is_answered_without_a_run(
     assert "Moonhook-Run-Id" not in response
     assert Run.objects.count() == 0
     call_notes.write()
-    handshake = Handshake.objects.get(hook=issued.hook)
+    handshake = AnsweredHandshake.objects.get(hook=issued.hook)
     assert (handshake.sender, handshake.response_status) == (
         vector.rules.preset,
         expected["status"],
@@ -183,7 +188,7 @@ def test_a_secret_that_another_handshake_brought_meanwhile_stays(
 ) -> None:
     vector = by_id("asana-handshake")
     issued = hook_of(vector, acme)
-    monkeypatch.setattr("hooks.sender.store_greeted_secret", lambda *args, **kwargs: False)
+    monkeypatch.setattr("hooks.acceptance.store_greeted_secret", lambda *args, **kwargs: False)
 
     assert_refused(send(vector, issued, monkeypatch))
     call_notes.write()
@@ -247,4 +252,4 @@ def test_a_wrong_signature_of_a_handshake_is_refused(
     set_secret_of(issued.hook, "another")
 
     assert_refused(send(vector, issued, monkeypatch))
-    assert Handshake.objects.count() == 0
+    assert AnsweredHandshake.objects.count() == 0

@@ -2,40 +2,29 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from accounts.models import Organisation, TokenBucket
-from accounts.rate_limits import token_bucket
-from scripts_engine.flows import concurrent_runs, idempotency
-from scripts_engine.flows.concurrent_runs import RunLimits, take_lease
-from scripts_engine.flows.hooks import IssuedHook
-from scripts_engine.flows.refused_calls import explain
-from scripts_engine.models import Hook, IdempotencyKey, RefusedCall, Run, RunLease, Script
+from accounts.models import Organisation, RateCounter
+from hooks.flows import idempotency
+from hooks.flows.hooks import IssuedHook
+from hooks.flows.refused_calls import explain
+from hooks.models import Hook, IdempotencyKey, RefusedCall
+from jobs import concurrent_runs
+from jobs.concurrent_runs import ConcurrencyLimits, take_lease
+from jobs.models import RunLease
+from scripts_engine.models import Run, Script
 from tests.client import Client
 from tests.factories import make_hook, make_script, set_rules, set_secret_of
-from tests.hooks.github import path_of, refusals
+from tests.hooks.calls import PROTECTION, path_of
+from tests.hooks.github import refusals
 
 SOURCE = 'return Reply{status = 201, headers = {["X-N"] = "n"}, body = store.increment("n")}'
 SECRET = "a secret of the sender"
 HMAC = {"header": "X-Signature", "template": "{body}", "idHeader": "X-Id"}
-PROTECTION = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def no_known_buckets() -> Iterator[None]:
-    token_bucket._known_empty.clear()
-    yield
-    token_bucket._known_empty.clear()
 
 
 @pytest.fixture
@@ -126,7 +115,7 @@ def test_a_forged_call_spends_no_token(issued: IssuedHook) -> None:
     forged = post(issued, **signed(b"order 1", "another secret"))
 
     assert (forged.status_code, forged.json()["code"]) == (401, "invalid-signature")
-    assert not TokenBucket.objects.exists()
+    assert not RateCounter.objects.filter(key__startswith="hook-calls/").exists()
     assert not Run.objects.exists()
     assert post(issued, **signed(b"order 1")).status_code == 201
     assert post(issued, **signed(b"order 1")).status_code == 429
@@ -147,7 +136,7 @@ def test_a_call_beyond_the_runs_at_once_is_refused(
     monkeypatch.setattr(concurrent_runs, "WAIT_SECONDS", 0.1)
     model._default_manager.update(max_concurrent_runs=1)  # type: ignore[attr-defined]
     assert post(issued).status_code == 201
-    take_lease(RunLimits(issued.hook.pk, issued.hook.script_id, 1, 1), run_seconds=11)
+    take_lease(ConcurrencyLimits(issued.hook.pk, issued.hook.script_id, 1, 1), run_seconds=11)
 
     assert_refused(post(issued), 503, "busy", range(10, 12))
     assert Run.objects.count() == 1
@@ -160,7 +149,7 @@ def test_a_delivery_refused_as_busy_runs_when_it_comes_again(
 ) -> None:
     monkeypatch.setattr(concurrent_runs, "WAIT_SECONDS", 0.1)
     set_rules(issued.hook, idempotency="body-hash", max_concurrent_runs=1)
-    take_lease(RunLimits(issued.hook.pk, issued.hook.script_id, 1, None), run_seconds=11)
+    take_lease(ConcurrencyLimits(issued.hook.pk, issued.hook.script_id, 1, None), run_seconds=11)
     assert_refused(post(issued), 503, "busy", range(10, 12))
     RunLease.objects.all().delete()
 

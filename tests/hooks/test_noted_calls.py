@@ -6,19 +6,15 @@ from typing import Any
 import pytest
 
 from accounts.models import Organisation
-from scripts_engine.flows.call_notes.collector import call_notes
-from scripts_engine.flows.hooks import IssuedHook, rotate_call_token
-from scripts_engine.models import CredentialUse, Hook, RefusedCall, Run
-from scripts_engine.sandbox.parent.pool import SandboxBusy
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook, rotate_call_token
+from hooks.models import CredentialUse, Hook, RefusedCall
+from scripts_engine.models import Run
+from scripts_engine.sandbox import SandboxBusy
 from tests.client import Client
 from tests.factories import make_hook, make_script, set_secret_of
-from tests.hooks.github import (
-    BODY,
-    call,
-    path_of,
-    refusals,
-    signed,
-)
+from tests.hooks.calls import path_of
+from tests.hooks.github import BODY, call, refusals, signed
 
 
 def uses() -> dict[str, int]:
@@ -87,7 +83,7 @@ def test_a_busy_sandbox_is_noted_for_every_hook(
     def busy(*arguments: object) -> None:
         raise SandboxBusy(2)
 
-    monkeypatch.setattr("hooks.calls.run_script", busy)
+    monkeypatch.setattr("hooks.flows.run_call.run_script", busy)
     response = call(echo)
 
     assert (response.status_code, response["Retry-After"]) == (503, "2")

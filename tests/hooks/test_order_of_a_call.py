@@ -6,19 +6,19 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organisation
-from scripts_engine.flows.hooks import IssuedHook, update_hook
-from scripts_engine.models import Hook, Run
+from hooks.flows.hooks import IssuedHook, update_hook
+from hooks.models import Hook
+from scripts_engine.models import Run
 from tests.client import Client
 from tests.factories import basic, make_hook, make_script, set_rules, set_secret_of
+from tests.hooks.calls import path_of, secure_path_of
 from tests.hooks.github import (
     BODY,
     SECRET,
     call,
     forget_taken_notes,
-    path_of,
     path_with_wrong_token,
     refusals,
-    secure_path_of,
     signed,
 )
 

@@ -1,9 +1,9 @@
 """What a script sees, and what its run keeps, of the sender of its call."""
 
 from accounts.models import Organisation
-from scripts_engine.event import Event
-from scripts_engine.flows.run_script import run_script
 from scripts_engine.models import Run
+from scripts_engine.runs.execution import run_script
+from scripts_engine.runs.spec import Event
 from tests.factories import make_hook, make_script, spec_of
 
 SOURCE = """return {params.get("sender") or null, params.get("verified") or null,

@@ -3,7 +3,7 @@
 import pytest
 from django.test import override_settings
 
-from hooks.request import Request
+from hooks.edge.http import CallRequest
 
 PATH = "/hook/o/s/mhc_%41"
 
@@ -12,7 +12,7 @@ def url_of(raw_uri: str | None, **environ: str) -> str:
     known = {"REQUEST_METHOD": "POST", "PATH_INFO": "/hook/o/s/mhc_A", "QUERY_STRING": "a=%7e"}
     raw = {} if raw_uri is None else {"RAW_URI": raw_uri}
     with override_settings(PUBLIC_URL="https://hooks.example"):
-        return Request.of({**known, **raw, **environ}).url
+        return CallRequest.of({**known, **raw, **environ}).url
 
 
 @pytest.mark.parametrize(

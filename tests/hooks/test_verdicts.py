@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from accounts.models import Organisation
-from scripts_engine.models import Idempotency, Run, RunStatus
+from hooks.models import Idempotency
+from scripts_engine.models import Run, RunStatus
 from tests.client import Client
 from tests.factories import make_hook, make_script
-from tests.hooks.test_call_by_url import PROTECTION, path_of
+from tests.hooks.calls import PROTECTION, path_of
 
 
 def answer_of(organisation: Organisation, source: str) -> Any:

@@ -3,13 +3,10 @@
 import json
 
 from tests.moonhook_server import MoonhookServer
-from tests.sessions import graphql, machine_token
+from tests.node import new_hook
+from tests.sessions import machine_token
 
 QUICK = 'return "quick"'
-# os.time has whole seconds: between 3 and 4.
-TAKES_3_SECONDS = 'local ends = os.time() + 4 while os.time() < ends do end return "slow"'
-_CREATE = 'mutation($s: String!) { createScript(name: "s", source: $s) { id } }'
-_ISSUE = "mutation($id: ID!) { createHook(script: $id) { hook { url } } }"
 _RUN_IDS = (
     "import json; from scripts_engine.models import Run; "
     "print(json.dumps([str(run) for run in Run.objects.values_list('pk', flat=True)]))"
@@ -17,11 +14,9 @@ _RUN_IDS = (
 
 
 def hook_of(server: MoonhookServer, source: str = QUICK, organisation: str = "Acme") -> str:
-    admin = f"{server.url}/admin/graphql"
-    token = machine_token(server, organisation)
-    script = graphql(admin, _CREATE, token, s=source)["createScript"]
-    url: str = graphql(admin, _ISSUE, token, id=script["id"])["createHook"]["hook"]["url"]
-    return url
+    """The URL of a hook of a new organisation whose script may run as long as any may."""
+    _, path = new_hook(server, machine_token(server, organisation), source)
+    return f"{server.url}{path}"
 
 
 def run_ids(server: MoonhookServer) -> list[str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
+from tests.sessions import ANSWER_SECONDS
+
 RUN_ID = "Moonhook-Run-Id"
 Result = TypeVar("Result")
 
@@ -45,12 +47,14 @@ class Load:
         finally:
             self.is_over.set()
             for thread in threads:
-                thread.join(60)
+                thread.join(ANSWER_SECONDS)
 
     def _call_on(self, keeps_connection: bool) -> None:
         address = urlsplit(self.url)
         headers = {"Host": self.host} if self.host else {}
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection = http.client.HTTPConnection(
+            address.hostname or "", address.port, timeout=ANSWER_SECONDS
+        )
         while not self.is_over.is_set():
             try:
                 connection.request("POST", address.path, b"{}", headers)
@@ -96,4 +100,4 @@ class Repeated(Generic[Result]):
             yield self
         finally:
             is_over.set()
-            thread.join(60)
+            thread.join(ANSWER_SECONDS)

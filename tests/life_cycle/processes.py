@@ -5,21 +5,21 @@ from pathlib import Path
 
 from tests.eventually import eventually
 from tests.moonhook_server import MoonhookServer
-from tests.process_tree import children_of, command_of, family_of
+from tests.process_tree import children_of, command_of, family_of, is_alive, name_of
 
 
-def services_of(server: MoonhookServer, command: str) -> list[int]:
-    """Children of the parent of all, without those that it has adopted from dead ones."""
+def services_of(server: MoonhookServer, name: str) -> list[int]:
+    """Children of the parent of all, without those that dead ones have left to it."""
     return [
         pid
         for pid in children_of(server.process.pid)
-        if command in command_of(pid) and os.getpgid(pid) == pid
+        if name_of(pid) == name[:15] and is_alive(pid) and os.getpgid(pid) == pid
     ]
 
 
 def web_servers(server: MoonhookServer) -> list[int]:
     """The parents of web workers: one, or none when it has just died."""
-    return services_of(server, "core.server")
+    return services_of(server, "web server")
 
 
 def web_server(server: MoonhookServer) -> int:

@@ -1,11 +1,12 @@
 """Requests that are refused before their bodies are read."""
 
+import uuid
 from typing import NamedTuple
 
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import graphql, machine_token
 
-_CREATE = 'mutation { createScript(name: "s", source: "return 1") { id } }'
+_CREATE = 'mutation($n: String!) { createScript(name: $n, source: "return 1") { id } }'
 _ISSUE = "mutation($id: ID!) { createHook(script: $id) { hook { id url } } }"
 _CHANGE = """mutation($id: ID!, $networks: [String!], $methods: [String!], $bytes: Int) {
     updateHook(id: $id, allowedNetworks: $networks, methods: $methods, maxBodyBytes: $bytes) {
@@ -56,7 +57,7 @@ HOOK_REFUSALS = ("wrong token", "wrong network", "wrong method", "size for the h
 def hook_refusals(server: MoonhookServer) -> dict[str, Refusal]:
     admin = f"{server.url}/admin/graphql"
     token = machine_token(server)
-    script = graphql(admin, _CREATE, token)["createScript"]["id"]
+    script = graphql(admin, _CREATE, token, n=uuid.uuid4().hex)["createScript"]["id"]
 
     def hook_path(**limits: object) -> str:
         hook = graphql(admin, _ISSUE, token, id=script)["createHook"]["hook"]

@@ -6,63 +6,26 @@ import os
 import signal
 import socket
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.eventually import eventually
-from tests.life_cycle.hooks import TAKES_3_SECONDS
+from tests.held_server import HeldServer
 from tests.node import Node, new_hook
 from tests.process_tree import children_of, command_of, family_of
-from tests.sessions import call, graphql, machine_token
+from tests.sessions import ANSWER_SECONDS, call, graphql, machine_token
 
 pytestmark = pytest.mark.slow
 
 GREEN_THREADS = 6
 JSON = {"Content-Type": "application/json"}
-ENDLESS = "while true do end"
 ECHO = 'return params.get("body")'
-SLOW_BUT_SHORT = 'local ends = os.time() + 2 while os.time() < ends do end return "slow"'
-
-
-class HeldServer:
-    """An HTTP server that answers when the test says so."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Semaphore(0)
-        self.may_answer = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                server.asked.release()
-                server.may_answer.wait(30)
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"late")
-
-            def log_message(self, *arguments: object) -> None:
-                """Quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-
-    @contextmanager
-    def running(self) -> Iterator["HeldServer"]:
-        threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
-        try:
-            yield self
-        finally:
-            self.may_answer.set()
-            self._server.shutdown()
-            self._server.server_close()
 
 
 class Cast(NamedTuple):
@@ -80,6 +43,7 @@ def running_node(directory: Path, **environment: str) -> Iterator[Node]:
         WEB_THREADS=str(GREEN_THREADS),
         HTTP_ALLOWED_NETWORKS="127.0.0.1/32",
         DATABASE_URL=f"sqlite:///{directory}/moonhook.sqlite3",
+        DATABASE_TIMEOUT="60",
         **environment,
     )
     server.manage("migrate", "-v0")
@@ -132,11 +96,11 @@ def count_runs(node: Node, token: str) -> int:
 
 
 def status_of(future: "Future[Any]") -> int:
-    return int(future.result(timeout=60)[0])
+    return int(future.result(timeout=ANSWER_SECONDS)[0])
 
 
 def connect(node: Node) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", node.port), timeout=30)
+    return socket.create_connection(("127.0.0.1", node.port), timeout=ANSWER_SECONDS)
 
 
 def request_of(path: str, body: bytes = b"", *headers: str) -> bytes:
@@ -158,7 +122,7 @@ def read_reply(stream: Any) -> bytes:
 
 def main_process(node: Node) -> int:
     """The only web worker."""
-    [worker] = [pid for pid in children_of(node.process.pid) if "core.server" in command_of(pid)]
+    [worker] = children_of(node.process.pid)
     return worker
 
 
@@ -173,11 +137,12 @@ def fork_server_and_children(node: Node) -> list[int]:
 def test_endless_loops_of_one_organisation_delay_nobody_else(
     node: Node, cast: Cast, executor: ThreadPoolExecutor
 ) -> None:
-    _, endless = new_hook(node, cast.acme, ENDLESS)
-    loops = [executor.submit(call, "POST", f"{node.url}{endless}") for _ in range(2)]
-    time.sleep(0.5)
-    rest = [statuses_of_the_rest(node, cast) for _ in range(5)]
-    were_running = [not each.done() for each in loops]
+    with HeldServer().running() as held:
+        _, endless = new_hook(node, cast.acme, held.telling("while true do end"))
+        loops = [executor.submit(call, "POST", f"{node.url}{endless}") for _ in range(2)]
+        held.wait_until_begun(2)
+        rest = [statuses_of_the_rest(node, cast) for _ in range(5)]
+        were_running = [not each.done() for each in loops]
 
     assert rest == [[200, 200, 200]] * 5
     assert were_running == [True, True]
@@ -188,13 +153,12 @@ def test_host_calls_of_one_organisation_delay_nobody_else(
     node: Node, cast: Cast, executor: ThreadPoolExecutor
 ) -> None:
     with HeldServer().running() as held:
-        _, asks = new_hook(node, cast.acme, f'return http.get("{held.url}").body')
+        _, asks = new_hook(node, cast.acme, held.script("late"))
         calls = [executor.submit(call, "POST", f"{node.url}{asks}") for _ in range(2)]
-        assert held.asked.acquire(timeout=30)
-        assert held.asked.acquire(timeout=30)
+        held.wait_until_begun(2)
         rest = [statuses_of_the_rest(node, cast) for _ in range(5)]
         were_running = [not each.done() for each in calls]
-        held.may_answer.set()
+        held.may_go_on.set()
         answers = [each.result()[:2] for each in calls]
 
     assert rest == [[200, 200, 200]] * 5
@@ -215,7 +179,7 @@ def test_one_connection_alternates_between_green_threads_and_others(node: Node, 
         ("POST", cast.echo, large, {}),
         ("GET", "/healthz", None, {}),
     ]
-    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=ANSWER_SECONDS)
     with closing(connection):
         connection.connect()
         ours = connection.sock.getsockname()
@@ -269,8 +233,9 @@ def test_clients_that_keep_sending_do_not_keep_the_green_threads(
     with ExitStack() as stack:
         clients = [stack.enter_context(connect(node)) for _ in range(GREEN_THREADS)]
         sent = [executor.submit(client.sendall, calls) for client in clients]
+        for client in clients:
+            assert client.recv(1, socket.MSG_PEEK) == b"H"
         answers = [executor.submit(bodies_in, client, 200) for client in clients]
-        time.sleep(0.2)
         status = call("POST", f"{node.url}{cast.quick}")[0]
         were_busy = [not each.done() for each in answers]
         received = [len(each.result()) for each in answers]
@@ -293,6 +258,7 @@ def test_a_request_in_pieces_behind_another_is_answered(node: Node, cast: Cast) 
 def in_two_pieces(client: socket.socket, cast: Cast, pause: int) -> list[bytes]:
     second = request_of(cast.echo, b"second")
     client.sendall(request_of(cast.echo, b"first") + second[:-3])
+    # Of every length, so that the second arrives at every point of serving the first.
     time.sleep(pause / 50_000)
     client.sendall(second[-3:])
     return bodies_in(client, 2)
@@ -312,12 +278,13 @@ def test_a_client_is_told_to_continue(node: Node, cast: Cast) -> None:
 
 
 def test_a_run_whose_client_disconnects_is_recorded(node: Node, cast: Cast) -> None:
-    _, slow = new_hook(node, cast.acme, SLOW_BUT_SHORT)
     before = count_runs(node, cast.acme)
-    with connect(node) as client:
-        client.sendall(request_of(slow))
-        time.sleep(0.5)
-    rest = statuses_of_the_rest(node, cast)
+    with HeldServer().running() as held:
+        _, slow = new_hook(node, cast.acme, held.script("slow"))
+        with connect(node) as client:
+            client.sendall(request_of(slow))
+            held.wait_until_begun()
+        rest = statuses_of_the_rest(node, cast)
 
     assert rest == [200, 200, 200]
     eventually(lambda: count_runs(node, cast.acme) == before + 1)
@@ -352,18 +319,15 @@ def test_calls_wait_for_a_lock_of_another_process_and_nobody_else_does(
     before = count_runs(node, cast.globex)
     database.execute("BEGIN IMMEDIATE")
     calls = [executor.submit(call, "POST", f"{node.url}{cast.quick}") for _ in range(12)]
-    ends_at = time.monotonic() + 2
-    time.sleep(0.3)
     alive = [call("GET", f"{node.url}/healthz")[0] for _ in range(10)]
-    were_waiting = [not each.done() for each in calls]
-    time.sleep(max(0, ends_at - time.monotonic()))
-    # Beyond the time that writers queue, when all of them try.
+    # Until the writers no longer queue, when all of them try.
+    time.sleep(2)
     alive += [call("GET", f"{node.url}/healthz")[0] for _ in range(10)]
-    were_waiting += [not each.done() for each in calls]
+    were_waiting = [not each.done() for each in calls]
     database.execute("COMMIT")
 
     assert alive == [200] * 20
-    assert were_waiting == [True] * 24
+    assert were_waiting == [True] * 12
     assert [each.result()[0] for each in calls] == [200] * 12
     assert count_runs(node, cast.globex) == before + 12
 
@@ -376,13 +340,15 @@ def test_a_run_whose_sandbox_is_killed_fails_and_no_other(
 ) -> None:
     call("POST", f"{node.url}{cast.quick}")
     others = set(fork_server_and_children(node))
-    # The sandbox that checks the new script is the one that will run it.
-    _, slow = new_hook(node, machine_token(node, "Initech"), TAKES_3_SECONDS)
-    [child] = set(fork_server_and_children(node)) - others
-    running = executor.submit(call, "POST", f"{node.url}{slow}")
-    time.sleep(1)
-    os.kill(child, signal.SIGKILL)
-    status, body, _ = running.result()
+    with HeldServer().running() as held:
+        # The sandbox that checks the new script is the one that will run it.
+        _, slow = new_hook(node, machine_token(node, "Initech"), held.script("slow"))
+        [child] = set(fork_server_and_children(node)) - others
+        running = executor.submit(call, "POST", f"{node.url}{slow}")
+        held.wait_until_begun()
+        os.kill(child, signal.SIGKILL)
+        held.may_go_on.set()
+        status, body, _ = running.result()
 
     assert (status, json.loads(body)["code"]) == (500, "script-failed")
     assert statuses_of_the_rest(node, cast) == [200, 200, 200]
@@ -391,11 +357,13 @@ def test_a_run_whose_sandbox_is_killed_fails_and_no_other(
 def test_a_killed_fork_server_is_replaced_while_others_are_served(
     node: Node, cast: Cast, executor: ThreadPoolExecutor
 ) -> None:
-    _, slow = new_hook(node, cast.acme, TAKES_3_SECONDS)
-    running = executor.submit(call, "POST", f"{node.url}{slow}")
-    time.sleep(1)
-    os.kill(fork_server_and_children(node)[0], signal.SIGKILL)
-    status, _, _ = running.result()
+    with HeldServer().running() as held:
+        _, slow = new_hook(node, cast.acme, held.script("slow"))
+        running = executor.submit(call, "POST", f"{node.url}{slow}")
+        held.wait_until_begun()
+        os.kill(fork_server_and_children(node)[0], signal.SIGKILL)
+        # Its sandboxes end with it.
+        status, _, _ = running.result()
     alive = call("GET", f"{node.url}/healthz")[0]
     eventually(lambda: call("POST", f"{node.url}{cast.quick}")[0] == 200)
 
@@ -411,13 +379,16 @@ def test_a_killed_fork_server_is_replaced_while_others_are_served(
 def test_a_worker_that_gets_a_signal_is_replaced(
     tmp_path: Path, executor: ThreadPoolExecutor, number: int
 ) -> None:
-    with running_node(tmp_path) as node:
+    with running_node(tmp_path) as node, HeldServer().running() as held:
         token = machine_token(node)
-        slow, quick = (new_hook(node, token, source)[1] for source in (SLOW_BUT_SHORT, "return 1"))
+        slow, quick = (
+            new_hook(node, token, source)[1] for source in (held.script("slow"), "return 1")
+        )
         first = main_process(node)
         running = executor.submit(call, "POST", f"{node.url}{slow}")
-        time.sleep(0.5)
+        held.wait_until_begun()
         os.kill(first, number)
+        held.may_go_on.set()
         eventually(lambda: first not in children_of(node.process.pid))
         answer = running.exception() or running.result()[:2]
         eventually(lambda: call("POST", f"{node.url}{quick}")[0] == 200)

@@ -1,6 +1,7 @@
 """kill -9 of every process of a node but the first, one after the other, under load.
 
-What was answered has been done, the service is back within five seconds, and nothing is left.
+What was answered has been done, the service is back (within five seconds, which is judged at full
+size), and nothing is left.
 """
 
 import http.client
@@ -30,16 +31,19 @@ from tests.postgresql import empty_database, needs_postgresql, url_of
 from tests.process_tree import children_of, family_of, is_alive
 from tests.servers import MailServer
 from tests.sessions import call, graphql, machine_token
+from tests.size import sized
 
 pytestmark = pytest.mark.slow
 
-BACK_WITHIN_SECONDS = 5
+# The promise, and what only a broken node would take on the busiest machine.
+BACK_WITHIN_SECONDS = sized(small=60, full=5)
+ROUNDS = sized(small=1, full=5)
 # Until all is as it was: every worker new, every lost task done again.
 PATIENCE_SECONDS = 120
 COUNTING = 'return tostring(store.increment("calls"))'
 TASKS = (
-    "import json; from django_tasks_db.models import DBTaskResult; "
-    "print(json.dumps(list(DBTaskResult.objects.values_list('status', flat=True))))"
+    "import json; from jobs.models import Message; "
+    "print(json.dumps(list(Message.objects.values_list('status', flat=True))))"
 )
 SEND = b'{"query": "mutation { sendPinCode(email: \\"alice@example.com\\", sendVia: Email) }"}'
 CREATE_USER = 'mutation { createUser(email: "alice@example.com") { id } }'
@@ -51,9 +55,7 @@ VICTIMS: dict[str, Find] = {
     "fork server": fork_servers,
     "sandbox": sandbox_children,
     "web server": web_servers,
-    "background worker": lambda server: services_of(server, "db_worker"),
-    "queue runner": lambda server: services_of(server, "run_queue"),
-    "upkeep": lambda server: services_of(server, "upkeep"),
+    "jobs runner": lambda server: services_of(server, "jobs runner"),
 }
 
 
@@ -118,6 +120,7 @@ def kill_one_after_the_other(
 ) -> list[Recovery]:
     return [
         Recovery(victim, seconds_without(server, find, load, client, hook))
+        for _ in range(ROUNDS)
         for victim, find in VICTIMS.items()
     ]
 
@@ -151,7 +154,7 @@ def is_well(server: MoonhookServer) -> bool:
     except (OSError, http.client.HTTPException):
         return False
     is_ok = (status, json.loads(content)["status"]) == (200, "ok")
-    return is_ok and len(children_of(server.process.pid)) == 4
+    return is_ok and len(children_of(server.process.pid)) == 2
 
 
 def states_of_tasks(server: MoonhookServer) -> list[str]:
@@ -185,6 +188,8 @@ def test_a_node_survives_the_death_of_each_of_its_processes(
         ):
             recoveries = kill_one_after_the_other(server, load, client, hook)
             eventually(lambda: is_well(server), seconds=PATIENCE_SECONDS)
+            eventually(lambda: len(sessions.results) > 20, seconds=PATIENCE_SECONDS)
+            eventually(lambda: len(codes.results) > 6, seconds=PATIENCE_SECONDS)
         counted = int(call("POST", hook)[1])
         logged_in = [client.is_logged_in(token) for token in sessions.results]
         eventually(lambda: set(states_of_tasks(server)) == {"SUCCESSFUL"}, seconds=PATIENCE_SECONDS)
@@ -193,16 +198,14 @@ def test_a_node_survives_the_death_of_each_of_its_processes(
         recorded, tasks = run_ids(server), states_of_tasks(server)
 
     assert [each.victim for each in recoveries if each.seconds > BACK_WITHIN_SECONDS] == []
-    assert len(recoveries) == 7
+    assert len(recoveries) == ROUNDS * len(VICTIMS)
     # Every answer names a run, which is in the database; nothing was refused but for a reason.
     assert set(load.without_run) <= {503}
     assert load.statuses <= {200, 500, 503}
     assert set(load.runs) <= set(recorded)
     assert len(load.runs) == len(set(load.runs))
     assert counted <= len(recorded) + len(load.failures) + len(recoveries)
-    assert len(sessions.results) > 20
     assert set(logged_in) == {True}
-    assert len(codes.results) > 6
     assert len(tasks) >= len(codes.results)
     assert status == 0
     assert len(family) > 6

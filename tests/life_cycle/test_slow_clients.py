@@ -1,35 +1,50 @@
-"""Slow clients do not delay others."""
+"""Slow clients do not delay others.
+
+Where one of them would, the others would wait until it is refused, which a patient server never
+does: then their calls fail.
+"""
 
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.life_cycle.hooks import hook_of, run_ids
 from tests.moonhook_server import MoonhookServer
-from tests.sessions import call
+from tests.sessions import ANSWER_SECONDS, call
 
 pytestmark = pytest.mark.slow
 
-CLIENT_TIMEOUT_SECONDS = 3
 
-
-@pytest.fixture(scope="module")
-def moonhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
+@contextmanager
+def running_server(directory: Path, *, client_timeout: int) -> Iterator[MoonhookServer]:
     """One worker with two threads."""
     server = MoonhookServer(
-        Path(tmp_path_factory.mktemp("data")),
+        directory,
         "web",
         WEB_CONCURRENCY="1",
         WEB_THREADS="2",
         SANDBOX_SLOTS="1",
-        CLIENT_TIMEOUT=str(CLIENT_TIMEOUT_SECONDS),
+        CLIENT_TIMEOUT=str(client_timeout),
     )
     with server.running():
+        yield server
+
+
+@pytest.fixture(scope="module")
+def moonhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
+    """Waits for slow clients longer than any test waits for an answer."""
+    with running_server(tmp_path_factory.mktemp("data"), client_timeout=600) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MoonhookServer]:
+    """Refuses slow clients after three seconds."""
+    with running_server(tmp_path_factory.mktemp("data"), client_timeout=3) as server:
         yield server
 
 
@@ -39,7 +54,7 @@ def hook(moonhook: MoonhookServer) -> str:
 
 
 def connect(moonhook: MoonhookServer) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", moonhook.port), timeout=30)
+    return socket.create_connection(("127.0.0.1", moonhook.port), timeout=ANSWER_SECONDS)
 
 
 def received_from(client: socket.socket) -> bytes:
@@ -47,14 +62,13 @@ def received_from(client: socket.socket) -> bytes:
     return b"".join(iter(lambda: client.recv(65_536), b""))
 
 
-def send_slowly(moonhook: MoonhookServer, start: bytes) -> tuple[bytes, float]:
-    """Sends the start, then a byte every tenth of a second; the answer, and after how long."""
-    began = time.monotonic()
+def send_slowly(moonhook: MoonhookServer, start: bytes) -> bytes:
+    """Sends the start, then a byte every tenth of a second until there is an answer."""
     with connect(moonhook) as client:
         client.sendall(start)
         client.settimeout(0.1)
         answer = b""
-        while time.monotonic() - began < 30:
+        for _ in range(10 * ANSWER_SECONDS):
             try:
                 part = client.recv(4096)
             except TimeoutError:
@@ -65,7 +79,7 @@ def send_slowly(moonhook: MoonhookServer, start: bytes) -> tuple[bytes, float]:
             if not part:
                 break
             answer += part
-    return answer, time.monotonic() - began
+    return answer
 
 
 def head(hook: str, moonhook: MoonhookServer, *lines: str) -> bytes:
@@ -73,34 +87,21 @@ def head(hook: str, moonhook: MoonhookServer, *lines: str) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: 127.0.0.1", *lines, ""]).encode()
 
 
-def test_a_body_that_arrives_too_slowly_is_refused(moonhook: MoonhookServer, hook: str) -> None:
-    start = head(hook, moonhook, "Content-Length: 5000", "")
+def test_bodies_and_headers_that_arrive_too_slowly_are_refused(impatient: MoonhookServer) -> None:
+    hook = hook_of(impatient)
+    starts = [
+        head(hook, impatient, "Content-Length: 5000", ""),
+        head(hook, impatient, "Content-Length: 5000", ""),
+        head(hook, impatient, "Transfer-Encoding: chunked", "") + b"fff\r\n",
+        head(hook, impatient) + b"X-Slow: ",
+    ]
     with ThreadPoolExecutor() as executor:
-        answers = list(executor.map(lambda _: send_slowly(moonhook, start), range(2)))
+        answers = list(executor.map(lambda start: send_slowly(impatient, start), starts))
         status, body, _ = call("POST", hook, b"{}")
 
-    assert [answer.split(b"\r\n")[0] for answer, _ in answers] == [
-        b"HTTP/1.1 408 Request Timeout"
-    ] * 2
-    assert min(seconds for _, seconds in answers) > CLIENT_TIMEOUT_SECONDS - 0.5
+    assert [answer.split(b"\r\n")[0] for answer in answers] == [b"HTTP/1.1 408 Request Timeout"] * 4
     assert (status, body) == (200, b"quick")
-    assert len(run_ids(moonhook)) == 1
-
-
-def test_a_chunked_body_that_arrives_too_slowly_is_refused(
-    moonhook: MoonhookServer, hook: str
-) -> None:
-    start = head(hook, moonhook, "Transfer-Encoding: chunked", "") + b"fff\r\n"
-    answer, _ = send_slowly(moonhook, start)
-
-    assert answer.startswith(b"HTTP/1.1 408 ")
-
-
-def test_headers_that_arrive_too_slowly_are_refused(moonhook: MoonhookServer, hook: str) -> None:
-    answer, seconds = send_slowly(moonhook, head(hook, moonhook) + b"X-Slow: ")
-
-    assert answer.startswith(b"HTTP/1.1 408 ")
-    assert seconds < 25
+    assert len(run_ids(impatient)) == 1
 
 
 PATHS = [
@@ -129,14 +130,11 @@ def test_slow_clients_on_every_path_do_not_delay_others(
     with ExitStack() as stack:
         for path in paths * 3:
             stack.enter_context(connect(moonhook)).sendall(phase % path)
-        began = time.monotonic()
         statuses = [call("GET", f"{moonhook.url}/healthz")[0] for _ in range(20)]
         status, body, _ = call("POST", hook, b"{}")
-        seconds = time.monotonic() - began
 
     assert statuses == [200] * 20
     assert (status, body) == (200, b"quick")
-    assert seconds < CLIENT_TIMEOUT_SECONDS
     # Ours, and those of the three that had a whole call in front of the slow one.
     assert len(run_ids(moonhook)) - before == (4 if phase.startswith(b"GET") else 1)
 
@@ -145,19 +143,18 @@ def test_clients_that_do_not_read_do_not_delay_others(moonhook: MoonhookServer) 
     large = hook_of(moonhook, 'return ("x"):rep(1000000)', organisation="Globex")
     ask = head(large, moonhook, "Content-Length: 0", "")
     with ExitStack() as stack:
-        for _ in range(4):
-            client = stack.enter_context(socket.socket())
+        clients = [stack.enter_context(socket.socket()) for _ in range(4)]
+        for client in clients:
+            client.settimeout(ANSWER_SECONDS)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", moonhook.port))
             client.sendall(ask * 10)
-        # Until what the kernel keeps for each of them is full.
-        time.sleep(2)
-        began = time.monotonic()
+        # Each has ten replies to come, of which the kernel keeps a few.
+        begun = [client.recv(1, socket.MSG_PEEK) for client in clients]
         statuses = [call("GET", f"{moonhook.url}/healthz")[0] for _ in range(20)]
-        seconds = time.monotonic() - began
 
+    assert begun == [b"H"] * 4
     assert statuses == [200] * 20
-    assert seconds < CLIENT_TIMEOUT_SECONDS
 
 
 def test_a_slow_reader_gets_all_of_its_replies(moonhook: MoonhookServer, hook: str) -> None:
@@ -166,10 +163,11 @@ def test_a_slow_reader_gets_all_of_its_replies(moonhook: MoonhookServer, hook: s
     last = head(hook, moonhook, "Content-Length: 0", "Connection: close", "")
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 * 1024)
-        client.settimeout(30)
+        client.settimeout(ANSWER_SECONDS)
         client.connect(("127.0.0.1", moonhook.port))
         client.sendall(ask * 9 + last)
-        time.sleep(1)
+        # The server is at work, and what it sends piles up.
+        assert client.recv(1, socket.MSG_PEEK) == b"H"
         received = b""
         while part := client.recv(1_000_000):
             received += part
@@ -197,7 +195,8 @@ def test_a_body_after_100_continue_may_come_late(moonhook: MoonhookServer, hook:
     with connect(moonhook) as client:
         client.sendall(head(hook, moonhook, "Content-Length: 2", "Expect: 100-continue", ""))
         asked = client.recv(4096)
-        time.sleep(0.2)
+        # Others are served meanwhile.
+        call("GET", f"{moonhook.url}/healthz")
         client.sendall(b"{}")
         answer = client.recv(4096)
 
@@ -235,13 +234,10 @@ def test_a_body_that_is_too_large_is_refused_before_it_arrives(
 def test_connections_that_say_nothing_cost_no_thread(moonhook: MoonhookServer) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(moonhook)) for _ in range(20)]
-        began = time.monotonic()
         status = call("GET", f"{moonhook.url}/healthz")[0]
-        seconds = time.monotonic() - began
 
     assert len(silent) == 20
     assert status == 200
-    assert seconds < 15
 
 
 def test_more_silent_connections_than_there_is_room_for_are_let_go(
@@ -249,25 +245,19 @@ def test_more_silent_connections_than_there_is_room_for_are_let_go(
 ) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(moonhook)) for _ in range(600)]
-        began = time.monotonic()
         status = call("GET", f"{moonhook.url}/healthz")[0]
-        seconds = time.monotonic() - began
 
     assert len(silent) == 600
     assert status == 200
-    assert seconds < 25
 
 
 def test_clients_that_keep_ended_connections_do_not_delay_others(moonhook: MoonhookServer) -> None:
     ask = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     with ExitStack() as stack:
         answers = []
-        began = time.monotonic()
         for _ in range(10):
             client = stack.enter_context(connect(moonhook))
             client.sendall(ask)
             answers.append(client.recv(4096))
-        seconds = time.monotonic() - began
 
     assert {answer.split(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
-    assert seconds < 10

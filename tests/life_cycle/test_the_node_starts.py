@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.eventually import eventually
+from tests.life_cycle.processes import services_of
 from tests.life_cycle.relay import relay
 from tests.moonhook_server import ROOT, MoonhookServer
 from tests.postgresql import URL, empty_database, needs_postgresql, url_of
@@ -43,16 +44,21 @@ def test_a_database_that_never_answers_is_a_failed_start(tmp_path: Path) -> None
     assert "Traceback" not in server.output
 
 
+def is_supervised(server: MoonhookServer) -> bool:
+    """Whether its service has been started: before, a signal ends the start itself."""
+    return "Moonhook: jobs" in server.output and bool(services_of(server, "jobs runner"))
+
+
 @needs_postgresql
 def test_a_start_continues_when_the_database_responds(tmp_path: Path) -> None:
     port = free_port()
     target = urlsplit(URL)
     with empty_database() as name:
-        server = MoonhookServer(tmp_path, "upkeep", DATABASE_URL=url_of(name, port=port))
+        server = MoonhookServer(tmp_path, "jobs", DATABASE_URL=url_of(name, port=port))
         server.start()
         eventually(lambda: "Waiting for the database" in server.output)
         with relay(port, (target.hostname or "127.0.0.1", target.port or 5432)):
-            eventually(lambda: "Moonhook: upkeep" in server.output)
+            eventually(lambda: is_supervised(server))
             status = server.stop()
 
     assert status == 0
@@ -63,13 +69,13 @@ def test_a_start_continues_when_the_database_responds(tmp_path: Path) -> None:
 def test_one_of_several_starting_nodes_migrates(tmp_path: Path) -> None:
     with empty_database() as name:
         servers = [
-            MoonhookServer(tmp_path / str(number), "upkeep", DATABASE_URL=url_of(name))
+            MoonhookServer(tmp_path / str(number), "jobs", DATABASE_URL=url_of(name))
             for number in range(3)
         ]
         for server in servers:
             server.start()
         for server in servers:
-            eventually(lambda server=server: "Moonhook: upkeep" in server.output)
+            eventually(lambda server=server: is_supervised(server))
         statuses = [server.stop() for server in servers]
 
     assert statuses == [0, 0, 0]
@@ -77,19 +83,17 @@ def test_one_of_several_starting_nodes_migrates(tmp_path: Path) -> None:
 
 
 def test_a_node_without_rights_waits_for_one_that_migrates(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "upkeep", "--no-migrate", is_prepared=False)
+    server = MoonhookServer(tmp_path, "jobs", "--no-migrate", is_prepared=False)
     server.start()
     eventually(lambda: "Waiting for manage.py migrate: the database's schema" in server.output)
     server.manage("migrate", "--verbosity", "0")
-    eventually(lambda: "Moonhook: upkeep" in server.output)
+    eventually(lambda: "Moonhook: jobs" in server.output)
 
     assert server.stop() == 0
 
 
 def test_a_schema_that_stays_outdated_fails_the_start(tmp_path: Path) -> None:
-    server = MoonhookServer(
-        tmp_path, "upkeep", "--no-migrate", is_prepared=False, DATABASE_WAIT="1"
-    )
+    server = MoonhookServer(tmp_path, "jobs", "--no-migrate", is_prepared=False, DATABASE_WAIT="1")
     server.start()
 
     assert server.process.wait(timeout=60) == 1
@@ -97,7 +101,7 @@ def test_a_schema_that_stays_outdated_fails_the_start(tmp_path: Path) -> None:
 
 
 def test_a_database_from_before_the_first_release_is_a_failed_start(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "upkeep", is_prepared=False)
+    server = MoonhookServer(tmp_path, "jobs", is_prepared=False)
     with closing(sqlite3.connect(tmp_path / "moonhook.sqlite3")) as database:
         database.execute(
             "CREATE TABLE django_migrations"
@@ -122,9 +126,7 @@ def test_a_service_that_is_not_there_is_a_failed_start(tmp_path: Path) -> None:
     server.start()
 
     assert server.process.wait(timeout=60) == 1
-    eventually(
-        lambda: "Unknown service: wbe. Services: web, worker, queue, upkeep." in server.output
-    )
+    eventually(lambda: "Unknown service: wbe. Services: web, jobs." in server.output)
 
 
 def test_static_files_that_were_not_collected_are_a_failed_start(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.eventually import eventually
 from tests.life_cycle.hooks import hook_of, run_ids
 from tests.life_cycle.load import Load
 from tests.life_cycle.processes import open_files, wait_for_replacement, web_workers
 from tests.moonhook_server import MoonhookServer
 from tests.sessions import call
+from tests.size import sized
 
 pytestmark = pytest.mark.slow
 
@@ -45,11 +47,11 @@ def test_all_workers_are_replaced_under_load(moonhook: MoonhookServer, hook: str
     with Load(hook).running() as load:
         os.kill(moonhook.process.pid, signal.SIGHUP)
         wait_for_replacement(moonhook, old, count=2)
-        time.sleep(1)
+        called_before = len(load.runs)
+        eventually(lambda: len(load.runs) > called_before + 20)
 
     assert load.failures == []
     assert load.statuses == {200}
-    assert len(load.runs) > 20
     assert set(run_ids(moonhook)) - before == set(load.runs)
 
 
@@ -68,7 +70,8 @@ def test_a_worker_is_terminated_under_load(moonhook: MoonhookServer, hook: str) 
     with Load(hook).running() as load:
         os.kill(victim, signal.SIGTERM)
         wait_for_replacement(moonhook, {victim}, count=2)
-        time.sleep(1)
+        called_before = len(load.runs)
+        eventually(lambda: len(load.runs) > called_before + 20)
 
     assert load.failures == []
     assert load.statuses == {200}
@@ -81,15 +84,12 @@ def test_connections_queued_at_a_killed_worker_are_served_by_another(
     victim = min(web_workers(moonhook))
     # It takes none and does not die yet: who comes now waits at its socket.
     os.kill(victim, signal.SIGSTOP)
-    started = time.monotonic()
     while_it_hangs = [call("POST", hook)[0] for _ in range(20)]
-    took_seconds = time.monotonic() - started
     os.kill(victim, signal.SIGKILL)
     after = [call("POST", hook)[0] for _ in range(20)]
     wait_for_replacement(moonhook, {victim}, count=2)
 
     assert while_it_hangs == after == [200] * 20
-    assert took_seconds < 30
 
 
 def test_kept_connections_are_spread_among_the_workers(moonhook: MoonhookServer) -> None:
@@ -108,13 +108,16 @@ def test_kept_connections_are_spread_among_the_workers(moonhook: MoonhookServer)
 
 
 def test_workers_are_replaced_after_the_configured_number_of_requests(tmp_path: Path) -> None:
-    server = MoonhookServer(tmp_path, "web", WEB_CONCURRENCY="1", WEB_MAX_REQUESTS="2000")
+    server = MoonhookServer(
+        tmp_path, "web", WEB_CONCURRENCY="1", WEB_MAX_REQUESTS=sized(small="300", full="2000")
+    )
     with server.running():
         hook = hook_of(server)
         first = web_workers(server)
         with Load(hook).running() as load:
             wait_for_replacement(server, first, count=1)
-            time.sleep(1)
+            called_before = len(load.runs)
+            eventually(lambda: len(load.runs) > called_before + 20)
         recorded = set(run_ids(server))
 
     assert load.failures == []

@@ -5,14 +5,13 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from tests.node import Node, Worker
-from tests.private_servers import PrivateRedis, private_redis
+from tests.postgresql import IS_POSTGRESQL, URL, url_of
 from tests.servers import MailServer
 
 DATABASE = f"moonhook_nodes_{os.getpid()}"
@@ -20,15 +19,14 @@ DATABASE = f"moonhook_nodes_{os.getpid()}"
 
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
-    """Of a database of its own beside that of DATABASE_URL."""
-    server = os.environ.get("DATABASE_URL", "")
-    if not server.startswith("postgres"):
-        pytest.skip("several nodes need PostgreSQL: DATABASE_URL names none")
+    """Of a database of its own on the tests' PostgreSQL server."""
+    if not IS_POSTGRESQL:
+        pytest.skip("several nodes need PostgreSQL: TEST_POSTGRES_URL and DATABASE_URL name none")
     name = sql.Identifier(DATABASE)
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(URL, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
         try:
-            yield urlsplit(server)._replace(path=f"/{DATABASE}").geturl()
+            yield url_of(DATABASE)
         finally:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
@@ -39,25 +37,14 @@ def mail_server() -> Iterator[MailServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["without Redis", "with Redis"])
-def redis_server(request: pytest.FixtureRequest) -> Iterator[PrivateRedis | None]:
-    if request.param == "without Redis":
-        yield None
-    else:
-        with private_redis() as server:
-            yield server
-
-
 @pytest.fixture(scope="module")
-def environment(
-    database_url: str, mail_server: MailServer, redis_server: PrivateRedis | None
-) -> dict[str, str]:
+def environment(database_url: str, mail_server: MailServer) -> dict[str, str]:
     return {
         "DATABASE_URL": database_url,
         "DATABASE_POOL_SIZE": "12",
         "EMAIL_URL": mail_server.url,
         "TRUSTED_PROXY_COUNT": "1",
-        "REDIS_URL": redis_server.url if redis_server else "",
+        "HTTP_ALLOWED_NETWORKS": "127.0.0.1/32",
     }
 
 

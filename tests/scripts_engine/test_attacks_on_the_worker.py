@@ -2,10 +2,13 @@
 
 import pytest
 
-from scripts_engine.attacks.on_the_worker import REFUSED, WorkerAttack, worker_attacks
+from scripts_engine.management.commands.check_sandbox import REFUSED, host_attacks
+from scripts_engine.sandbox import WorkerAttack, child_attacks
+
+ATTACKS = [*child_attacks(), *host_attacks()]
 
 
-@pytest.mark.parametrize("attack", worker_attacks(), ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_worker_withstands_an_attack(attack: WorkerAttack) -> None:
     assert attack.run() == attack.expected
 

@@ -11,16 +11,16 @@ import pytest
 from django.test import override_settings
 
 from accounts.models import Organisation
-from scripts_engine.event import Event
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.secrets import set_secret
-from scripts_engine.flows.try_script import try_script
-from scripts_engine.lua_reference.sections import MOONHOOK
+from scripts_engine.lua_reference import lua_reference
 from scripts_engine.models import Trigger
+from scripts_engine.runs.execution import try_script
+from scripts_engine.runs.spec import NOBODY, Event
+from scripts_engine.secrets import set_secret
 from tests.factories import make_script
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
 EXAMPLES = re.findall(r"```lua\n(.*?)\n((?:-->[^\n]*\n)+)```", PAGE.read_text(), re.DOTALL)
+[MONEY] = re.findall(r"~~~lua\n(.*?)~~~", PAGE.read_text(), re.DOTALL)
 EVENT = Event(
     method="POST",
     query="page=2",
@@ -69,6 +69,7 @@ def test_an_example_does_what_it_says(
     acme: Organisation, shop_url: str, source: str, expected: str
 ) -> None:
     set_secret(acme, name="SHOP_KEY", value="sk_test")
+    make_script(acme, MONEY, "money", is_library=True)
     script = make_script(acme, source.replace("https://shop.example", shop_url), name="order")
     make_script(acme, name="ship")
     with override_settings(HTTP_ALLOWED_NETWORKS=[ip_network("127.0.0.1/32")]):
@@ -83,4 +84,4 @@ def test_every_function_has_an_example() -> None:
     sources = "\n".join(source for source, _ in EXAMPLES)
 
     assert len(EXAMPLES) > 20
-    assert [entry.name for entry in MOONHOOK if entry.name not in sources] == []
+    assert [entry.name for entry in lua_reference().moonhook if entry.name not in sources] == []

@@ -6,15 +6,13 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Organisation
+from hooks.models import Hook
 from scripts_engine import failures
-from scripts_engine.models import Hook, Run, Script
+from scripts_engine.models import Run, Script
 from tests import factories
+from tests.factories import hook_that
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def hook_of(organisation: Organisation, name: str = "echo") -> Hook:
-    return factories.make_hook(factories.make_script(organisation, name=name)).hook
 
 
 def failed(hook: Hook, minute: int, error: str = "", status: str = "failed") -> Run:
@@ -28,7 +26,7 @@ def grouped(limit: int = 5) -> list[tuple[int, Run]]:
 
 
 def test_the_most_frequent_error_comes_first_with_its_newest_run(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "no such order")
     last_order = failed(hook, 2, "no such order")
     last_tea = failed(hook, 3, "no tea")
@@ -38,7 +36,7 @@ def test_the_most_frequent_error_comes_first_with_its_newest_run(acme: Organisat
 
 
 def test_errors_that_differ_in_numbers_and_ids_are_one(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "no order 17 of 3f2b6a0e-8a55-4b6c-9d9e-2f0c9d8f5a11\nand more")
     last = failed(hook, 2, "no order 4.5 of 00000000-8A55-4b6c-9d9e-2f0c9d8f5a11\nand other lines")
 
@@ -47,7 +45,7 @@ def test_errors_that_differ_in_numbers_and_ids_are_one(acme: Organisation) -> No
 
 @pytest.mark.parametrize("other", ["no order", "no order 17!", "No order 17", "order 17"])
 def test_errors_with_other_words_are_others(acme: Organisation, other: str) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "no order 17")
     failed(hook, 2, other)
 
@@ -55,19 +53,19 @@ def test_errors_with_other_words_are_others(acme: Organisation, other: str) -> N
 
 
 def test_the_same_error_of_another_script_or_outcome_is_another(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "stopped")
     failed(hook, 2, "stopped", "timed-out")
-    failed(hook_of(acme, "other"), 3, "stopped")
+    failed(hook_that(acme, name="other"), 3, "stopped")
 
     assert [count for count, _ in grouped()] == [1, 1, 1]
 
 
 def test_failures_of_drafts_and_deleted_scripts_are_left_out(acme: Organisation) -> None:
-    deleted = hook_of(acme, "deleted")
+    deleted = hook_that(acme, name="deleted")
     failed(deleted, 1)
     Script.objects.filter(pk=deleted.script_id).update(deleted_at=timezone.now())
-    factories.make_past_draft(hook_of(acme), NOON, "failed")
+    factories.make_past_draft(hook_that(acme), NOON, "failed")
 
     assert grouped() == []
 
@@ -75,7 +73,7 @@ def test_failures_of_drafts_and_deleted_scripts_are_left_out(acme: Organisation)
 def test_only_the_newest_failures_are_examined(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "an old error")
     second, third = failed(hook, 2), failed(hook, 3)
     monkeypatch.setattr(failures, "NEWEST_FAILURES", 2)
@@ -89,7 +87,7 @@ def test_only_the_newest_failures_are_examined(
 
 
 def test_at_most_the_limit_of_groups_is_read(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     failed(hook, 1, "a")
     failed(hook, 2, "b")
 
@@ -97,7 +95,7 @@ def test_at_most_the_limit_of_groups_is_read(acme: Organisation) -> None:
 
 
 def test_a_long_error_is_cut_alike_by_python_and_the_database(acme: Organisation) -> None:
-    run = failed(hook_of(acme), 1, "\n" * 100 + "ä" * 4000)
+    run = failed(hook_that(acme), 1, "\n" * 100 + "ä" * 4000)
 
     kind = failures.error_kind_of(run.script_id, run.status, run.error_message)
 
@@ -106,7 +104,7 @@ def test_a_long_error_is_cut_alike_by_python_and_the_database(acme: Organisation
 
 
 def test_only_the_given_runs_are_grouped(acme: Organisation, globex: Organisation) -> None:
-    failed(hook_of(globex), 1, "of Globex")
+    failed(hook_that(globex), 1, "of Globex")
 
     found = failures.failure_groups(Run.objects.of_organisation(acme), 5)
 

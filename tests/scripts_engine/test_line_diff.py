@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts_engine import line_diff
+from scripts_engine import line_diff as module
 from scripts_engine.line_diff import unified_diff
-from scripts_engine.sandbox.limits import MAX_SOURCE_BYTES
+from scripts_engine.sandbox import MAX_SOURCE_BYTES
 from tests.work import counted_calls
 
 MAX_CALLS = 3_000_000
@@ -118,7 +118,7 @@ def test_changes_with_six_lines_between_them_are_one_hunk_and_with_seven_two() -
 )
 def test_a_diff_makes_the_new_text_of_the_old(old: list[str], new: list[str], longest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_diff, "MAX_COMPARED_LINES", longest)
+        patch.setattr(module, "MAX_COMPARED_LINES", longest)
         assert patched(old, diff(old, new)) == new
 
 
@@ -135,7 +135,7 @@ def test_a_long_changed_passage_is_one_change_between_common_ends() -> None:
 @pytest.mark.parametrize(
     "texts",
     [
-        interleaved(line_diff.MAX_COMPARED_LINES // 2),
+        interleaved(module.MAX_COMPARED_LINES // 2),
         interleaved(MAX_SOURCE_BYTES // 5),
         shuffled(),
         (["a"] * (MAX_SOURCE_BYTES // 2), ["a", "b"] * (MAX_SOURCE_BYTES // 4)),

@@ -10,20 +10,18 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
-from scripts_engine import lockdown_policy
-from scripts_engine.attacks import suite as attack_suite
-from scripts_engine.attacks.on_the_worker import WorkerAttack
+from scripts_engine import sandbox_pool
 from scripts_engine.management.commands import check_sandbox
-from scripts_engine.sandbox.parent.layers import Layer
+from scripts_engine.sandbox import Attack, Layer, WorkerAttack, script_attacks
 
 NO_SECCOMP = Layer(name="seccomp", is_active=False, detail="libseccomp.so.2 is not there")
 NO_LANDLOCK = Layer(name="landlock", is_active=False, detail="the kernel has none")
 
 
-def suite_of(directory: Path, **sources: str) -> list[attack_suite.Attack]:
+def suite_of(directory: Path, **sources: str) -> list[Attack]:
     for name, source in sources.items():
         (directory / f"{name}.lua").write_text(f"-- attack: {name}\n{source}")
-    return attack_suite.attacks(directory)
+    return script_attacks(directory)
 
 
 def test_the_report_names_layers_and_attacks(
@@ -34,10 +32,11 @@ def test_the_report_names_layers_and_attacks(
         hang="-- expect: timed-out\n-- limits: wall=0.2\nwhile true do end",
         open_file="-- expect: succeeded: absent\nreturn io == nil and 'absent'",
     )
-    monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    monkeypatch.setattr(check_sandbox, "script_attacks", lambda: suite)
     monkeypatch.setattr(check_sandbox, "pair_attacks", list)
     on_worker = WorkerAttack("forge_frame", "refused", lambda: "refused")
-    monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
+    monkeypatch.setattr(check_sandbox, "child_attacks", lambda: [on_worker])
+    monkeypatch.setattr(check_sandbox, "host_attacks", list)
     output = StringIO()
     call_command("check_sandbox", "--json", stdout=output)
     report = json.loads(output.getvalue())
@@ -56,10 +55,11 @@ def test_an_attack_that_gets_through_fails_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = suite_of(tmp_path, through="-- expect: failed\nreturn 1")
-    monkeypatch.setattr(check_sandbox, "attacks", lambda: suite)
+    monkeypatch.setattr(check_sandbox, "script_attacks", lambda: suite)
     monkeypatch.setattr(check_sandbox, "pair_attacks", list)
     on_worker = WorkerAttack("forge_frame", "refused", lambda: "accepted")
-    monkeypatch.setattr(check_sandbox, "worker_attacks", lambda: [on_worker])
+    monkeypatch.setattr(check_sandbox, "child_attacks", lambda: [on_worker])
+    monkeypatch.setattr(check_sandbox, "host_attacks", list)
     output = StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("check_sandbox", stdout=output)
@@ -75,7 +75,7 @@ def test_a_suite_without_attacks_fails_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    monkeypatch.setattr(check_sandbox, "attacks", lambda: attack_suite.attacks(tmp_path / folder))
+    monkeypatch.setattr(check_sandbox, "script_attacks", lambda: script_attacks(tmp_path / folder))
     output = StringIO()
 
     with pytest.raises(CommandError, match="No attack was run") as ended:
@@ -90,18 +90,18 @@ def test_a_suite_without_attacks_fails_the_report(
 
 
 def test_without_seccomp_production_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lockdown_policy, "active_layers", lambda: (NO_SECCOMP,))
+    monkeypatch.setattr(sandbox_pool, "active_layers", lambda: (NO_SECCOMP,))
 
-    assert lockdown_policy.require_lockdown() == [NO_SECCOMP]
+    assert sandbox_pool.require_lockdown() == [NO_SECCOMP]
     with (
         override_settings(IS_PRODUCTION=True),
         pytest.raises(ImproperlyConfigured, match="libseccomp"),
     ):
-        lockdown_policy.require_lockdown()
+        sandbox_pool.require_lockdown()
 
 
 def test_production_starts_without_landlock_and_logs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lockdown_policy, "active_layers", lambda: (NO_LANDLOCK,))
+    monkeypatch.setattr(sandbox_pool, "active_layers", lambda: (NO_LANDLOCK,))
 
     with override_settings(IS_PRODUCTION=True):
-        assert lockdown_policy.require_lockdown() == [NO_LANDLOCK]
+        assert sandbox_pool.require_lockdown() == [NO_LANDLOCK]

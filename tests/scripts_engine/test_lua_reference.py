@@ -1,26 +1,21 @@
 """The Lua reference: complete, true, and the one source of the editor's panel and docs/lua.md."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from accounts.models import Organisation
-from scripts_engine.admin.scripts.lua_reference import reference
-from scripts_engine.event import Event
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.try_script import try_script
-from scripts_engine.lua_reference.call_and_reply import PROPERTIES
-from scripts_engine.lua_reference.entry import Entry
-from scripts_engine.lua_reference.markdown import names_of_tables, tables, with_tables
-from scripts_engine.lua_reference.sections import MOONHOOK
-from scripts_engine.lua_reference.standard import STANDARD
+from docs.tools.lua import PAGE, names_of_tables, tables, with_tables
+from scripts_engine.lua_reference import Entry, editor_entries, lua_reference
 from scripts_engine.models import Trigger
-from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
+from scripts_engine.runs.execution import try_script
+from scripts_engine.runs.spec import NOBODY, Event
+from scripts_engine.sandbox.child.runtime import ALLOWED_NAMES
 from tests import factories
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "lua.md"
+REFERENCE = lua_reference()
+MOONHOOK, STANDARD, PROPERTIES = REFERENCE.moonhook, REFERENCE.standard, REFERENCE.properties
 
 
 def names_of(entries: Iterable[Entry]) -> list[str]:
@@ -52,6 +47,12 @@ def test_no_name_has_two_entries() -> None:
     assert len(set(names)) == len(names)
 
 
+def test_the_entry_of_params_get_names_every_property() -> None:
+    [get] = [entry for entry in MOONHOOK if entry.name == "params.get"]
+
+    assert get.explanation.partition(": ")[2] == f"{', '.join(f'`{name}`' for name in PROPERTIES)}."
+
+
 def test_a_plain_call_has_every_property_but_those_of_senders_and_schedules(
     client: Client, acme: Organisation
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_plain_call_has_every_property_but_those_of_senders_and_schedules(
 def test_an_example_uses_its_name_and_runs(acme: Organisation, entry: Entry) -> None:
     script = factories.make_script(acme)
     factories.make_script(acme, name="ship")
+    factories.make_script(acme, "return {}", "money", is_library=True)
     event = Event("POST", "page=2", (), b'{"id": 7}', "")
 
     run = try_script(
@@ -89,7 +91,7 @@ def test_an_example_uses_its_name_and_runs(acme: Organisation, entry: Entry) -> 
 
 
 def test_the_panel_shows_every_entry_as_plain_text() -> None:
-    shown = {entry["name"]: entry for entry in reference()}
+    shown = {entry["name"]: entry for entry in editor_entries()}
 
     assert list(shown) == names_of((*MOONHOOK, *STANDARD))
     assert shown["uuid.v4"]["example"] == "local id = uuid.v4()"
@@ -102,7 +104,7 @@ def test_the_page_marks_each_table_once() -> None:
 
 
 def test_the_page_has_the_tables_of_the_reference() -> None:
-    """After a change of the reference, run: manage.py export_lua_reference."""
+    """After a change of the reference, run: python -m docs.tools.lua."""
     page = PAGE.read_text()
 
     assert with_tables(page) == page

@@ -6,16 +6,13 @@ import pytest
 
 from accounts.models import Organisation
 from scripts_engine import recent_runs
-from scripts_engine.models import Hook, Run
+from scripts_engine.models import Run
 from scripts_engine.models.run import OUTCOMES
 from tests import factories
+from tests.factories import hook_that
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MORNING = NOON - timedelta(hours=3, minutes=30)
-
-
-def hook_of(organisation: Organisation, name: str = "echo") -> Hook:
-    return factories.make_hook(factories.make_script(organisation, name=name)).hook
 
 
 def at(hour: int, minute: int, second: int = 0) -> datetime:
@@ -34,7 +31,7 @@ def test_hours_are_those_of_the_clock_but_for_the_ends() -> None:
 
 
 def test_runs_are_counted_by_hour_and_outcome(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     factories.make_past_run(hook, at(8, 29, 59))
     factories.make_past_run(hook, at(8, 30))
     factories.make_past_run(hook, at(9, 59, 59))
@@ -56,8 +53,8 @@ def test_runs_are_counted_by_hour_and_outcome(acme: Organisation) -> None:
 
 
 def test_only_the_runs_given_are_counted(acme: Organisation, globex: Organisation) -> None:
-    factories.make_past_run(hook_of(acme), at(9, 0))
-    factories.make_past_run(hook_of(globex), at(9, 1), "failed")
+    factories.make_past_run(hook_that(acme), at(9, 0))
+    factories.make_past_run(hook_that(globex), at(9, 1), "failed")
 
     (hour,) = recent_runs.runs_by_hour(Run.objects.of_organisation(acme), at(9, 0), at(10, 0))
 
@@ -65,7 +62,7 @@ def test_only_the_runs_given_are_counted(acme: Organisation, globex: Organisatio
 
 
 def test_percentiles_are_durations_that_runs_took(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     for number in range(1, 101):
         factories.make_past_run(hook, at(9, 0) + timedelta(seconds=number), duration_ms=number)
 
@@ -77,7 +74,7 @@ def test_percentiles_are_durations_that_runs_took(acme: Organisation) -> None:
 def test_percentiles_are_of_the_newest_runs(
     acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     factories.make_past_run(hook, at(9, 0), duration_ms=900)
     factories.make_past_run(hook, at(9, 1), duration_ms=10)
     factories.make_past_run(hook, at(9, 2), duration_ms=20)
@@ -93,7 +90,7 @@ def test_without_runs_there_are_no_percentiles(db: None) -> None:
 
 
 def test_what_has_not_ended_does_not_count(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     factories.make_past_run(hook, at(9, 1))
     for status in ("queued", "running", "cancelled"):
         factories.make_past_run(hook, at(9, 2), status)
@@ -109,7 +106,7 @@ def test_what_has_not_ended_does_not_count(acme: Organisation) -> None:
 
 
 def test_tried_drafts_do_not_count(acme: Organisation) -> None:
-    hook = hook_of(acme)
+    hook = hook_that(acme)
     factories.make_past_run(hook, at(9, 1))
     factories.make_past_run(hook, at(9, 2), "failed")
     factories.make_past_draft(hook, at(9, 3), duration_ms=900)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from scripts_engine.sandbox.contract import Job
+from scripts_engine.sandbox import Job
 from scripts_engine.sandbox_pool import _Observer, sandbox_pool
 
 

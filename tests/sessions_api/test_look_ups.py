@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.flows.api_keys import IssuedApiKey
 from accounts.models import ApiKey
 from core.database.unavailable import DatabaseUnavailable
-from core.logs.bound import bound
+from core.logs.context import bound
 from core.logs.setup import event_formatter
 from sessions_api.authentication import cookie_name
 from sessions_api.models import Session

@@ -185,7 +185,7 @@ def test_for_a_malformed_secret_no_credential_is_looked_up(
         response = post_session(client, api_key_login(acme_key, password=mistyped))
     assert_refused(response)
     tables = [query["sql"].split('"')[1] for query in captured.captured_queries]
-    assert tables == ["accounts_ratewindow", "accounts_authevent"]
+    assert tables == ["accounts_ratecounter", "accounts_authevent"]
 
 
 def test_a_known_and_an_unknown_key_cost_the_same_queries(

@@ -5,7 +5,6 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -19,21 +18,20 @@ from accounts.admin.reach import (
     administered_organisation_ids,
     is_superuser,
     person,
+    refuse_beyond,
     unshared_users,
     users_with_managed_login,
 )
-from accounts.audit import record_about
-from accounts.flows.passwords import save_password
-from accounts.flows.request_password_link import request_password_link_for
+from accounts.audit import record
+from accounts.flows.password_links import request_password_link_for
 from accounts.flows.second_factor import has_second_factor, reset_second_factor
-from accounts.flows.users import locked, take_staff_access
+from accounts.flows.users import locked, save_password, take_staff_access
 from accounts.models import AuditReason, AuthEventKind, User
 from accounts.password_hasher import hashing_for
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
-from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.confirmation import Question, confirmed
 from core.admin.display import action, display
-from core.admin.links import page_of
 from core.admin.too_many_attempts import too_many_attempts
 from core.errors import ForbiddenError, RateLimitedError
 from core.http.origin import origin_of
@@ -146,30 +144,29 @@ class UserCredentials:
         icon="phonelink_erase",
         variant=ActionVariant.WARNING,
     )
-    def reset_second_factor(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _RESET, [user])
+    @confirmed(
+        _RESET, logged="Reset the second factor.", told="The second factor of {row} was reset."
+    )
+    def reset_second_factor(self, request: HttpRequest, user: User) -> None:
         with transaction.atomic():
             locked(user)
             _refuse_unless(user, unshared_users(request))
+            refuse_beyond(request, user)
             reset_second_factor(user)
-        record_about(
+        record(
             AuthEventKind.SECOND_FACTOR_CHANGED,
             origin_of(request),
-            user,
+            user=user,
             by=person(request),
             reason=AuditReason.SECOND_FACTOR_RESET,
         )
-        self.log_change(request, user, "Reset the second factor.")
-        self.message_user(request, f"The second factor of {user} was reset.", messages.SUCCESS)
-        return redirect(page_of(user))
 
     def user_change_password(
         self: Any, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         user = self.get_or_404(request, id)
         _refuse_unless(user, users_with_managed_login(request))
+        refuse_beyond(request, user)
         if request.method == "POST":
             try:
                 by = str(person(request).pk)
@@ -190,17 +187,18 @@ class UserCredentials:
         return response
 
     @action(description="Send password link", permissions=["link"], icon="outgoing_mail")
-    def send_password_link(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _SEND_LINK, [user])
+    @confirmed(
+        _SEND_LINK,
+        logged="Sent a link for a new password.",
+        told="A link is being sent to {row.email}.",
+    )
+    def send_password_link(self, request: HttpRequest, user: User) -> HttpResponse | None:
+        refuse_beyond(request, user)
         try:
             request_password_link_for(user, origin_of(request))
         except RateLimitedError as limited:
             return too_many_attempts(request, limited, "Too many links were sent to this address.")
-        self.log_change(request, user, "Sent a link for a new password.")
-        self.message_user(request, f"A link is being sent to {user.email}.", messages.SUCCESS)
-        return redirect(page_of(user))
+        return None
 
     @action(
         description="Take away admin access",
@@ -208,10 +206,13 @@ class UserCredentials:
         icon="person_off",
         variant=ActionVariant.WARNING,
     )
-    def take_admin_access(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _TAKE_AWAY, [user])
+    @confirmed(
+        _TAKE_AWAY,
+        logged="Took away the access to the admin.",
+        told="{row} cannot log in to the admin any more.",
+    )
+    def take_admin_access(self, request: HttpRequest, user: User) -> None:
+        refuse_beyond(request, user)
         try:
             take_staff_access(
                 administered_organisation_ids(request),
@@ -221,9 +222,6 @@ class UserCredentials:
             )
         except ForbiddenError as refusal:
             raise PermissionDenied from refusal
-        self.log_change(request, user, "Took away the access to the admin.")
-        self.message_user(request, f"{user} cannot log in to the admin any more.", messages.SUCCESS)
-        return redirect(page_of(user))
 
 
 def _refuse_unless(user: User, allowed: QuerySet[User]) -> None:
@@ -236,3 +234,4 @@ def _lock_managed_login(request: HttpRequest, user: User) -> None:
     """Locks the user's row until the commit, and refuses what may not be changed any more."""
     locked(user)
     _refuse_unless(user, users_with_managed_login(request))
+    refuse_beyond(request, user)

@@ -1,4 +1,4 @@
-"""A user's form: the help texts, the fields of a new user, and saving through the flows."""
+"""The form of a user in the admin: creates users and changes profiles, through flows."""
 
 from typing import Any
 
@@ -9,7 +9,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from accounts.admin.reach import administered_organisation_ids, is_superuser, person
+from accounts.admin.reach import (
+    administered_organisation_ids,
+    is_superuser,
+    maker_of,
+    person,
+)
+from accounts.admin.role_words import ROLE_HELP
+from accounts.flows.minting import Maker
 from accounts.flows.users import (
     change_any_user,
     create_user,
@@ -18,13 +25,9 @@ from accounts.flows.users import (
     update_user,
 )
 from accounts.models import Membership, Organisation, Role, User
-from core.admin.choices import RowChoiceField
+from core.admin.flow_forms import RowChoiceField
 from core.http.origin import Origin, origin_of
 
-ROLE_HELP = (
-    "Members can log in but cannot use this admin. Administrators also need “Staff” to manage the "
-    "organisation here."
-)
 PROFILE_HELP = {
     "email": (
         "Used to log in, such as ann@example.com; PIN codes are sent there. Changing it cancels "
@@ -81,28 +84,30 @@ class NewUserForm(forms.ModelForm[User]):
 class UserSaving:
     """Mixin for the model admin of users."""
 
-    def save_model(
-        self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool
-    ) -> None:
+    def save_by_flow(self, request: HttpRequest, form: forms.ModelForm[User], change: bool) -> User:
         if not change:
-            obj.pk = _create(form.cleaned_data, origin_of(request)).pk
-            obj.refresh_from_db()
-            return
+            organisation = form.cleaned_data["organisation"]
+            maker = maker_of(request, organisation)
+            return _create(form.cleaned_data, origin_of(request), maker)
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
         # The form's instance already has the changes, so read the stored row.
-        user = locked(obj)
+        user = locked(form.instance)
         if is_superuser(request):
-            change_any_user(user, by=person(request), origin=origin_of(request), **changes)
-        elif (
+            return change_any_user(user, by=person(request), origin=origin_of(request), **changes)
+        if (
             changes
             and user.home is not None
             and user.home_id in administered_organisation_ids(request)
         ):
-            update_user(user.home, user, origin=origin_of(request), **changes)
+            maker = maker_of(request, user.home)
+            return update_user(user.home, user, origin=origin_of(request), maker=maker, **changes)
+        return user
 
 
-def _create(data: dict[str, Any], origin: Origin) -> User:
+def _create(data: dict[str, Any], origin: Origin, maker: Maker) -> User:
     profile = {name: data[name] for name in ("email", "name", "phone")}
     if data["organisation"] is None:
         return create_user_without_home(origin=origin, **profile)
-    return create_user(data["organisation"], role=data["role"], origin=origin, **profile)
+    return create_user(
+        data["organisation"], role=data["role"], origin=origin, maker=maker, **profile
+    )

@@ -3,22 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
 
-from accounts.admin.reach import person
+from accounts.admin.reach import person, refuse_beyond
 from accounts.admin_login_limits import locked_everywhere_until, locked_places
 from accounts.flows.unlocking import reopen_admin_login, unlock_address
 from accounts.models import PinFailures, User
 from accounts.models.pin_failures import DAY, named_devices_bucket, strangers_bucket
 from accounts.rate_limits import windows
-from core.admin.confirmation import Question, ask, is_confirmed
+from core.admin.confirmation import Question, confirmed
 from core.admin.display import DANGER, SUCCESS, action, display, label
-from core.admin.links import page_of
 from core.http.origin import origin_of
 
 _UNLOCK_PIN = Question(
@@ -112,14 +109,10 @@ class UserLocks:
         icon="lock_open",
         variant=ActionVariant.PRIMARY,
     )
-    def unlock_pin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _UNLOCK_PIN, [user])
+    @confirmed(_UNLOCK_PIN, logged="Unlocked the PIN login.", told="{row} can log in by PIN again.")
+    def unlock_pin_login(self, request: HttpRequest, user: User) -> None:
+        refuse_beyond(request, user)
         unlock_address(user.email, origin=origin_of(request), by=person(request))
-        self.log_change(request, user, "Unlocked the PIN login.")
-        self.message_user(request, f"{user} can log in by PIN again.", messages.SUCCESS)
-        return redirect(page_of(user))
 
     @action(
         description="Unlock admin login",
@@ -127,14 +120,14 @@ class UserLocks:
         icon="lock_open",
         variant=ActionVariant.PRIMARY,
     )
-    def unlock_admin_login(self: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_or_404(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _UNLOCK_ADMIN, [user])
+    @confirmed(
+        _UNLOCK_ADMIN,
+        logged="Unlocked the admin login.",
+        told="{row} can log in to the admin again.",
+    )
+    def unlock_admin_login(self, request: HttpRequest, user: User) -> None:
+        refuse_beyond(request, user)
         reopen_admin_login(user, origin=origin_of(request), by=person(request))
-        self.log_change(request, user, "Unlocked the admin login.")
-        self.message_user(request, f"{user} can log in to the admin again.", messages.SUCCESS)
-        return redirect(page_of(user))
 
 
 def _shown(locks: Sequence[Lock]) -> SafeString:

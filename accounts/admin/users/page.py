@@ -1,20 +1,29 @@
-"""Users in the admin: the list and the page of a user.
+"""Users in the admin: the list, and the page of a user.
 
 The home organisation sees the profile, other organisations only the membership.
 """
 
 from typing import Any, ClassVar
 
+import django_otp.plugins.otp_static.admin
+import django_otp.plugins.otp_totp.admin  # noqa: F401
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.addresses import canonical_email
 from accounts.admin.invite_administrator import UserInvitation
-from accounts.admin.members import UserMembershipsInline, tell_of_invitations
+from accounts.admin.members import (
+    AsksBeforeRoles,
+    UserMembershipsInline,
+    tell_of_invitations,
+)
 from accounts.admin.reach import (
     OwnUsersFilter,
     administered_organisations,
@@ -24,19 +33,19 @@ from accounts.admin.reach import (
     users_with_managed_login,
 )
 from accounts.admin.refusals import RefusalsAsMessages
+from accounts.admin.step_up import is_proved
 from accounts.admin.tenancy import TenantModelAdmin
+from accounts.admin.test_messages import UserTestMessage
 from accounts.admin.users.credentials import UserCredentials
 from accounts.admin.users.form import PROFILE_HELP, NewUserForm, UserSaving
 from accounts.admin.users.locks import UserLocks
-from accounts.admin.users.test_message import UserTestMessage
-from accounts.email_address import canonical_email
 from accounts.models import Organisation, User
+from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.database.ids import parse_uuid
 
 _STATES = ("pin_login", "admin_login", "password_state", "second_factor")
-
 _FOREIGN = (
     "This user belongs to another organisation, which manages the profile, devices and sessions. "
     "You can change only the role in your own organisation."
@@ -46,31 +55,43 @@ _SHARED = (
     "change the e-mail, phone, password and second factor, because these also give access to the "
     "other organisation."
 )
-
 _ADMINISTRATOR = (
     "This user can log in to this admin, and alone changes their e-mail, phone and password, from "
     "the menu of their account. You can send them a link for a new password, reset a lost second "
     "factor, or take the admin access away."
 )
-
+_STAFF_OF_SUPERUSERS = (
+    "This user can log in to this admin, and alone changes their e-mail and phone, from the menu "
+    "of their account. If they have lost the mailbox, turn Staff off, which ends password and "
+    "second factor, and save; then change the e-mail, and give access again."
+)
 _STAFF = (
-    "Whether the user can log in to this admin. To give a login, use “Invite administrator”: the "
+    "Whether the user can log in to this admin. To give a login, use “Invite to the admin”: the "
     "user gets an e-mail and sets their own password. To take it away, use “Take away admin "
     "access”; to take away access to your organisation alone, change the role below to Member."
 )
 
 
-def _why_login_is_read_only(user: Any) -> str:
-    if user.has_managed_login:
+def _why_login_is_read_only(request: HttpRequest, user: Any) -> str:
+    if _has_login_changed_here(user):
         return ""
+    if is_superuser(request):
+        return _STAFF_OF_SUPERUSERS
     return _ADMINISTRATOR if user.is_unshared else _SHARED
 
 
-admin.site.unregister(Group)
+def _has_login_changed_here(user: Any) -> bool:
+    """Staff alone change what they log in with, on a page of their own; so superusers do too."""
+    return user.has_managed_login and not user.is_staff
+
+
+# The pages of second factors show their secrets.
+admin.site.unregister([Group, StaticDevice, TOTPDevice])
 
 
 @admin.register(User)
 class UserAdmin(
+    AsksBeforeRoles,
     RefusalsAsMessages,
     UserSaving,
     UserCredentials,
@@ -89,8 +110,8 @@ class UserAdmin(
     help_texts = PROFILE_HELP | {
         "is_active": "When off, the user cannot log in, and all their sessions end for good.",
         "is_staff": (
-            "Can log in to this admin with a password. Sees only the organisations where they are "
-            "an administrator. Turning it on ends a password from before, which the user's "
+            "Can log in to this admin with a password. Sees only what their roles "
+            "open. Turning it on ends a password from before, which the user's "
             "organisation may know: set another, or send a link."
         ),
         "is_superuser": "Can see and change everything in all organisations.",
@@ -111,7 +132,35 @@ class UserAdmin(
     filter_horizontal: ClassVar[tuple[str, ...]] = ()
     inlines = (UserMembershipsInline,)
     actions_list = ("invite_administrator",)
+    view_scope = Scope.READ_PEOPLE
+    change_scope = Scope.WRITE_PEOPLE
+    page_scopes = dict.fromkeys(
+        (
+            "change_roles",
+            "invite_administrator",
+            "invite_as_administrator",
+            "unlock_pin_login",
+            "unlock_admin_login",
+            "send_test_message",
+            "set_password",
+            "auth_user_password_change",
+            "send_password_link",
+            "reset_second_factor",
+            "take_admin_access",
+        ),
+        Scope.WRITE_PEOPLE,
+    )
+    proved_pages = frozenset(
+        {
+            "add",
+            "change_roles",
+            "auth_user_password_change",
+            "reset_second_factor",
+            "take_admin_access",
+        }
+    )
     actions_detail = (
+        "change_roles",
         "invite_as_administrator",
         "unlock_pin_login",
         "unlock_admin_login",
@@ -125,6 +174,9 @@ class UserAdmin(
         (None, {"fields": ("email", "name", "phone")}),
         ("Membership", {"fields": ("organisation", "role")}),
     )
+
+    def place_of(self, row: User) -> Organisation | None:
+        return row.home
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         members = User.objects.filter(
@@ -196,7 +248,7 @@ class UserAdmin(
                 None,
                 {
                     "fields": ("email", "name", "phone"),
-                    "description": _why_login_is_read_only(obj),
+                    "description": _why_login_is_read_only(request, obj),
                 },
             ),
             ("Access", {"fields": ("is_active", "is_staff", *superuser, *_STATES)}),
@@ -207,12 +259,11 @@ class UserAdmin(
         always = ["id", "created_at", "last_login", *_STATES]
         if obj is not None and not obj.is_own:
             return [*always, "email"]
-        if obj is not None and not obj.has_managed_login:
+        if obj is not None and not _has_login_changed_here(obj):
             always += ["email", "phone"]
+        if not is_proved(request):
+            always += ["is_staff", "is_superuser"]
         return always if is_superuser(request) else [*always, "is_staff"]
-
-    def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
-        return () if obj is None else self.inlines
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any

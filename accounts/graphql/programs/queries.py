@@ -1,10 +1,10 @@
+from datetime import datetime
 from enum import Enum
 
 import graphene
 from graphql import GraphQLResolveInfo
 
-from accounts.email_address import canonical_email
-from accounts.graphql.enums import MembershipStatus, enum_value
+from accounts.addresses import canonical_email
 from accounts.graphql.programs.types import (
     ApiKeyConnection,
     AuthEventConnection,
@@ -17,9 +17,12 @@ from accounts.graphql.programs.types import (
     member_of,
 )
 from accounts.graphql.scope import caller_organisation, find, find_known_user, scoped
+from accounts.graphql.shared import MembershipStatus, enum_value
 from accounts.members import known_users
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
 from core.graphql.connection import Page, connection_field, page_of
+from core.graphql.feed import settled
+from core.graphql.resolving import as_utc
 from core.plain_text import storable
 
 
@@ -46,6 +49,15 @@ class AccountsQuery(graphene.ObjectType):
         "The organisation's audit log.",
         kind=graphene.String(description="Only events of this kind."),
         user=graphene.ID(description="Only events about this user."),
+        since=graphene.DateTime(description="Only events from this time on."),
+        until=graphene.DateTime(description="Only events before this time."),
+        oldest_first=graphene.Boolean(
+            default_value=False,
+            description=(
+                "Oldest first, in the order in which they were committed, so that a program can "
+                "follow the log without missing any: ask again `after` the last `endCursor`."
+            ),
+        ),
     )
     devices = connection_field(
         DeviceConnection,
@@ -91,8 +103,17 @@ class AccountsQuery(graphene.ObjectType):
         after: str | None = None,
         kind: str | None = None,
         user: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        oldest_first: bool | None = False,
     ) -> Page:
         rows = scoped(info, AuthEvent)
+        if oldest_first:
+            rows = settled(rows, "written_in")
+        rows = rows.between(
+            None if since is None else as_utc(since, "since"),
+            None if until is None else as_utc(until, "until"),
+        )
         if kind is not None:
             rows = rows.of_kind(storable(kind))
         if user is not None:

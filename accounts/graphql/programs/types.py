@@ -8,9 +8,8 @@ from django.utils import timezone
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
 
-from accounts.graphql.enums import RoleEnum
-from accounts.graphql.memberships import membership_type
 from accounts.graphql.scope import caller_organisation
+from accounts.graphql.shared import RoleEnum, ScopeEnum, membership_type
 from accounts.models import (
     HIDDEN_ACTORS,
     ApiKey,
@@ -35,19 +34,6 @@ class OrganisationType(DjangoObjectType):
         fields = ("name", "is_active", "created_at")
 
     id = graphene.ID(required=True, description="The organisation's id.")
-    run_bytes_used = graphene.Float(
-        required=True,
-        description="Size of its runs' payloads, replies, headers and logs, and of its scripts' "
-        "versions and hooks, in whole bytes; a few seconds old.",
-    )
-    run_bytes_quota = graphene.Float(
-        description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
-        "quota.",
-    )
-
-    @staticmethod
-    def resolve_run_bytes_quota(organisation: Organisation, info: GraphQLResolveInfo) -> int | None:
-        return organisation.run_bytes_limit
 
 
 MembershipType = membership_type(OrganisationType)
@@ -180,6 +166,9 @@ class ApiKeyType(DjangoObjectType):
         graphene.NonNull(graphene.String),
         required=True,
         description="Networks it may be used from. Empty for any.",
+    )
+    scopes = graphene.List(
+        graphene.NonNull(ScopeEnum), required=True, description="What it may do."
     )
     is_unused = graphene.Boolean(
         required=True,

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.contrib.auth.management.commands import changepassword
 
-from accounts.actors import command_origin
-from accounts.flows.passwords import record_password
+from accounts.audit import command_origin
+from accounts.flows.users import record_password
 from accounts.models import User
 
 

@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from accounts.actors import command_origin
+from accounts.audit import command_origin
 from accounts.flows.users import create_user
 from accounts.management.json_output import JsonCommand, organisation_option
 from accounts.models import Role

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
 
-from accounts.actors import command_origin
+from accounts.audit import command_origin
 from accounts.flows.users import record_new_superuser
 from accounts.models import User
 

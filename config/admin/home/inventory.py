@@ -7,13 +7,15 @@ from django.contrib.admin import AdminSite
 from django.db.models import Model
 from django.http import HttpRequest
 
-from accounts.admin.reach import is_superuser
-from accounts.admin.revoked_filter import NOT_REVOKED
+from accounts.admin.reach import has_scope, is_superuser
 from accounts.models import ApiKey, DeviceToken, Organisation, User
+from accounts.scopes import Scope
 from config.admin.parameters import CappedPaginator
+from core.admin.filters import NOT_REVOKED
 from core.admin.links import list_of
 from core.admin.panels import Link
-from scripts_engine.models import Hook, Script
+from hooks.models import Hook
+from scripts_engine.models import Script
 from sessions_api.models import Session
 
 
@@ -23,7 +25,7 @@ def rows_of(request: HttpRequest, site: AdminSite, model: type[Model]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ModelCount:
     title: str
     number: str
     url: str
@@ -46,6 +48,8 @@ class Inventory:
     counts_by_model: dict[type[Model], CappedPaginator]
     urls: dict[type[Model], str]
     """The lists with as many rows as are counted."""
+    opened: frozenset[type[Model]]
+    """Those whose lists the user's roles open."""
 
     @classmethod
     def read(cls, request: HttpRequest, site: AdminSite) -> "Inventory":
@@ -58,21 +62,25 @@ class Inventory:
             # Without any rows, only the plain list says how to add the first.
             is_filtered = in_use and (counts[model].count or rows.exists())
             urls[model] = list_of(model, **NOT_REVOKED) if is_filtered else list_of(model)
-        return cls(counts, urls)
+        opened = frozenset(
+            model for model in counts if site.get_model_admin(model).has_view_permission(request)
+        )
+        return cls(counts, urls, opened)
 
     def has(self, model: type[Model]) -> bool:
         return self.counts_by_model[model].count > 0
 
     @property
-    def counts(self) -> tuple[Count, ...]:
+    def counts(self) -> tuple[ModelCount, ...]:
         return tuple(
-            Count(
+            ModelCount(
                 str(model._meta.verbose_name_plural),
                 self.counts_by_model[model].count_in_words,
                 self.urls[model],
                 icon,
             )
             for model, icon, _ in _SHOWN
+            if model in self.opened
         )
 
 
@@ -97,12 +105,12 @@ def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
             "There is no organisation. API keys, scripts and runs all belong to one.",
             Link("Add organisation", list_of(Organisation, "add")),
         )
-    if not inventory.has(Script):
+    if not inventory.has(Script) and has_scope(request, Scope.PUBLISH):
         return NextStep(
             "There is no script. A script runs whenever one of its hooks is called.",
             Link("Add script", list_of(Script, "add")),
         )
-    if not inventory.has(Hook):
+    if inventory.has(Script) and not inventory.has(Hook) and has_scope(request, Scope.WRITE_HOOKS):
         return NextStep(
             "No script has a hook. Create one, and give its URL to the caller.",
             Link("Create hook", list_of(Hook, "add")),

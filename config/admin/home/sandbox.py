@@ -6,9 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from core.admin.display import DANGER, SUCCESS, WARNING
-from core.bounded import Bounded, NoAnswer
-from scripts_engine.sandbox.parent.layers import Layer, ProbeFailed, active_layers
-from scripts_engine.sandbox.parent.pool import PoolStats, SandboxUnavailable
+from core.waiting import Bounded, NoAnswer
+from scripts_engine.sandbox import Layer, PoolStats, ProbeFailed, SandboxUnavailable, active_layers
 from scripts_engine.sandbox_pool import Health, sandbox_health, sandbox_pool
 
 logger = logging.getLogger(__name__)

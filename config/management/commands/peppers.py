@@ -4,10 +4,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from accounts.management.json_output import JsonCommand
-from config.operations.pepper_use import pepper_use
-from scripts_engine.encryption import DecryptionError
-from scripts_engine.flows.reencryption import reencrypt_hooks
-from scripts_engine.flows.secrets import reencrypt_secrets
+from core.encryption import DecryptionError, PepperUse, pepper_use, reencrypt
 
 
 class Command(JsonCommand):
@@ -24,19 +21,31 @@ class Command(JsonCommand):
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["move_secrets"]:
             try:
-                reencrypt_secrets()
-                reencrypt_hooks()
+                reencrypt()
             except DecryptionError as error:
                 raise CommandError(f"A secret cannot be decrypted: {error}.") from None
-        return {"peppers": [{**use._asdict(), "is_needed": use.is_needed} for use in pepper_use()]}
+        return {"peppers": [_document(use) for use in pepper_use()]}
 
     def lines(self, document: dict[str, Any]) -> list[str]:
-        return [
-            f"{use['version']}: {use['api_keys']} API keys, {use['device_tokens']} device tokens, "
-            f"{use['hooks']} hooks, {use['secrets']} secrets, "
-            f"{use['signing_secrets']} signing secrets, {use['refused_calls']} refused calls, "
-            f"{use['queued_calls']} queued calls"
-            + ("" if use["is_configured"] else "  (not configured: these are lost)")
-            + ("" if use["is_needed"] else "  (not needed)")
-            for use in document["peppers"]
-        ]
+        return [_line(use) for use in document["peppers"]]
+
+
+def _document(use: PepperUse) -> dict[str, Any]:
+    return {
+        "version": use.version,
+        "is_configured": use.is_configured,
+        **use.rows,
+        "is_needed": use.is_needed,
+    }
+
+
+def _line(document: dict[str, Any]) -> str:
+    rows = dict(document)
+    version, is_configured = rows.pop("version"), rows.pop("is_configured")
+    is_needed = rows.pop("is_needed")
+    counts = (f"{count} {name.replace('_', ' ')}" for name, count in rows.items())
+    return (
+        f"{version}: {', '.join(counts).replace('api', 'API')}"
+        + ("" if is_configured else "  (not configured: these are lost)")
+        + ("" if is_needed else "  (not needed)")
+    )

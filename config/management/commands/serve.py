@@ -1,30 +1,43 @@
 """``make run`` runs this command; images and systemd units run it with names of services."""
 
+import gc
+import hashlib
 import os
 import signal
 import socket
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import structlog
 from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
 from django.core.checks import Tags, run_checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS
+from django.urls import get_resolver
 
+from config.management.commands import run_jobs
 from config.operations.demo import PAYLOAD, Demo, create_demo_once
-from core.database.startup import WaitedTooLong, migrate, wait_for_database, wait_for_schema
+from core.database.readiness import (
+    UnsuitableDatabase,
+    WaitedTooLong,
+    migrate,
+    wait_for_database,
+    wait_for_schema,
+)
 from core.metrics.process_files import delete_all, delete_gauges
+from core.server.arbiter import WebServer
 from core.server.listeners import reserve
-from core.server.supervised_service import RestartPolicy, Service
+from core.server.supervised_service import RestartPolicy, Service, become_child
 from core.server.supervisor import Supervisor
-from scripts_engine.lockdown_policy import require_lockdown
-from scripts_engine.sandbox.parent.layers import Layer
-from scripts_engine.sandbox_pool import sandbox_pool
+from scripts_engine.sandbox import Layer
+from scripts_engine.sandbox_pool import require_lockdown, sandbox_pool
 
 logger = structlog.get_logger(__name__)
 
@@ -32,24 +45,24 @@ logger = structlog.get_logger(__name__)
 PORT_WAIT_SECONDS = 3
 
 
-def _python(*arguments: str) -> list[str]:
-    return [sys.executable, *arguments]
+@cache
+def web_server() -> WebServer:
+    """Loads the application, which takes as long as the models."""
+    return WebServer(settings.BASE_DIR / "config" / "gunicorn.conf.py")
 
 
-SERVICES = {
-    "web": Service(
-        "web server",
-        _python("-m", "core.server", "-c", "config/gunicorn.conf.py"),
-        reload_signal=signal.SIGHUP,
-        attempts_to_serve=3,
-    ),
-    "worker": Service(
-        "background worker",
-        _python("manage.py", "db_worker", "--interval", "0.5", "--no-startup-delay"),
-    ),
-    "queue": Service("queue runner", _python("manage.py", "run_queue")),
-    "upkeep": Service("upkeep", _python("manage.py", "upkeep")),
-}
+def services(listeners: Sequence[socket.socket] = ()) -> dict[str, Service]:
+    """Returns all services by their names on the command line, in start order."""
+    return {
+        "web": Service(
+            "web server",
+            lambda: web_server().serve(listeners),
+            listeners,
+            reload_signal=signal.SIGHUP,
+            attempts_to_serve=3,
+        ),
+        "jobs": Service("jobs runner", lambda: call_command(run_jobs.Command())),
+    }
 
 
 class Command(BaseCommand):
@@ -61,7 +74,7 @@ class Command(BaseCommand):
             "services",
             nargs="*",
             metavar="service",
-            help=f"{', '.join(SERVICES)}; default: all",
+            help=f"{', '.join(services())}; default: all",
         )
         parser.add_argument(
             "--no-demo",
@@ -78,34 +91,55 @@ class Command(BaseCommand):
         # The database, secrets and outbox are created for their owner only.
         os.umask(0o077)
         names = _names(options["services"])
-        # Reserved for the lifetime of this process.
-        port = self._reserve_port() if "web" in names else None
+        listeners = self._reserve_port() if "web" in names else []
+        self._prepare_in_a_fork(names, options)
+        if "web" in names:
+            web_server()
+            delete_all()
+        # Objects that the collector does not visit stay in memory shared by all services.
+        gc.collect()
+        gc.freeze()
+        table = services(listeners)
+        status = Supervisor(
+            [table[name] for name in names],
+            grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
+            policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
+            on_end=delete_gauges,
+        ).run()
+        sys.exit(status)
+
+    def _prepare_in_a_fork(self, names: Sequence[str], options: Mapping[str, Any]) -> None:
+        """Leave connections, threads and what migrations load to a process that ends.
+
+        Services are forks of this one, so it must not have any. Exit if the other one fails.
+        """
+        parent_id = os.getpid()
+        process_id = os.fork()
+        if process_id == 0:
+            become_child(parent_id)
+            self._prepare(names, options)
+            sandbox_pool().close()
+            os._exit(0)
+        if "web" in names:
+            # Imports all views meanwhile.
+            get_resolver().url_patterns  # noqa: B018
+        _, status = os.waitpid(process_id, 0)
+        if status:
+            sys.exit(1)
+
+    def _prepare(self, names: Sequence[str], options: Mapping[str, Any]) -> None:
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         self._check_system()
-        missing_layers = require_lockdown() if {"web", "queue"} & set(names) else ()
+        missing_layers = require_lockdown()
         self._prepare_database(is_migrated_here=not options["no_migrate"])
         if "web" in names:
             self._prepare_static_files()
         wants_demo = "web" in names and not settings.IS_PRODUCTION and not options["no_demo"]
         demo = create_demo_once() if wants_demo else None
-        sandbox_pool().close()
-        _close_database_connections()
-        if "web" in names:
-            delete_all()
         if settings.IS_LOG_JSON:
             self._log_start(names, missing_layers)
         if demo is not None or not settings.IS_LOG_JSON:
             self._greet(names, demo, missing_layers)
-        status = Supervisor(
-            [SERVICES[name] for name in names],
-            directory=settings.BASE_DIR,
-            grace_seconds=settings.DRAIN_SECONDS + settings.GRACEFUL_TIMEOUT_SECONDS,
-            policy=RestartPolicy(leftovers_seconds=settings.GRACEFUL_TIMEOUT_SECONDS),
-            on_end=delete_gauges,
-        ).run()
-        if port is not None:
-            port.close()
-        sys.exit(status)
 
     def _check_system(self) -> None:
         """Run the system checks as other commands do, but log messages that are not errors."""
@@ -124,27 +158,27 @@ class Command(BaseCommand):
                 migrate(seconds=seconds, say=self._say)
             else:
                 wait_for_schema(seconds=seconds, say=self._say)
-        except WaitedTooLong as error:
+        except (UnsuitableDatabase, WaitedTooLong) as error:
             raise CommandError(str(error)) from None
 
     def _prepare_static_files(self) -> None:
         if not settings.ARE_STATIC_FILES_COLLECTED:
-            call_command("collectstatic", interactive=False, verbosity=0)
+            collect_static_files()
         elif not (settings.STATIC_ROOT / "staticfiles.json").is_file():
             raise CommandError(
                 f"STATIC_ROOT is set, but {settings.STATIC_ROOT} holds no collected files. "
                 "Run manage.py collectstatic, or leave STATIC_ROOT unset."
             )
 
-    def _reserve_port(self) -> socket.socket:
-        """Reserve the port: web workers share it, and could share it with another server unnoticed.
+    def _reserve_port(self) -> list[socket.socket]:
+        """Bind a socket for each web worker.
 
-        A server whose parent was killed is about to release it.
+        A server whose parent was killed is about to release the port.
         """
         deadline = time.monotonic() + PORT_WAIT_SECONDS
         while True:
             try:
-                return reserve(settings.BIND, settings.PORT)
+                return reserve(settings.BIND, settings.PORT, count=settings.WEB_WORKERS)
             except OSError as error:
                 if time.monotonic() >= deadline:
                     raise CommandError(
@@ -191,16 +225,31 @@ class Command(BaseCommand):
 
 def _names(requested: Sequence[str]) -> list[str]:
     """Return the names in start order. Raise ``CommandError`` for unknown names."""
-    if unknown := set(requested) - set(SERVICES):
+    known = services()
+    if unknown := set(requested) - set(known):
         raise CommandError(
-            f"Unknown service: {', '.join(sorted(unknown))}. Services: {', '.join(SERVICES)}."
+            f"Unknown service: {', '.join(sorted(unknown))}. Services: {', '.join(known)}."
         )
-    return [name for name in SERVICES if name in requested or not requested]
+    return [name for name in known if name in requested or not requested]
 
 
-def _close_database_connections() -> None:
-    """Close connections and pools, which the parent of the services does not need."""
-    for connection in connections.all(initialized_only=True):
-        connection.close()
-        if connection.vendor == "postgresql":
-            connection.close_pool()  # type: ignore[attr-defined]
+def collect_static_files() -> None:
+    """Collects and compresses them, which takes seconds, unless they are those of the last time."""
+    record = settings.DATA_DIR / "static.sha256"
+    present = _digest_of_sources()
+    is_collected = (settings.STATIC_ROOT / "staticfiles.json").is_file()
+    if is_collected and record.is_file() and record.read_text() == present:
+        return
+    call_command("collectstatic", interactive=False, verbosity=0)
+    record.write_text(present)
+
+
+def _digest_of_sources() -> str:
+    """Names, sizes and times of all files that would be collected."""
+    files = []
+    for finder in get_finders():
+        for name, storage in finder.list(None):
+            path = Path(storage.path(name))
+            status = path.stat()
+            files.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(files).encode()).hexdigest()

@@ -137,7 +137,8 @@ const keepPlace = (editor, textarea) => {
     const key = `moonhook:place:${location.pathname}`;
     const kept = JSON.parse(sessionStorage.getItem(key) ?? "null");
     sessionStorage.removeItem(key);
-    if (kept) {
+    // After a refusal, the wrong line is shown instead.
+    if (kept && !textarea.dataset.errorLine) {
         editor.moveCursorTo(kept.row, kept.column);
         editor.session.setScrollTop(kept.top);
         window.scrollTo(0, kept.window);
@@ -166,10 +167,16 @@ const saveOnlyWhileLoggedIn = (endpoints, textarea, post) => {
     });
 };
 
+// A script that exists has drafts; a new one is created.
 const saveOnCtrlS = (textarea) => {
     document.addEventListener("keydown", (event) => {
         if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
         event.preventDefault();
+        const draft = document.getElementById("save-draft");
+        if (draft) {
+            draft.click();
+            return;
+        }
         const stay = document.querySelector("button[name=_continue]");
         if (stay) textarea.form.requestSubmit(stay);
     });
@@ -208,6 +215,8 @@ const setUp = () => {
     if (textarea.dataset.errorLine) {
         editor.gotoLine(Number(textarea.dataset.errorLine));
         editor.focus();
+        // The browser scrolls to the cursor; the message stands above the editor.
+        editor.container.scrollIntoView({ block: "center" });
     }
     const post = poster(textarea);
     const checkAfterRun = checkWhileTyping(editor, endpoints, textarea, mark, post);
@@ -217,6 +226,7 @@ const setUp = () => {
     window.moonhookEditor = {
         post,
         source: () => editor.getValue(),
+        focus: () => editor.focus(),
         setSource(text) {
             editor.setValue(text, -1);
         },
@@ -224,6 +234,7 @@ const setUp = () => {
             editor.insert(text);
             editor.focus();
         },
+        mark,
         // A run's error replaces that of a check that is still pending; warnings stay beside it.
         markRun(line, message) {
             mark(line, message);

@@ -94,7 +94,7 @@ const formValues = () => Object.fromEntries(FIELDS.map((name) => [name, field(na
 
 const remember = () => {
     try {
-        const kept = { ...formValues(), bodyOf, source: sourceField.value };
+        const kept = { ...formValues(), bodyOf, source: sourceField?.value };
         sessionStorage.setItem(storageKey, JSON.stringify(kept));
     } catch {
         // The quota is exceeded: keep nothing rather than an old state.
@@ -226,7 +226,7 @@ if (tryForm) {
     });
     // After the editor's own listener, which stops the event until it has checked the login.
     window.addEventListener("load", () =>
-        document.getElementById("script_form").addEventListener("submit", keepResult),
+        document.getElementById("script_form")?.addEventListener("submit", keepResult),
     );
     // Before the focused control sees it: a list box would open.
     const runOnCtrlEnter = (event) => {

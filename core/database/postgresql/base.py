@@ -1,4 +1,4 @@
-"""The database backend for ``ENGINE``: pool checks and deadlines for statements."""
+"""The database backend for ``ENGINE``: pool checks, deadlines for statements, and migrations."""
 
 import math
 import time
@@ -10,13 +10,15 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
+from django.db.backends.postgresql.schema import DatabaseSchemaEditor
 from psycopg_pool import PoolTimeout
 
-from core import green_threads
+from core import waiting
 from core.database.postgresql.connection import TimeLimitedConnection
-from core.database.postgresql.schema import SchemaEditor
+from core.database.postgresql.primary import primary
 from core.database.unavailable import UnavailabilityWrapper
 
+LOCK_TIMEOUT_SECONDS = 5
 # How far a statement may exceed its deadline, because setting a limit takes a round trip.
 _SLACK_SECONDS = 1.0
 _WRITES = ("INSERT", "UPDATE", "DELETE")
@@ -24,8 +26,50 @@ _WRITES = ("INSERT", "UPDATE", "DELETE")
 _GREEN_WAIT_SECONDS = 0.002
 
 
+class SchemaEditor(DatabaseSchemaEditor):
+    """Lifts the time limit of statements, and limits the wait for a table's lock.
+
+    Queries of a table queue behind a statement that waits for its exclusive lock. A migration that
+    is not atomic builds indexes concurrently with writers, and may wait for them.
+    """
+
+    def __enter__(self) -> Any:
+        editor = super().__enter__()
+        if not self.collect_sql:
+            self._lift_limits()
+        return editor
+
+    def __exit__(self, *exception: Any) -> None:  # noqa: PYI036  (as its parent takes them)
+        try:
+            super().__exit__(*exception)
+        finally:
+            if not self.collect_sql:
+                self._restore_limits()
+
+    def _lift_limits(self) -> None:
+        scope = "LOCAL" if self.atomic_migration else "SESSION"
+        lock_timeout = f"{LOCK_TIMEOUT_SECONDS}s" if self.atomic_migration else "0"
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET {scope} statement_timeout = 0")
+            cursor.execute(f"SET {scope} idle_in_transaction_session_timeout = 0")
+            cursor.execute(f"SET {scope} lock_timeout = '{lock_timeout}'")
+        self.connection.connection.max_wait_seconds = None
+
+    def _restore_limits(self) -> None:
+        """Undo ``_lift_limits``; the end of an atomic migration's transaction does it itself."""
+        database = self.connection.connection
+        if database is None or database.closed:
+            return
+        del database.max_wait_seconds
+        if not self.atomic_migration:
+            with self.connection.cursor() as cursor:
+                cursor.execute("RESET statement_timeout")
+                cursor.execute("RESET idle_in_transaction_session_timeout")
+                cursor.execute("RESET lock_timeout")
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Skips pooled connections that the server has closed.
+    """Skips pooled connections that the server has closed, or whose server was demoted.
 
     Django's ``CONN_HEALTH_CHECKS`` costs each request a round trip, and waits for a second after
     the first closed connection.
@@ -47,9 +91,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         pool = self.pool
         if not pool:
-            return super().get_new_connection(conn_params)
+            return super().get_new_connection(primary.first(conn_params))
         connection = self._connection_of(pool, conn_params)
-        while connection.is_dropped():
+        while connection.is_dropped() or connection.is_demoted():
             connection.close()
             # The pool replaces each closed connection that it gets back.
             pool.putconn(connection)
@@ -59,14 +103,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _connection_of(self, pool: Any, conn_params: dict[str, Any]) -> Any:
         """Django's way opens the pool, but takes several times as long as an open pool."""
         if pool.closed or "isolation_level" in self.settings_dict["OPTIONS"]:
-            return green_threads.in_thread(partial(super().get_new_connection, conn_params))
-        if green_threads.current() is None:
+            return waiting.in_thread(partial(super().get_new_connection, conn_params))
+        if waiting.current() is None:
             return pool.getconn()
         if pool.get_stats()["pool_available"]:
             # Another thread may take the last one meanwhile.
             with suppress(PoolTimeout):
                 return pool.getconn(_GREEN_WAIT_SECONDS)
-        return green_threads.in_thread(pool.getconn)
+        return waiting.in_thread(pool.getconn)
 
     def _set_autocommit(self, autocommit: bool) -> None:
         """Skips psycopg's checks if nothing changes, as with most connections of the pool."""
@@ -86,6 +130,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]
         cursor.execute(query, params, prepare=False)
         return cursor
+
+    def execute_in_pipeline(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute a frequent statement for each row of values, in one round trip."""
+        self.lift_deadline()
+        self.connection.statement_cursor(query).executemany(query, rows)
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.

@@ -1,5 +1,6 @@
-"""The database backend for ``ENGINE``: queued writes, retries and deadlines for statements."""
+"""The database backend for ``ENGINE``: queued writes, retries, deadlines and checkpoints."""
 
+import logging
 import math
 import os
 import sqlite3
@@ -8,16 +9,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from typing import Any
 
+from django.db import DatabaseError, connections
 from django.db.backends.sqlite3 import base
 
-from core import green_threads
-from core.database.sqlite.checkpoints import GREEN_PAGES, checkpoints
+from core import waiting
+from core.database.sqlite.disk_space import RETURN_FREE_PAGES
 from core.database.sqlite.write_queue import WriteQueue, write_queue_of
 from core.database.unavailable import UnavailabilityWrapper
+
+# In rows. A row with its index entries writes about nine pages.
+CHANGES_BETWEEN = 100
+# The WAL's pages at which a commit of a green thread runs the checkpoint after all.
+GREEN_PAGES = 8000
+
+logger = logging.getLogger(__name__)
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 # Instructions of SQLite's virtual machine between two checks of the deadline: about a millisecond.
@@ -27,6 +36,43 @@ _INSTRUCTIONS_PER_CHECK = 50_000
 _BUSY_TIMEOUT_MS = 5
 # SQLite would hold up the other green threads, so ``Cursor`` pauses there.
 _GREEN_PAUSE_SECONDS = 0.001
+
+
+class Checkpoints:
+    """Starts a checkpoint in a thread after enough changes of this process's green threads.
+
+    By default, a commit that finds a thousand pages in the WAL copies them into the database. All
+    green threads would wait for that, after every hundredth call or so. Writers do not wait for a
+    checkpoint of another connection (https://www.sqlite.org/wal.html#concurrency).
+    """
+
+    def __init__(self) -> None:
+        self._changes = 0
+        self._is_started = False
+
+    def note(self, alias: str, changes: int) -> None:
+        """Adds the number of rows that a commit changed. Only in a green thread."""
+        self._changes += changes
+        if self._changes >= CHANGES_BETWEEN and not self._is_started:
+            self._changes, self._is_started = 0, True
+            try:
+                waiting.start_in_thread(partial(self._run, alias))
+            except RuntimeError:
+                # The process is stopping, and its threads have ended.
+                self._is_started = False
+
+    def _run(self, alias: str) -> None:
+        try:
+            with connections[alias].cursor() as cursor:
+                # PASSIVE copies what it can without making others wait.
+                cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except DatabaseError as error:
+            logger.warning("Checkpoint failed, a later commit retries it: %s", error)
+        finally:
+            self._is_started = False
+
+
+checkpoints = Checkpoints()
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -77,7 +123,7 @@ class Cursor(base.SQLiteCursorWrapper):
 
 @lru_cache(maxsize=1024)
 def _with_question_marks(query: str) -> str:
-    """Django's conversion, cached: 12 µs for the INSERT of a run, over a tenth of its time."""
+    """Django's conversion, cached: 12 µs for an INSERT of many columns, a tenth of its time."""
     return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
 
 
@@ -92,6 +138,12 @@ def _kind_of(query: str) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
+def _is_new(path: str) -> bool:
+    with suppress(OSError):
+        return os.stat(path).st_size == 0  # noqa: PTH116  (called for each connection)
+    return False
+
+
 def _is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
@@ -99,6 +151,8 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 class DatabaseWrapper(base.DatabaseWrapper):
     # How long a statement waits for a lock; set by the option ``timeout``.
     lock_timeout_seconds = 5.0
+    # Statements for a new connection; Django's own attribute.
+    init_commands: list[str]
     # Set while this connection has a turn in the queue.
     _queue: WriteQueue | None = None
     # Set while a deadline of ``statements_end_by`` spares writes.
@@ -130,9 +184,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # If this fails, SQLite fails too and reports the reason.
             with suppress(OSError):
                 os.mknod(path, stat.S_IFREG | 0o600)
+            if _is_new(path):
+                self.init_commands.insert(0, RETURN_FREE_PAGES)
         connection = super().get_new_connection(conn_params)
         self.lock_timeout_seconds = conn_params.get("timeout", self.lock_timeout_seconds)
-        is_green = green_threads.current() is not None
+        is_green = waiting.current() is not None
         connection.execute(f"PRAGMA busy_timeout = {0 if is_green else _BUSY_TIMEOUT_MS}")
         if is_green:
             connection.execute(f"PRAGMA wal_autocheckpoint = {GREEN_PAGES}")
@@ -176,8 +232,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() >= deadline:
                     raise
-                if green_threads.current() is not None:
-                    green_threads.sleep(_GREEN_PAUSE_SECONDS)
+                if waiting.current() is not None:
+                    waiting.sleep(_GREEN_PAUSE_SECONDS)
 
     def lift_deadline(self) -> None:
         """Lift the deadline of ``statements_end_by`` if it spares writes.
@@ -238,7 +294,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @staticmethod
     def _may_wait_with_threads() -> bool:
         is_main_thread = threading.get_ident() == threading.main_thread().ident
-        return not is_main_thread or green_threads.current() is not None
+        return not is_main_thread or waiting.current() is not None
 
     def end_turn(self) -> None:
         if self._queue is not None:
@@ -249,7 +305,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._note_changes()
 
     def _note_changes(self) -> None:
-        if self.connection is None or green_threads.current() is None:
+        if self.connection is None or waiting.current() is None:
             return
         # The connection may just have been closed.
         with suppress(sqlite3.ProgrammingError):

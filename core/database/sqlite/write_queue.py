@@ -12,8 +12,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from core import green_threads
-from core.green_threads import WakeUp
+from core import waiting
+from core.waiting import WakeUp
 
 # The pause between two attempts to lock a file that another process has locked.
 RETRY_SECONDS = 0.001
@@ -168,7 +168,7 @@ class _FileLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     return False
-                green_threads.sleep(RETRY_SECONDS)
+                waiting.sleep(RETRY_SECONDS)
             else:
                 return True
 

@@ -1,85 +1,58 @@
 """Run pages, read-only. The list is ordered by primary key, so it stays fast at any size."""
 
 import uuid
-from typing import Any, cast
+from typing import Any
 
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db import connection, transaction
+from django.contrib import messages
+from django.db import connection
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.views.decorators.http import require_GET, require_POST
 from unfold.views import ChangeList
 
-from accounts.admin.reach import is_superuser, person
+from accounts.admin.reach import is_superuser, organisation_ids_with, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from core.admin.display import EmptyState, display
+from accounts.scopes import Scope
+from core.admin.display import display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.links import action_of, link, list_of, page_of
+from core.admin.links import action_of, link, page_of
+from core.admin.page_context import PageContext
 from core.http.bulkhead import place_left_to_others
-from core.http.client_address import client_address
-from core.http.origin import origin_of
+from core.http.origin import client_address
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import (
-    YES,
     DeadLetterFilter,
+    ErrorFilter,
     OutcomeFilter,
+    PayloadFilter,
     RecentFilter,
+    ResponseFilter,
+    SameErrorFilter,
     SourceFilter,
     StartTimeFilter,
     TriggerFilter,
 )
 from scripts_engine.admin.runs.presentation import (
+    COLOURS,
     errors_of,
     hint_of_error,
     logs_of,
-    sender_of,
     source_around,
-    timeline_of,
+    status_label,
     trigger_of,
 )
-from scripts_engine.admin.runs.replays import (
-    entries_of,
-    page_of_replays,
-    progress_of,
-    replays_of,
-    what_was_cancelled,
-)
-from scripts_engine.admin.runs.searching import (
-    ErrorFilter,
-    PayloadFilter,
-    ResponseFilter,
-    SameErrorFilter,
-)
-from scripts_engine.admin.runs.statuses import COLOURS, status_label
-from scripts_engine.admin.runs.story import story_of
-from scripts_engine.flows.author import Author
-from scripts_engine.flows.queue.room import QueueFullError
-from scripts_engine.flows.queue.steer import (
-    MAX_REPLAYS,
-    NotQueuedError,
-    NotReplayableError,
-    cancel_entries,
-    cancel_run,
-    dismiss_dead_letters,
-    replay_runs,
-)
-from scripts_engine.flows.try_script import headers_left_out, run_again
-from scripts_engine.models import QueueEntry, Run, RunStatus
-from scripts_engine.models.run import FAILURES, RunQuerySet
-from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
-
-
-def why_not_replayed(error: NotReplayableError | QueueFullError) -> str:
-    if isinstance(error, QueueFullError):
-        return why_not_run(error).text
-    return f"Nothing was replayed. {error}"
-
+from scripts_engine.admin.runs.timeline import timeline_of
+from scripts_engine.admin.scripts.live import live_of
+from scripts_engine.callers import callers_of, name_triggers
+from scripts_engine.models import Run
+from scripts_engine.models.run import FAILURES
+from scripts_engine.releases.live import release_that_ran
+from scripts_engine.runs.execution import headers_left_out, run_again
+from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
+from scripts_engine.runs.spec import Author
 
 _DEFERRED_FIELDS = (
     "request_headers",
@@ -103,6 +76,10 @@ _DEFERRED_FIELDS = (
 )
 
 
+# They find runs by what came in or out, which only some roles read.
+_FILTERS_OF_PAYLOADS = (ErrorFilter, PayloadFilter, SameErrorFilter)
+
+
 class RunChangeList(ChangeList):
     """Loads no payloads and logs, which the list does not show, and errors of failed runs only."""
 
@@ -112,20 +89,23 @@ class RunChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        failed = [run.pk for run in self.result_list if run.status in FAILURES]
+        # An error may quote what came in.
+        readable = self.model_admin.payloads_readable(request, self.result_list)
+        failed = [
+            run.pk for run in self.result_list if run.status in FAILURES and run.pk in readable
+        ]
         errors = errors_of(failed) if failed else {}
-        for run in self.result_list:
+        rows: Any = name_triggers(self.result_list)
+        for run, trigger in rows:
             run.error = errors.get(run.pk)
+            run.trigger_name = trigger_of(run, trigger)
 
 
-@admin.register(Run)
-class RunAdmin(ReadOnlyTenantModelAdmin):
-    empty_state = EmptyState(
-        "A run appears when a hook is called or a script is tried. Create a hook and call it "
-        "with the curl command on its page.",
-        "Create hook",
-        "admin:scripts_engine_hook_add",
-    )
+class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
+    """What every run has. The apps that queue runs and start them extend and register it."""
+
+    view_scope = Scope.READ_SCRIPTS
+    page_scopes = {"again": Scope.RUN_SCRIPTS}
     change_form_template = "admin/run.html"
     fields = readonly_fields = ("id",)
     list_display = (
@@ -140,7 +120,6 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     list_filter = (
         ("status", OutcomeFilter),
         ("script", ScopedAutocompleteFilter),
-        ("hook", ScopedAutocompleteFilter),
         ("trigger", TriggerFilter),
         SourceFilter,
         DeadLetterFilter,
@@ -153,58 +132,10 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
     )
     list_before_template = "admin/run_searches.html"
     list_filter_submit = True
-    list_select_related = ("script", "hook")
+    list_select_related = ("script",)
     search_fields = ("id",)
     search_help_text = "Run ID from the Moonhook-Run-Id header"
     ordering = ("-id",)
-    actions = ("replay_selected", "dismiss_selected")
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Only dead letters are replayed and dismissed in numbers."""
-        if request.GET.get(DeadLetterFilter.parameter_name) != YES:
-            return {}
-        found = (self.get_action(name) for name in ("replay_selected", "dismiss_selected"))
-        return {each[1]: each for each in found if each is not None}
-
-    @admin.action(description="Replay selected dead letters")
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
-        runs = self._some(request, queryset)
-        if not runs:
-            return None
-        replays: list[uuid.UUID] = []
-        by_organisation: dict[uuid.UUID, list[Run]] = {}
-        for run in runs:
-            by_organisation.setdefault(run.organisation_id, []).append(run)
-        author = Author(user=person(request))
-        try:
-            with transaction.atomic():
-                for found in by_organisation.values():
-                    replays += replay_runs(
-                        found, author=author, origin=origin_of(request), are_dead_letters=True
-                    )
-        except (NotReplayableError, QueueFullError) as error:
-            self.message_user(request, why_not_replayed(error), messages.ERROR)
-            return None
-        return redirect(page_of_replays(replays))
-
-    @admin.action(description="Dismiss selected dead letters")
-    def dismiss_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        runs = self._some(request, queryset)
-        if runs is not None:
-            dismissed = dismiss_dead_letters(runs, origin=origin_of(request))
-            self.message_user(request, f"Dismissed {dismissed} dead letters.", messages.SUCCESS)
-
-    def _some(self, request: HttpRequest, queryset: QuerySet[Run]) -> list[Run] | None:
-        """The selected dead letters, the oldest first.
-
-        ``None``, with a message, if they are too many at once.
-        """
-        runs = list(queryset.filter(is_dead_letter=True).order_by("pk")[: MAX_REPLAYS + 1])
-        if len(runs) <= MAX_REPLAYS:
-            return runs
-        text = f"More than {MAX_REPLAYS:,} runs are selected. Nothing was done; select fewer."
-        self.message_user(request, text, messages.ERROR)
-        return None
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RunChangeList
@@ -215,8 +146,18 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         return (started, "organisation", *others) if is_superuser(request) else self.list_display
 
     def get_list_filter(self, request: HttpRequest) -> tuple[Any, ...]:
+        filters: tuple[Any, ...] = self.list_filter
+        if not self.has_wherever_visible(request, Scope.READ_PAYLOADS):
+            filters = tuple(each for each in filters if each not in _FILTERS_OF_PAYLOADS)
         of_organisation = ("organisation", ScopedAutocompleteFilter)
-        return (of_organisation, *self.list_filter) if is_superuser(request) else self.list_filter
+        return (of_organisation, *filters) if is_superuser(request) else filters
+
+    def payloads_readable(self, request: HttpRequest, runs: Any) -> set[uuid.UUID]:
+        """The ids of those of the runs whose payloads the person reads."""
+        if self.has_wherever_visible(request, Scope.READ_PAYLOADS):
+            return {run.pk for run in runs}
+        places = organisation_ids_with(request, Scope.READ_PAYLOADS)
+        return {run.pk for run in runs if run.organisation_id in places}
 
     def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
         of_organisation = ("organisation",) if is_superuser(request) else ()
@@ -259,48 +200,50 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
         return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms" if run.has_run else ""
 
     @display(description="Trigger")
-    def shown_trigger(self, run: Run) -> str:
-        return trigger_of(run)
+    def shown_trigger(self, run: Any) -> str:
+        trigger: str = run.trigger_name
+        return trigger
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        run: Run = self.get_or_404(request, object_id)
-        newer, older = Run.objects.newer_than(run), Run.objects.older_than(run)
-        payload = run.payload_run()
+    def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
+        newer, older = Run.objects.newer_than(row), Run.objects.older_than(row)
+        payload = row.payload_run()
+        is_read = self.allows(request, Scope.READ_PAYLOADS, row)
         context = {
-            **(extra_context or {}),
-            "title": f"Run of {run.script}",
-            "run": run,
-            "status": status_label(run.status),
-            "sender": sender_of(run),
-            "timeline": timeline_of(run) if run.has_run else None,
-            "story": story_of(run),
+            "title": f"Run of {row.script}",
+            "is_read": is_read,
+            "run": row,
+            "release": release_that_ran(row.script_version_id, row.started_at),
+            "live": live_of(row.script),
+            "caller": callers_of([row]).get(row.pk),
+            "status": status_label(row.status),
+            "timeline": timeline_of(row) if row.has_run and is_read else None,
             "payload": payload,
-            "error_hint": hint_of_error(run),
-            "request_body": body_of(b"" if payload is None else payload.request_body),
-            "response_body": body_of(run.response_body),
-            "logs": logs_of(run),
-            "source_lines": source_around(run),
+            "error_hint": hint_of_error(row) if is_read else "",
+            "request_body": body_of(
+                payload.request_body if payload is not None and is_read else b""
+            ),
+            "response_body": body_of(row.response_body if is_read else b""),
+            "logs": logs_of(row) if is_read else [],
+            "source_lines": source_around(row) if is_read else [],
             "newer": newer and page_of(newer),
             "older": older and page_of(older),
             "show_history": False,
         }
-        is_callable = run.script.deleted_at is None and run.script.organisation.is_active
-        has_payload = payload is not None and payload.payload_removed_at is None
-        if run.status == RunStatus.QUEUED:
-            context["cancel"] = action_of(run, "cancel")
-        elif is_callable and has_payload and run.attempt is not None and run.has_ended:
-            context["replay"] = action_of(run, "replay")
-        if is_callable and has_payload:
-            context["run_again"] = action_of(run, "again")
-            context["try_it"] = action_of(run.script, "change", run=run.pk)
-        response: HttpResponse = super().change_view(request, object_id, form_url, context)
-        return response
+        is_runnable = (
+            row.script.deleted_at is None
+            and row.script.organisation.is_active
+            and payload is not None
+            and payload.payload_removed_at is None
+        )
+        if is_runnable and self.allows(request, Scope.RUN_SCRIPTS, row):
+            context["run_again"] = action_of(row, "again")
+            context["try_it"] = action_of(row.script, "change", run=row.pk)
+        context |= self.parts_of_page(request, row, is_runnable=is_runnable)
+        return context
+
+    def parts_of_page(self, request: HttpRequest, run: Run, *, is_runnable: bool) -> dict[str, Any]:
+        """What apps above add to the page. ``is_runnable``: its payload can be run again."""
+        return {}
 
     def get_urls(self) -> list[URLPattern]:
         again = path(
@@ -308,92 +251,7 @@ class RunAdmin(ReadOnlyTenantModelAdmin):
             self.admin_site.admin_view(self.again),
             name="scripts_engine_run_again",
         )
-        steering = [
-            path(
-                f"<path:object_id>/{name}/",
-                self.admin_site.admin_view(view),
-                name=f"scripts_engine_run_{name}",
-            )
-            for name, view in {"cancel": self.cancel, "replay": self.replay}.items()
-        ]
-        followed = [
-            path(
-                f"{address}/",
-                self.admin_site.admin_view(view),
-                name=f"scripts_engine_run_{name}",
-            )
-            for address, name, view in (
-                ("replays", "replays", require_GET(self.replays)),
-                ("replays/progress", "replays_progress", require_GET(self.replays_progress)),
-                ("replays/cancel", "replays_cancel", require_POST(self.cancel_replays)),
-            )
-        ]
-        return [*followed, again, *steering, *super().get_urls()]
-
-    def replays(self, request: HttpRequest) -> HttpResponse:
-        """Shows how far the person's replays are, from the ``first`` to the ``last`` one."""
-        progress = progress_of(self._replays(request))
-        first_and_last = request.GET.urlencode()
-        return TemplateResponse(
-            request,
-            "admin/replays.html",
-            {
-                **self.admin_site.each_context(request),
-                "opts": self.opts,
-                "title": "Replays",
-                "progress": progress,
-                "progress_address": f"{list_of(Run, 'replays_progress')}?{first_and_last}",
-                "cancel": f"{list_of(Run, 'replays_cancel')}?{first_and_last}",
-                "queue": list_of(QueueEntry),
-                "dead_letters": list_of(Run, dead_letter=YES),
-            },
-        )
-
-    def replays_progress(self, request: HttpRequest) -> HttpResponse:
-        """The same as JSON: ``{ended, text, parts: [{kind, start, width}]}``."""
-        progress = progress_of(self._replays(request))
-        parts = [part._asdict() for part in progress.parts]
-        response = JsonResponse({"ended": progress.ended, "text": progress.text, "parts": parts})
-        response["Cache-Control"] = "no-store"
-        return response
-
-    def cancel_replays(self, request: HttpRequest) -> HttpResponse:
-        """Takes those that wait, or wait to be tried again, out of the queue. POST only."""
-        waiting = entries_of(self._replays(request))
-        cancelled, others = cancel_entries(waiting, origin=origin_of(request))
-        self.message_user(request, *what_was_cancelled(cancelled, others))
-        return redirect(f"{list_of(Run, 'replays')}?{request.GET.urlencode()}")
-
-    def _replays(self, request: HttpRequest) -> RunQuerySet:
-        if not self.has_module_permission(request):
-            raise PermissionDenied
-        return replays_of(request, cast("RunQuerySet", self.get_queryset(request)))
-
-    def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Takes a waiting run out of the queue. POST only."""
-        run: Run = self.get_or_404(request, object_id)
-        if request.method == "POST":
-            try:
-                cancel_run(run, origin=origin_of(request))
-            except NotQueuedError:
-                self.message_user(request, "The run does not wait any more.", messages.ERROR)
-            else:
-                self.message_user(request, "The run is cancelled.", messages.SUCCESS)
-        return redirect(page_of(run))
-
-    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Queues the payload of an ended run again, and shows the new run. POST only."""
-        run: Run = self.get_or_404(request, object_id)
-        if request.method == "POST":
-            author = Author(user=person(request))
-            try:
-                (run_id,) = replay_runs([run], author=author, origin=origin_of(request))
-            except (NotReplayableError, QueueFullError) as error:
-                self.message_user(request, why_not_replayed(error), messages.ERROR)
-            else:
-                self.message_user(request, "The payload is queued again.", messages.SUCCESS)
-                return redirect(page_of(Run(pk=run_id)))
-        return redirect(page_of(run))
+        return [again, *super().get_urls()]
 
     def again(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Runs the script with this run's payload and shows the new run. POST only."""

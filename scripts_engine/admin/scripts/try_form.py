@@ -1,23 +1,31 @@
 """Input of Try it: a source with a custom request, or with the request of a recent run."""
 
-import re
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db.models import BinaryField
+from django.db.models.functions import Substr
 
+from core.http.redaction import REDACTED
 from core.plain_text import is_encodable
-from scripts_engine.event import Event
+from scripts_engine.callers import Caller, callers_of
 from scripts_engine.flows.source import validate_source_text, with_lua_line_ends
-from scripts_engine.models import Run, Script
+from scripts_engine.models import Run, RunStorage, Script, Trigger
+from scripts_engine.runs.spec import Event
+from scripts_engine.runs.typed_request import clean_header, clean_query
 
 METHODS = ("POST", "GET")
-# RFC 9110, sections 5.1 and 5.5: a token, and the characters of a field value.
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_QUERY = re.compile(r"[\x21-\x7e]*")
+
+MAX_OFFERED_REQUESTS = 20
+# Only the newest runs are searched: a script may have a million runs from other triggers.
+SEARCHED_RUNS = 200
+MAX_TEXT_BYTES = 200_000
+_PREVIEW_BYTES = 120
+_PREVIEW_CHARACTERS = 40
 
 
 class TryForm(forms.Form):
@@ -45,10 +53,7 @@ class TryForm(forms.Form):
         return with_lua_line_ends(self.cleaned_data["source"])
 
     def clean_query(self) -> str:
-        query: str = self.cleaned_data["query"].removeprefix("?")
-        if not _QUERY.fullmatch(query):
-            raise ValidationError("Write the query as in a URL: page=2&q=tea%20pot.")
-        return query
+        return clean_query(self.cleaned_data["query"])
 
     def clean_headers(self) -> tuple[tuple[str, str], ...]:
         # splitlines() would also split at characters that a header value may contain.
@@ -92,7 +97,99 @@ class TryForm(forms.Form):
 
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
-    value = value.strip(" \t")
-    if not colon or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-        raise ValidationError(f"“{line[:60]}” is not a valid header. Use Name: value")
-    return name, value
+    try:
+        if colon:
+            return clean_header(name, value)
+    except ValidationError:
+        pass
+    raise ValidationError(f"“{line[:60]}” is not a valid header. Use Name: value")
+
+
+def recent_requests(script: Script, *, failed_only: bool = False) -> list[dict[str, str]]:
+    """The newest requests that hooks received: ``[{run, title}]``."""
+    runs = script.runs.failed() if failed_only else script.runs.all()
+    newest = (
+        # The script's id, or Django reads it for each run.
+        runs.only(
+            "script", "trigger", "started_at", "request_method", "status", "hook_id"
+        ).order_by("-id")[:SEARCHED_RUNS]
+    )
+    removed_before = _payloads_removed_before(script)
+    offered = [
+        run for run in newest if run.trigger == Trigger.HOOK and run.started_at > removed_before
+    ][:MAX_OFFERED_REQUESTS]
+    previews = _previews(script, offered)
+    callers = callers_of(offered)
+    return [
+        {"run": str(run.pk), "title": _title(run, previews[run.pk], callers.get(run.pk))}
+        for run in offered
+        if run.pk in previews
+    ]
+
+
+def payload_of(run: Run) -> dict[str, Any]:
+    """A run's request for Try it; ``body`` is ``None`` if a text area cannot hold it."""
+    payload = run.payload_run()
+    body = b"" if payload is None else bytes(payload.request_body)
+    return {
+        "run": str(run.pk),
+        "title": _title(run, _preview(body[:_PREVIEW_BYTES]), callers_of([run]).get(run.pk)),
+        "method": run.request_method,
+        "query": run.request_query,
+        "headers": headers_as_text(run, without=REDACTED),
+        "body": _text(body),
+        "size": len(body),
+    }
+
+
+def headers_as_text(run: Run, *, without: str) -> str:
+    """The recorded headers, one per line, except those whose value is ``without``."""
+    return "\n".join(f"{name}: {value}" for name, value in run.request_headers if value != without)
+
+
+def _title(run: Run, preview: str, caller: Caller | None) -> str:
+    parts = [
+        f"{run.started_at:%b %d, %H:%M:%S} UTC",
+        run.get_status_display(),
+        run.request_method,
+        preview or "empty body",
+    ]
+    return " · ".join(parts if caller is None else [*parts, caller.name])
+
+
+def _previews(script: Script, runs: list[Run]) -> dict[Any, str]:
+    """The beginning of each body by run, from the offered runs alone: bodies may be large.
+
+    Without later attempts, whose payload is that of the first one.
+    """
+    firsts = script.runs.filter(pk__in=[run.pk for run in runs], first_run__isnull=True)
+    of_bodies = firsts.values_list(
+        "pk", Substr("request_body", 1, _PREVIEW_BYTES, output_field=BinaryField())
+    )
+    return {pk: _preview(bytes(start or b"")) for pk, start in of_bodies}
+
+
+def _preview(start: bytes) -> str:
+    decoded = start.decode("utf-8", "replace")
+    # The cut may divide one character.
+    if "\0" in decoded or decoded.count("\N{REPLACEMENT CHARACTER}") > 1:
+        return "binary"
+    text = " ".join(decoded.split())
+    shown = "".join(character for character in text if character.isprintable())
+    is_cut = len(shown) > _PREVIEW_CHARACTERS or len(start) == _PREVIEW_BYTES
+    return shown[:_PREVIEW_CHARACTERS] + ("…" if is_cut else "")
+
+
+def _payloads_removed_before(script: Script) -> datetime:
+    """Avoids reading ``payload_removed_at`` of each run: SQLite would read the payloads, too."""
+    storage = RunStorage.objects.filter(pk=script.organisation_id).first()
+    return (storage and storage.removed_before) or datetime.min.replace(tzinfo=UTC)
+
+
+def _text(body: bytes) -> str | None:
+    if len(body) > MAX_TEXT_BYTES or b"\0" in body or b"\r" in body:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None

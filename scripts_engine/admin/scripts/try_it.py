@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.http import Http404, HttpRequest, JsonResponse
 from django.shortcuts import get_object_or_404
@@ -13,30 +13,29 @@ from django.template.loader import render_to_string
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_GET, require_POST
 
-from accounts.admin.reach import administered_organisations, is_administrator, person
+from accounts.admin.reach import organisations_with, person
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.models import Organisation
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+from accounts.scopes import Scope
 from core.admin.links import page_of
 from core.database.ids import parse_uuid
 from core.errors import RateLimitedError
+from core.http.body import MalformedJson, parse_json_object
 from core.http.bulkhead import place_left_to_others
-from core.http.client_address import client_address
-from core.http.json_body import MalformedJson, parse_json_object
+from core.http.origin import client_address
 from scripts_engine.admin.panels import runs_of_script
 from scripts_engine.admin.runs.bodies import body_of
-from scripts_engine.admin.runs.presentation import hint_of_error, logs_of, timeline_of
-from scripts_engine.admin.runs.statuses import status_label
-from scripts_engine.admin.scripts.recent_requests import payload_of, recent_requests
-from scripts_engine.admin.scripts.try_form import TryForm
-from scripts_engine.errors import SourceError
-from scripts_engine.flows.author import Author
-from scripts_engine.flows.source import check_source, with_lua_line_ends
-from scripts_engine.flows.source_warnings import warnings_of
-from scripts_engine.flows.try_script import try_new_script, try_script
+from scripts_engine.admin.runs.presentation import hint_of_error, logs_of, status_label
+from scripts_engine.admin.runs.timeline import timeline_of
+from scripts_engine.admin.scripts.try_form import TryForm, payload_of, recent_requests
+from scripts_engine.flows.source import SourceError, check_source, warnings_of, with_lua_line_ends
+from scripts_engine.libraries import resolve
 from scripts_engine.models import Run, Script, Trigger
-from scripts_engine.not_run import NOT_RUN_ERRORS, why_not_run
+from scripts_engine.runs.execution import try_new_script, try_script
+from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
+from scripts_engine.runs.spec import Author, draft_owner
 
 
 class TryItPages(TenantModelAdmin):
@@ -80,6 +79,7 @@ class TryItPages(TenantModelAdmin):
         flaw: dict[str, Any] = {"line": None, "message": None, "warnings": []}
         try:
             check_source(organisation, source, "script")
+            resolve(organisation, source, draft_of=draft_owner(Author(user=person(request))))
             flaw["warnings"] = [
                 {"line": warning.line, "message": warning.message, "isNote": warning.is_note}
                 for warning in warnings_of(organisation, source)
@@ -99,6 +99,13 @@ class TryItPages(TenantModelAdmin):
         form = TryForm(_json_object(request), script)
         if not form.is_valid():
             return _refused(form.errors, HTTPStatus.BAD_REQUEST)
+        if script.is_library:
+            why = "A library does not run by itself. Try a script that requires it."
+            return _refused({"__all__": [why]}, HTTPStatus.BAD_REQUEST)
+        if form.cleaned_data["source"] != script.source:
+            self.require(request, Scope.WRITE_DRAFTS, object_id)
+        if form.cleaned_data.get("body_of"):
+            self.require(request, Scope.READ_PAYLOADS, object_id)
         try:
             with _place_of_a_run(request):
                 run = try_script(
@@ -108,6 +115,8 @@ class TryItPages(TenantModelAdmin):
                     trigger=Trigger.ADMIN,
                     source=form.cleaned_data["source"],
                 )
+        except SourceError as error:
+            return _refused({"source": [error.text]}, HTTPStatus.BAD_REQUEST)
         except NOT_RUN_ERRORS as error:
             reason = why_not_run(error)
             return _refused({"__all__": [reason.text]}, reason.status)
@@ -117,8 +126,7 @@ class TryItPages(TenantModelAdmin):
 
     def try_new_view(self, request: HttpRequest) -> JsonResponse:
         """Runs the source of a script that is not saved yet; the run is not recorded."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
+        self.require(request, Scope.RUN_SCRIPTS)
         data = _json_object(request)
         if data.get("organisation") == "":
             why = "Choose the organisation first."
@@ -140,6 +148,8 @@ class TryItPages(TenantModelAdmin):
                     author=Author(user=person(request)),
                     source=form.cleaned_data["source"],
                 )
+        except SourceError as error:
+            return _refused({"source": [error.text]}, HTTPStatus.BAD_REQUEST)
         except NOT_RUN_ERRORS as error:
             reason = why_not_run(error)
             return _refused({"__all__": [reason.text]}, reason.status)
@@ -154,14 +164,12 @@ class TryItPages(TenantModelAdmin):
         run_id = parse_uuid(request.GET["run"])
         if run_id is None:
             raise Http404
-        kept = script.runs.select_related("hook").filter(payload_removed_at=None)
+        kept = script.runs.filter(payload_removed_at=None)
         return JsonResponse(payload_of(get_object_or_404(kept, pk=run_id)))
 
 
 def alive_view(request: HttpRequest) -> JsonResponse:
     """Answers 200 while the login is valid; the editor asks before it submits the form."""
-    if not is_administrator(request):
-        raise PermissionDenied
     return JsonResponse({})
 
 
@@ -191,11 +199,11 @@ def _shown(request: HttpRequest, run: Run, *, is_recorded: bool) -> dict[str, An
 
 
 def _organisation_of(request: HttpRequest, data: dict[str, Any]) -> Organisation:
-    """The organisation named in the request; 404 unless the person administers it."""
+    """The organisation named in the request; 404 unless the person writes drafts there."""
     organisation_id = parse_uuid(str(data.get("organisation", "")))
     if organisation_id is None:
         raise Http404
-    return get_object_or_404(administered_organisations(request), pk=organisation_id)
+    return get_object_or_404(organisations_with(request, Scope.WRITE_DRAFTS), pk=organisation_id)
 
 
 def _json_object(request: HttpRequest) -> dict[str, Any]:

@@ -3,26 +3,37 @@
 import json
 import sys
 import time
+import uuid
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from scripts_engine.attacks.on_the_worker import WorkerAttack, worker_attacks
-from scripts_engine.attacks.suite import (
+from scripts_engine.host.handler import RunHost
+from scripts_engine.host.http import HttpCapability
+from scripts_engine.redaction import Redactor
+from scripts_engine.runs.rows import summaries_of
+from scripts_engine.sandbox import (
     Attack,
+    CallNote,
+    HostCall,
+    HostCallError,
     NoAttacks,
     PairAttack,
+    SandboxPool,
     StateNotKept,
-    attacks,
+    WorkerAttack,
+    active_layers,
+    child_attacks,
     pair_attacks,
+    script_attacks,
     text_of,
 )
-from scripts_engine.sandbox.parent.layers import active_layers
-from scripts_engine.sandbox.parent.pool import SandboxPool
 
 _TENANT = "check_sandbox"
+REFUSED = "refused"
+BOUNDED = "bounded"
 
 
 class Command(BaseCommand):
@@ -37,7 +48,7 @@ class Command(BaseCommand):
         self._is_quiet = options["json"]
         layers = self._check_layers()
         try:
-            suite: list[Attack | PairAttack] = [*attacks(), *pair_attacks()]
+            suite: list[Attack | PairAttack] = [*script_attacks(), *pair_attacks()]
         except NoAttacks as error:
             if options["json"]:
                 self.stdout.write(
@@ -45,7 +56,7 @@ class Command(BaseCommand):
                 )
             raise CommandError(f"No attack was run: {error}.") from error
         results = self._run_script_attacks(suite) + [
-            self._run_worker_attack(each) for each in worker_attacks()
+            self._run_worker_attack(each) for each in (*child_attacks(), *host_attacks())
         ]
         report = {"layers": layers, "attacks": results}
         failed = [attack for attack in report["attacks"] if not attack["asExpected"]]
@@ -125,3 +136,61 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         if not self._is_quiet:
             self.stdout.write(line)
+
+
+def host_attacks() -> list[WorkerAttack]:
+    """The attacks on host calls and records, sorted by name."""
+    return sorted(_ATTACKS, key=lambda attack: attack.name)
+
+
+def _many_headers() -> str:
+    headers = {b"X-%d" % number: b"1" for number in range(9000)}
+    options = {b"method": b"GET", b"url": b"http://192.0.2.1/", b"headers": headers}
+    try:
+        HttpCapability(uuid.uuid4()).request(options, deadline=time.monotonic() + 10)
+    except HostCallError as error:
+        return REFUSED if "headers" in str(error) else f"tried: {error}"
+    return "sent"
+
+
+def _other_method() -> str:
+    """A child that was taken over calls http.get for a DELETE."""
+    options = {b"method": b"DELETE", b"url": b"http://192.0.2.1/", b"headers": {}}
+    deadline = time.monotonic() + 10
+    try:
+        RunHost(uuid.uuid4())("http.get", [options], deadline=deadline, note=CallNote())
+    except HostCallError as error:
+        return REFUSED if "wrong arguments" in str(error) else f"tried: {error}"
+    return "sent"
+
+
+def _disguised_secret() -> str:
+    """A secret in a URL, percent-encoded or in another case."""
+    calls = [
+        HostCall("http.get", 0, 0, None, subject=b"GET https://%b.example/%b?q" % (host, path))
+        for host, path in ((b"a", b"P%2561ss%2Fword"), (b"pass/WORD".replace(b"/", b"%2f"), b""))
+    ]
+    kept = list(summaries_of(calls, Redactor([b"Pass/word"]), 1000))
+    return REFUSED if kept == ["GET [redacted]"] * 2 else f"kept: {kept}"
+
+
+def _redaction_bomb() -> str:
+    """Secrets that are part of the mark that replaces other secrets."""
+    secrets = [b"[redacted]"[:length] for length in range(4, 11)] + [b"shown-secret"]
+    shown = b"shown-secret-" * 700
+    kept = Redactor(secrets).bytes(shown, len(shown))
+    return BOUNDED if len(kept) <= len(shown) else f"{len(kept)} bytes kept of {len(shown)}"
+
+
+def _overlapping_secrets() -> str:
+    kept = Redactor([b"first-and", b"and-second"]).bytes(b"<first-and-second>", 100)
+    return REFUSED if kept == b"<[redacted]>" else f"kept: {kept!r}"
+
+
+_ATTACKS = [
+    WorkerAttack("http_headers_by_the_thousand", REFUSED, _many_headers),
+    WorkerAttack("http_get_with_another_method", REFUSED, _other_method),
+    WorkerAttack("record_of_a_disguised_secret", REFUSED, _disguised_secret),
+    WorkerAttack("record_of_a_redaction_bomb", BOUNDED, _redaction_bomb),
+    WorkerAttack("record_of_overlapping_secrets", REFUSED, _overlapping_secrets),
+]

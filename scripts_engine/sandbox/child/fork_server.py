@@ -18,9 +18,8 @@ import time
 from contextlib import ExitStack, suppress
 from typing import NoReturn
 
-from scripts_engine.sandbox.child import time_zones
 from scripts_engine.sandbox.child.lockdown import lock_down, prepare_lock_down
-from scripts_engine.sandbox.child.operations import Operations
+from scripts_engine.sandbox.child.operations import Operations, zone_files
 from scripts_engine.sandbox.child.runtime import (
     LuaState,
     Prelude,
@@ -29,8 +28,15 @@ from scripts_engine.sandbox.child.runtime import (
 )
 from scripts_engine.sandbox.child.serving import Child, ParentGone, give_back_memory
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.log_area import LogArea, create_area_file
-from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, FORK, NUMBER, Tag, encode
+from scripts_engine.sandbox.protocol import (
+    EXIT_OUT_OF_MEMORY,
+    FORK,
+    NUMBER,
+    LogArea,
+    Tag,
+    create_area_file,
+    encode,
+)
 
 _CHANNEL_DESCRIPTOR = 3
 # The worker asks for the wait status of a child only after a run died with it; this many others are
@@ -50,13 +56,15 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, self._reap)
 
     def serve_forever(self) -> None:
-        """Fork on request until the worker closes the control socket."""
-        while request := self._control.recv(64):
-            if request == FORK:
-                self._fork()
-            else:
-                (pid,) = NUMBER.unpack(request[1:])
-                self._control.send(NUMBER.pack(self._take_status(pid)))
+        """Fork on request until the worker closes the control socket, or is killed."""
+        # A worker that is killed does not wait for the answer to its request.
+        with suppress(ConnectionError):
+            while request := self._control.recv(64):
+                if request == FORK:
+                    self._fork()
+                else:
+                    (pid,) = NUMBER.unpack(request[1:])
+                    self._control.send(NUMBER.pack(self._take_status(pid)))
 
     def _fork(self) -> None:
         """Fork a child, or say why not: the error must not end the children that there are."""
@@ -157,7 +165,7 @@ def _warm_up(prelude: Prelude) -> None:
     """
     prepare_lock_down()
     source = b'print(FromJson("[1]")) return ToJson({crypto.sha256(base64.encode("x"))})'
-    run = [Tag.RUN, source, b"warm-up", {}, [], Limits().as_run_arguments(), False]
+    run = [Tag.RUN, source, b"warm-up", b"", {}, [], Limits().as_run_arguments(), False]
     log_file = create_area_file()
     worker, channel = socket.socketpair()
     with worker, channel:
@@ -180,7 +188,9 @@ def _unexpected_names(prelude: Prelude) -> str | None:
 
 def _new_state(prelude: Prelude) -> LuaState:
     log_file = create_area_file()
-    operations = Operations(LogArea(log_file), lambda _name, _arguments: None, prelude.later)
+    operations = Operations(
+        LogArea(log_file), lambda _name, _arguments: None, prelude.later, lambda _key: b""
+    )
     return LuaState(prelude, operations.serve, Limits().lua_memory_bytes)
 
 
@@ -193,7 +203,7 @@ def main(control_descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_descriptor)
     # Before the lockdown, since a child cannot open the files.
-    time_zones.zone_files()
+    zone_files()
     prelude = compile_prelude()
     unexpected = _unexpected_names(prelude)
     _warm_up(prelude)

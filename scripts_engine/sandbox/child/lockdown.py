@@ -15,23 +15,108 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from typing import IO
 
-from scripts_engine.sandbox.child.system_calls import NotInstalled, filter_program
 from scripts_engine.sandbox.contract import LayerName
 from scripts_engine.sandbox.limits import PROCESS_MEMORY_BYTES
+
+# For the socket, memory, clocks, randomness and exit. Not open, socket, exec, clone, kill, prctl or
+# setrlimit.
+ALLOWED_SYSCALLS = (
+    "recvfrom",
+    "sendto",
+    "brk",
+    "munmap",
+    "mremap",
+    "madvise",
+    "futex",
+    "getrandom",
+    "clock_gettime",
+    "gettimeofday",
+    "time",
+    "rt_sigreturn",
+    "rt_sigprocmask",
+    "restart_syscall",
+    "exit",
+    "exit_group",
+)
+# Allowed only without PROT_EXEC in the third argument, so that no new machine code can run.
+MEMORY_SYSCALLS = ("mmap", "mprotect")
+PROT_EXEC = 4
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS = 38, 39
 _INSTRUCTION_BYTES = 8
-
 # The same numbers on every architecture, like those of all recent system calls.
 SYS_LANDLOCK_CREATE_RULESET, SYS_LANDLOCK_RESTRICT_SELF = 444, 446
 LANDLOCK_CREATE_RULESET_VERSION = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 # Looked up here, since each child would otherwise do it again.
 _syscall, _prctl_function = _libc.syscall, _libc.prctl
+
+
+class NotInstalled(Exception):
+    """libseccomp or its Python module is missing; the text says why."""
+
+
+def filter_program() -> bytes:
+    """The filter in the kernel's format, compiled once. Raises NotInstalled.
+
+    Any other failure is a RuntimeError: what worked before must not end as a missing layer.
+    """
+    program, problem = _compile_in_another_process()
+    if problem:
+        raise NotInstalled(problem)
+    return program
+
+
+@cache
+def _compile_in_another_process() -> tuple[bytes, str]:
+    """The program, or the reason why the compiler is not installed.
+
+    The compiler imports a fifth of the modules of the fork server. In a process of its own, they do
+    not take part in every fork, nor do the functions that some of them run after one.
+    """
+    from_compiler, to_caller = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            with open(to_caller, "wb") as answer:
+                _compile(answer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(to_caller)
+    with open(from_compiler, "rb") as answer:
+        kind, content = answer.read(1), answer.read()
+    status = os.waitpid(pid, 0)[1]
+    if status != 0 or not content:
+        raise RuntimeError(f"the system call filter cannot be compiled (status {status})")
+    return (content, "") if kind == b"P" else (b"", content.decode())
+
+
+def _compile(answer: IO[bytes]) -> None:
+    """Write P and the program, or N and the reason why libseccomp is not installed."""
+    try:
+        import pyseccomp  # noqa: PLC0415
+    except (ImportError, RuntimeError, OSError) as error:
+        # pyseccomp raises RuntimeError when libseccomp.so.2 is not installed.
+        answer.write(b"N" + (str(error) or type(error).__name__).encode())
+        return
+    allow_list = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
+    for name in ALLOWED_SYSCALLS:
+        # "time" exists only on some architectures.
+        if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0:
+            allow_list.add_rule(pyseccomp.ALLOW, name)
+    no_exec = pyseccomp.Arg(2, pyseccomp.MASKED_EQ, PROT_EXEC, 0)
+    for name in MEMORY_SYSCALLS:
+        allow_list.add_rule(pyseccomp.ALLOW, name, no_exec)
+    answer.write(b"P")
+    answer.flush()
+    allow_list.export_bpf(answer)
 
 
 class _FilterProgram(ctypes.Structure):

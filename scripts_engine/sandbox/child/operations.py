@@ -1,8 +1,11 @@
-"""The Python functions of the prelude: crypto and encodings, the params of the call, the log.
+"""The Python functions of the prelude: crypto, encodings, time zones, params of the call, the log.
 
 Role in a run: Lua calls Python only here, through the one function `serve`. It raises nothing,
 since a script could reach the interpreter through an exception object. It holds no reference to a
 Lua state, since that cycle would never be freed.
+
+A locked-down child cannot read the IANA database: the fork server reads the files once, and a child
+reads a zone from that memory.
 """
 
 from __future__ import annotations
@@ -11,29 +14,93 @@ import base64
 import binascii
 import hashlib
 import hmac
+import io
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
+import zoneinfo
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
-from scripts_engine.sandbox.child import time_zones
-from scripts_engine.sandbox.limits import figure_in_words
-from scripts_engine.sandbox.log_area import LogArea
-from scripts_engine.sandbox.reply_headers import is_reserved
+from scripts_engine.sandbox.limits import figure_in_words, is_reserved
+from scripts_engine.sandbox.protocol import LogArea
 
+MAX_ZONE_BYTES = 64 * 1024
+# A zone that was read takes some kilobytes.
+MAX_ZONES_READ = 16
+_PART = re.compile(r"[A-Z][A-Za-z0-9_+\-]*")
+_MAGIC = b"TZif"
 Answer = bytes | bool | float | None | tuple[Literal[False], bytes]
 # The message of Lua itself, which the prelude compares.
 NOT_ENOUGH_MEMORY = b"not enough memory"
-
 HostCaller = Callable[[bytes, bytes], Answer]
+# Returns a packed library by its key.
+LibrarySource = Callable[[bytes], bytes]
 _FROM_URL_ALPHABET = bytes.maketrans(b"-_", b"+/")
+
+
+@cache
+def zone_files() -> Mapping[bytes, bytes]:
+    """The compiled zones by name. The fork server calls this before its first child.
+
+    Empty if the system has no time zone database.
+    """
+    files: dict[bytes, bytes] = {}
+    # Many zones are aliases; their content is kept once.
+    contents: dict[bytes, bytes] = {}
+    for folder in zoneinfo.TZPATH:
+        for name, content in _files_in(folder):
+            files.setdefault(name, contents.setdefault(content, content))
+    return files
+
+
+def _files_in(root: str) -> Iterator[tuple[bytes, bytes]]:
+    for folder, folders, files in os.walk(root):
+        # Not "posix" and "right", which hold every zone once more.
+        folders[:] = filter(_PART.fullmatch, folders)
+        for file in filter(_PART.fullmatch, files):
+            path = Path(folder, file)
+            with suppress(OSError), path.open("rb", buffering=0) as opened:
+                content = opened.read(MAX_ZONE_BYTES)
+                if content.startswith(_MAGIC):
+                    yield str(path.relative_to(root)).encode(), content
+
+
+def offset_at(seconds: int, name: bytes) -> bytes | tuple[Literal[False], bytes]:
+    """The offset from UTC in seconds, 1 for daylight saving time, and the abbreviation.
+
+    Returns False and a message if the zone is unknown or has no such time.
+    """
+    if name not in zone_files():
+        if not zone_files():
+            return False, b"this server has no time zone database"
+        return False, b'unknown time zone "%b"' % name[:64]
+    try:
+        moment = datetime.fromtimestamp(seconds, _zone(name))
+    except (OverflowError, ValueError):
+        return False, b"the time is out of range"
+    offset = int((moment.replace(tzinfo=UTC) - moment).total_seconds())
+    return f"{offset} {int(bool(moment.dst()))} {moment.tzname()}".encode()
+
+
+@lru_cache(maxsize=MAX_ZONES_READ)
+def _zone(name: bytes) -> zoneinfo.ZoneInfo:
+    return zoneinfo.ZoneInfo.from_file(io.BytesIO(zone_files()[name]), key=name.decode())
 
 
 class Operations:
     """The Python functions of one child, and the data of its current run."""
 
     def __init__(
-        self, log_area: LogArea, call_host: HostCaller, chunks: Mapping[bytes, bytes]
+        self,
+        log_area: LogArea,
+        call_host: HostCaller,
+        chunks: Mapping[bytes, bytes],
+        need_library: LibrarySource,
     ) -> None:
         """`chunks` are the compiled parts of the prelude that are loaded on first use."""
         self._log_area = log_area
@@ -48,11 +115,12 @@ class Operations:
             b"log.cut": self._log_cut,
             b"line": log_area.set_current_line,
             b"call": call_host,
+            b"library": need_library,
             b"kept": self._take_kept,
             b"header.is_reserved": is_reserved,
             b"now": time.time,
             b"random": os.urandom,
-            b"zone": time_zones.offset_at,
+            b"zone": offset_at,
             b"crypto.md5": _md5,
             b"crypto.sha1": _sha1,
             b"crypto.sha256": _sha256,

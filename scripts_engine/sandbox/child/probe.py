@@ -18,8 +18,7 @@ import sys
 from collections.abc import Callable
 
 from scripts_engine.sandbox.child import lockdown
-from scripts_engine.sandbox.child.lockdown import LayerMissing
-from scripts_engine.sandbox.child.system_calls import NotInstalled, filter_program
+from scripts_engine.sandbox.child.lockdown import LayerMissing, NotInstalled, filter_program
 from scripts_engine.sandbox.contract import LayerName
 
 _WAIT_MILLISECONDS = 5000

@@ -1,4 +1,6 @@
-"""Creates Lua states from the compiled prelude. The only module that uses lupa.
+"""Creates Lua states from the compiled prelude, and lists all that a script can reach in one.
+
+The only module that uses lupa.
 
 Role in a run: a child has a state ready when the run arrives, and renews or discards it afterwards.
 """
@@ -11,27 +13,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# By the version's name: `import lupa` may load another version of Lua.
 from lupa import lua54
 
-from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
-
-# Loaded once into a state, in this order: a chunk uses those before it.
-STATE_CHUNKS = (
-    "boot",
-    "arguments",
-    "strings",
-    "json_values",
-    "metatables",
-    "standard",
-    "libraries",
-    "scripts",
-    "runs",
+_FUNCTIONS = """
+Fail FromJson Reply Retry ToJson array assert error getmetatable inspect ipairs next object pairs
+pcall print rawequal rawget rawlen rawset require select setmetatable tonumber tostring type xpcall
+<string>.<metatable>.__add <string>.<metatable>.__div <string>.<metatable>.__idiv
+<string>.<metatable>.__mod <string>.<metatable>.__mul <string>.<metatable>.__pow
+<string>.<metatable>.__sub <string>.<metatable>.__unm null.<metatable>.__index
+null.<metatable>.__newindex null.<metatable>.__tostring
+base64.decode base64.encode base64.urldecode base64.urlencode
+coroutine.close coroutine.create coroutine.isyieldable coroutine.resume coroutine.running
+coroutine.status coroutine.wrap coroutine.yield
+crypto.equals crypto.hmac_sha1 crypto.hmac_sha256 crypto.hmac_sha512 crypto.md5
+crypto.random_hex crypto.sha1 crypto.sha256 crypto.sha512
+hex.decode hex.encode
+html.escape
+http.delete http.get http.head http.patch http.post http.put http.request
+log.debug log.error log.info log.warn
+math.abs math.acos math.asin math.atan math.ceil math.cos math.deg math.exp math.floor
+math.fmod math.log math.max math.min math.modf math.rad math.random math.randomseed math.sin
+math.sqrt math.tan math.tointeger math.type math.ult
+os.clock os.date os.difftime os.time
+params.form params.get params.header params.json params.query
+queue.push
+secrets.get
+store.delete store.get store.increment store.list store.set store.set_if_absent
+string.byte string.char string.find string.format string.gmatch string.gsub string.len
+string.lower string.match string.pack string.packsize string.rep string.reverse string.split
+string.sub string.trim string.unpack string.upper
+table.concat table.insert table.move table.pack table.remove table.sort table.unpack
+time.add time.format time.in_zone time.now time.parse
+url.build_query url.decode url.encode url.parse url.parse_query
+utf8.char utf8.codepoint utf8.codes utf8.len utf8.offset
+uuid.v4
+"""
+_TABLES = """
+_G base64 coroutine crypto hex html http log math null os params queue secrets store string table
+time url utf8 uuid <string>.<metatable>.__index
+"""
+_NUMBERS = "math.huge math.maxinteger math.mininteger math.pi"
+_STRINGS = "_VERSION null.<metatable>.__name utf8.charpattern"
+_BOOLEANS = "<string>.<metatable>.__metatable null.<metatable>.__metatable"
+# "name type", as the prelude prints them.
+ALLOWED_NAMES = frozenset(
+    f"{name} {kind}"
+    for names, kind in (
+        (_FUNCTIONS, "function"),
+        (_TABLES, "table"),
+        (_NUMBERS, "number"),
+        (_STRINGS, "string"),
+        (_BOOLEANS, "boolean"),
+    )
+    for name in names.split()
 )
+# Loaded once into a state, in this order: a chunk uses those before it.
+STATE_CHUNKS = ("boot", "json_values", "standard", "libraries", "runs")
 # Executed again for each run, so that nothing in them outlives it.
 RUN_CHUNKS = (
     "calls",
-    "null",
     "json_reader",
     "json_writer",
     "log",
@@ -45,14 +85,14 @@ LATER_CHUNKS = {
     "body": "params.",
     "bytes": "base64. crypto. hex. uuid.",
     "calendar": "time.add time.in_zone",
-    "failure": "",
+    "failure": "size_of_reply",
+    "global_uses": "list_globals",
     "host": "http. queue. secrets. store.",
     "inspect": "inspect table_in_log",
     "json_problem": "place_in_json unexpected_in_json with_path_in_json",
-    "listing": "list_globals",
     "packing": "",
     "reply": "Reply",
-    "reply_size": "size_of_reply",
+    "require": "require",
     "text": "html. string.",
     "time": "time.",
     "trace": "",
@@ -64,10 +104,8 @@ SEED_BYTES = 16
 # Memory above a script's limit, for the prelude and lupa when the script has used up its own.
 MEMORY_RESERVE_BYTES = 256 * 1024
 _PRELUDE_FOLDER = Path(__file__).parent / "prelude"
-
 LuaMemoryError = lua54.LuaMemoryError
 LuaError = lua54.LuaError
-
 Native = Callable[..., Any]
 
 
@@ -175,12 +213,22 @@ class LuaState:
         """How many runs have ended in this state and left it to the next."""
 
     def run(
-        self, source: bytes, chunk_name: bytes, is_traced: bool, memory_bytes: int, *limits: int
+        self,
+        source: bytes,
+        chunk_name: bytes,
+        requires: bytes,
+        is_traced: bool,
+        memory_bytes: int,
+        *limits: int,
     ) -> Any:
-        """The fields of an outcome. `limits` are the others, as in `Limits.as_run_arguments`."""
+        """The fields of an outcome.
+
+        `requires` are names and keys of libraries, packed; `limits` are the others, as in
+        `Limits.as_run_arguments`.
+        """
         memory_bytes += self._growth_bytes
         self._lua.set_max_memory(memory_bytes + MEMORY_RESERVE_BYTES)
-        return self._call(b"run", source, chunk_name, is_traced, memory_bytes, *limits)
+        return self._call(b"run", source, chunk_name, requires, is_traced, memory_bytes, *limits)
 
     def check_syntax(self, source: bytes, chunk_name: bytes) -> Any:
         return self._call(b"check_syntax", source, chunk_name)
@@ -192,6 +240,11 @@ class LuaState:
         """The memory that the run has taken and not given back."""
         used: int = self._lua.get_memory_used()
         return used - self._bytes_before_run
+
+    def cost_of_compiling(self) -> tuple[float, float]:
+        """The bytes and the CPU seconds that the run has spent on compiling."""
+        cost: tuple[float, float] = self._call(b"cost_of_compiling")
+        return cost
 
     def renew(self) -> None:
         """Drop all that is left of the last run, and prepare the next."""

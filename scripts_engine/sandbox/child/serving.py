@@ -16,8 +16,7 @@ from scripts_engine.sandbox.child.operations import Answer, Operations
 from scripts_engine.sandbox.child.runtime import LuaError, LuaMemoryError, LuaState, Prelude
 from scripts_engine.sandbox.contract import OutcomeKind
 from scripts_engine.sandbox.limits import MAX_MESSAGE_BYTES, Limits
-from scripts_engine.sandbox.log_area import LogArea
-from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, ProtocolError, Tag
+from scripts_engine.sandbox.protocol import FROM_WORKER, FrameReader, LogArea, ProtocolError, Tag
 
 # The limit of a new state, until a run sets its own.
 LUA_MEMORY_BYTES = Limits().lua_memory_bytes
@@ -44,7 +43,7 @@ class Child:
         self._channel = channel
         self._reader = FrameReader(FROM_WORKER, protocol.unpack_message)
         self._prelude = prelude
-        self._operations = Operations(log_area, self._call_host, prelude.later)
+        self._operations = Operations(log_area, self._call_host, prelude.later, self._need_library)
         self._serve = self._operations.serve
         self._state = self._new_state()
         self._cpu_seconds = time.process_time()
@@ -81,6 +80,7 @@ class Child:
         self,
         source: bytes,
         chunk_name: bytes,
+        requires: bytes,
         params: dict[bytes, bytes],
         headers: list[list[bytes]],
         limits: list[int],
@@ -88,7 +88,7 @@ class Child:
     ) -> Sequence[Any]:
         self._operations.start_run(params, headers)
         try:
-            return _as_sequence(self._state.run(source, chunk_name, is_traced, *limits))
+            return _as_sequence(self._state.run(source, chunk_name, requires, is_traced, *limits))
         except (LuaMemoryError, MemoryError):
             return [OutcomeKind.OUT_OF_MEMORY]
         except LuaError as error:
@@ -122,6 +122,11 @@ class Child:
             return bytes(content)
         return False, content
 
+    def _need_library(self, key: bytes) -> bytes:
+        self.send(Tag.NEED, key)
+        _, content = self._receive()
+        return bytes(content)
+
     def _receive(self) -> list[Any]:
         while (message := self._reader.next_frame()) is None:
             if not self._reader.receive_from(self._channel):
@@ -142,15 +147,20 @@ class Child:
 def may_serve_again(state: LuaState, answer: Sequence[Any], cpu_seconds: float) -> bool:
     """Whether the next run may follow in the state of one that ended so.
 
-    Only after a small run that succeeded. Every other end of a script, a trace, which sets hooks,
-    and a syntax check or a listing cost a new state; so do many runs, to bound what they can do
-    to the sizes of Lua's tables.
+    Only after a small run that succeeded; compiling does not count, or large sources would be
+    compiled in each run. Every other end of a script, a trace, which sets hooks, and a syntax check
+    or a listing cost a new state; so do many runs, to bound what they can do to the sizes of Lua's
+    tables.
     """
+    if answer[0] != _SUCCEEDED or state.runs + 1 >= RUNS_PER_STATE:
+        return False
+    bytes_of_run = state.bytes_of_run()
+    if cpu_seconds <= SHORT_RUN_SECONDS and bytes_of_run <= SMALL_RUN_BYTES:
+        return True
+    compiled_bytes, compiling_seconds = state.cost_of_compiling()
     return (
-        answer[0] == _SUCCEEDED
-        and cpu_seconds <= SHORT_RUN_SECONDS
-        and state.bytes_of_run() <= SMALL_RUN_BYTES
-        and state.runs + 1 < RUNS_PER_STATE
+        cpu_seconds - compiling_seconds <= SHORT_RUN_SECONDS
+        and bytes_of_run - compiled_bytes <= SMALL_RUN_BYTES
     )
 
 

@@ -11,11 +11,14 @@ from collections import Counter, OrderedDict
 from enum import Enum, auto
 
 from scripts_engine.sandbox.contract import OutcomeKind
-from scripts_engine.sandbox.parent.child_process import ChildProcess
-from scripts_engine.sandbox.parent.endings import Ending
-from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
-from scripts_engine.sandbox.parent.spawner import Spawner, SpawnFailed, SystemShortage
-from scripts_engine.sandbox.parent.waiting import Waiting
+from scripts_engine.sandbox.parent.child_frames import Ending
+from scripts_engine.sandbox.parent.child_process import (
+    ChildProcess,
+    Spawner,
+    SpawnFailed,
+    SystemShortage,
+)
+from scripts_engine.sandbox.parent.waiting import KillReason, PoolObserver, Waiting
 
 # More at once would delay the run that ends them.
 _EXPIRED_AT_ONCE = 8

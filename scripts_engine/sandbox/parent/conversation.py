@@ -1,14 +1,18 @@
 """The exchange of one run with a child: one request, host calls, one answer or a kill.
 
 Role in a run: starts when the pool has a child for the run; the pool waits until the run has ended.
+Messages of an ending name the limit and its figure.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from scripts_engine.sandbox import protocol
@@ -19,18 +23,22 @@ from scripts_engine.sandbox.contract import (
     HostCallError,
     HostHandler,
     Job,
+    Library,
     OutcomeKind,
+    ScriptError,
 )
 from scripts_engine.sandbox.limits import (
     MAX_HOST_CALL_ERROR_CHARS,
     MAX_REFUSED_HOST_CALLS,
+    PROCESS_MEMORY_BYTES,
     Limits,
+    figure_in_words,
 )
-from scripts_engine.sandbox.parent import child_frames, endings
-from scripts_engine.sandbox.parent.child_frames import Call, Done, Frame
+from scripts_engine.sandbox.parent import child_frames
+from scripts_engine.sandbox.parent.child_frames import Call, Done, Ending, Frame, Need
 from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
-from scripts_engine.sandbox.parent.endings import Ending
-from scripts_engine.sandbox.protocol import ProtocolError, Tag
+from scripts_engine.sandbox.parent.waiting import KillReason
+from scripts_engine.sandbox.protocol import EXIT_OUT_OF_MEMORY, ProtocolError, Tag
 
 # A run that has used this much CPU time gets the lowest priority; an endless loop would otherwise
 # delay every quick script for seconds.
@@ -46,6 +54,8 @@ class Request(NamedTuple):
     limits: Limits
     trace_lines: bool
     read_answer: Callable[[Sequence[Any]], Ending]
+    libraries: Mapping[bytes, Library] = MappingProxyType({})
+    """By key."""
 
     @classmethod
     def to_run(cls, job: Job) -> Self:
@@ -53,18 +63,26 @@ class Request(NamedTuple):
             Tag.RUN,
             job.source,
             _chunk_name(job.chunk_name),
+            job.libraries.packed_requires,
             dict(job.params),
             job.headers,
             job.limits.as_run_arguments(),
             job.trace_lines,
         ]
-        read_answer = partial(endings.of_run, limits=job.limits, source=job.source)
-        return cls(protocol.encode(message), job.source, job.limits, job.trace_lines, read_answer)
+        read_answer = partial(child_frames.ending_of_run, limits=job.limits, source=job.source)
+        return cls(
+            protocol.encode(message),
+            job.source,
+            job.limits,
+            job.trace_lines,
+            read_answer,
+            job.libraries.by_key,
+        )
 
     @classmethod
     def to_check_syntax(cls, source: bytes, chunk_name: str) -> Self:
         message = [Tag.CHECK, source, _chunk_name(chunk_name)]
-        read_answer = partial(endings.of_syntax_check, source=source)
+        read_answer = partial(child_frames.ending_of_syntax_check, source=source)
         return cls(protocol.encode(message), source, SYNTAX_CHECK_LIMITS, False, read_answer)
 
     @classmethod
@@ -74,7 +92,7 @@ class Request(NamedTuple):
         """`receive` gets the uses, if the child answers."""
 
         def read_answer(answer: Sequence[Any]) -> Ending:
-            receive(endings.of_listing(answer, source))
+            receive(child_frames.uses_in_listing(answer, source))
             return Ending(OutcomeKind.SUCCEEDED)
 
         frame = protocol.encode([Tag.LIST, source])
@@ -117,6 +135,7 @@ class Conversation:
         self.host_calls: list[HostCall] = []
         """The first ones, up to the limit."""
         self._calls = 0
+        self._sent_libraries: set[bytes] = set()
         self.cpu_seconds = 0.0
         # The process has used CPU time before, if only to start.
         self._cpu_seconds_before = child.most_cpu_seconds()
@@ -137,19 +156,19 @@ class Conversation:
             return self._request.read_answer(self._answer())
         except DeadlinePassed:
             self.child.kill()
-            return endings.out_of_wall_time(self._limits, self._traced_line())
+            return _out_of_wall_time(self._limits, self._traced_line())
         except ChildDied:
             # A child that only closed its socket must end before its status is asked for.
             self.child.kill()
             status = self.child.waiting.in_thread(partial(exit_status, self.child.pid))
-            return endings.from_exit_status(status, self._limits, self._traced_line())
+            return ending_from_exit_status(status, self._limits, self._traced_line())
         except TooManyHostCalls:
-            return endings.too_many_host_calls(self._limits)
+            return _too_many_host_calls(self._limits)
         except ProtocolError as error:
-            return endings.broken_protocol(error)
+            return _broken_protocol(error)
 
     def _answer(self) -> list[Any]:
-        """The child's answer, after its host calls.
+        """The child's answer, after its host calls and the libraries that it needs.
 
         Raises ChildDied, DeadlinePassed, ProtocolError, TooManyHostCalls, and what the host
         handler raises.
@@ -158,9 +177,13 @@ class Conversation:
             frame = self._receive()
             if isinstance(frame, Done):
                 return self._answer_of(frame)
-            if not isinstance(frame, Call):
+            if isinstance(frame, Call):
+                answer = self._answer_call(frame)
+            elif isinstance(frame, Need):
+                answer = self._library(frame.key)
+            else:
                 raise ProtocolError("an unexpected frame")
-            self.child.send(self._answer_call(frame), self._deadline)
+            self.child.send(answer, self._deadline)
 
     def _receive(self) -> Frame:
         """The next message. While the child is silent, lower its priority once the run is long."""
@@ -193,6 +216,15 @@ class Conversation:
         self.cpu_seconds = done.cpu_seconds - self.child.cpu_seconds
         self.child.cpu_seconds = done.cpu_seconds
         return done.answer
+
+    def _library(self, key: bytes) -> bytes:
+        """The frame that answers a need. A child keeps the library, so it needs each once."""
+        library = self._request.libraries.get(key)
+        if library is None or key in self._sent_libraries:
+            raise ProtocolError("a library that the script does not need")
+        self._sent_libraries.add(key)
+        packed = protocol.pack_library(_chunk_name(library.chunk_name), library)
+        return protocol.encode([Tag.VALUE, packed])
 
     def _answer_call(self, call: Call) -> bytes:
         self._calls += 1
@@ -240,4 +272,54 @@ class Conversation:
     def _traced_line(self) -> int | None:
         if not self._request.trace_lines:
             return None
-        return child_frames.line(self.child.log_area.current_line(), self._request.source)
+        return child_frames.checked_line(self.child.log_area.current_line(), self._request.source)
+
+
+def _out_of_wall_time(limits: Limits, line: int | None) -> Ending:
+    limit = f"{limits.wall_seconds:g} s wall limit"
+    return _out_of_time(limit, line, KillReason.WALL_TIME)
+
+
+def _too_many_host_calls(limits: Limits) -> Ending:
+    message = f"more than {limits.host_calls:,} host calls in a run"
+    return _failed(message, KillReason.HOST_CALLS)
+
+
+def _broken_protocol(error: ProtocolError) -> Ending:
+    return _failed(f"the sandbox process broke the protocol: {error}", KillReason.PROTOCOL)
+
+
+def ending_from_exit_status(status: int | None, limits: Limits, line: int | None) -> Ending:
+    """The ending of a child that died. `status` is that of waitpid, or None if it is unknown."""
+    code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGXCPU:
+        return _out_of_time(f"{limits.cpu_seconds} s CPU limit", line, KillReason.CPU_TIME)
+    if code == EXIT_OUT_OF_MEMORY:
+        figure = figure_in_words(PROCESS_MEMORY_BYTES)
+        error = ScriptError(f"The process of the script used more than {figure} of memory")
+        return Ending(OutcomeKind.OUT_OF_MEMORY, error=error, kill_reason=KillReason.MEMORY)
+    if code >= 0:
+        message = "the sandbox process ended before it answered"
+    elif code == -signal.SIGKILL:
+        message = "the sandbox process was ended from outside"
+    elif code == -signal.SIGSYS:
+        message = "stopped by the sandbox: a forbidden system call"
+    else:
+        message = f"the sandbox process crashed ({_signal_name(-code)})"
+    return _failed(message, KillReason.CRASHED)
+
+
+def _failed(message: str, kill_reason: KillReason) -> Ending:
+    return Ending(OutcomeKind.FAILED, error=ScriptError(message), kill_reason=kill_reason)
+
+
+def _out_of_time(limit: str, line: int | None, kill_reason: KillReason) -> Ending:
+    where = f" (line {line})" if line else ""
+    error = ScriptError(f"ran out of time: {limit}{where}", line)
+    return Ending(OutcomeKind.TIMED_OUT, error=error, kill_reason=kill_reason)
+
+
+def _signal_name(number: int) -> str:
+    """The name, or the number for real-time signals, which have no name."""
+    known = {each.value: each.name for each in signal.Signals}
+    return known.get(number, f"signal {number}")

@@ -1,6 +1,6 @@
 """The sandbox of one worker: find or make a child of the tenant, run, give the child back.
 
-Role in a run: the entry point. `slots` decides when the run may start, `children` provides the
+Role in a run: the entry point. `waiting` decides when the run may start, `children` provides the
 child, and `conversation` runs the job in it.
 """
 
@@ -21,18 +21,28 @@ from scripts_engine.sandbox.contract import (
     ScriptError,
 )
 from scripts_engine.sandbox.limits import (
+    MAX_PROGRAM_BYTES,
     MAX_QUEUE_SECONDS,
     MAX_SOURCE_BYTES,
     Limits,
     figure_in_words,
 )
-from scripts_engine.sandbox.parent.child_process import ChildDied, ChildProcess, DeadlinePassed
+from scripts_engine.sandbox.parent.child_process import (
+    ChildDied,
+    ChildProcess,
+    DeadlinePassed,
+    SpawnFailed,
+)
 from scripts_engine.sandbox.parent.children import Change, Children
 from scripts_engine.sandbox.parent.conversation import Conversation, Request
-from scripts_engine.sandbox.parent.observer import KillReason, PoolObserver
-from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot, RunTimes
-from scripts_engine.sandbox.parent.spawner import SpawnFailed
-from scripts_engine.sandbox.parent.waiting import Waiting
+from scripts_engine.sandbox.parent.waiting import (
+    FairSlots,
+    KillReason,
+    NoSlot,
+    PoolObserver,
+    RunTimes,
+    Waiting,
+)
 
 # More at once would take every slot, and the CPU, from tenants that have a warm child.
 SPAWNS_AT_ONCE = 2
@@ -126,6 +136,8 @@ class SandboxPool:
         """
         if len(job.source) > MAX_SOURCE_BYTES:
             return _refused_source()
+        if len(job.source) + job.libraries.source_bytes > MAX_PROGRAM_BYTES:
+            return _refused_program()
         return self._execute(tenant, Request.to_run(job), host)
 
     def check_syntax(self, tenant: str, source: bytes, chunk_name: str) -> ScriptError | None:
@@ -284,11 +296,18 @@ class SandboxPool:
 
 
 def _refused_source() -> Outcome:
-    figure = figure_in_words(MAX_SOURCE_BYTES)
+    return _refused("the source is too long", MAX_SOURCE_BYTES)
+
+
+def _refused_program() -> Outcome:
+    return _refused("the source is too long together with its libraries", MAX_PROGRAM_BYTES)
+
+
+def _refused(problem: str, limit_bytes: int) -> Outcome:
     return Outcome(
         kind=OutcomeKind.FAILED,
         reply=None,
-        error=ScriptError(f"the source is too long: {figure} limit"),
+        error=ScriptError(f"{problem}: {figure_in_words(limit_bytes)} limit"),
         logs=(),
         host_calls=(),
         started_at=time.time(),

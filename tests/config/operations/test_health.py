@@ -5,10 +5,10 @@ from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
-from scripts_engine.models import QueueEntry
-from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
+from jobs.models import QueueEntry
+from scripts_engine.sandbox import SandboxPool, SandboxUnavailable
 from tests.factories import make_hook, make_organisation, make_script
-from tests.scripts_engine.flows.queue.test_attempts import queue
+from tests.working_queue import queue
 
 
 def test_healthz_answers_without_any_other_service(client: Client) -> None:

@@ -11,21 +11,17 @@ from accounts import credentials
 from accounts.flows.api_keys import rotate_api_key
 from accounts.models import ApiKey, Organisation
 from core.http.origin import NOWHERE
-from scripts_engine.encryption import context_of, decrypt
-from scripts_engine.flows.call_notes.content import content_of
-from scripts_engine.flows.call_rules import set_sender
-from scripts_engine.flows.hooks import rotate_call_token
-from scripts_engine.flows.queue.claim import Turns, claim_due_runs
-from scripts_engine.flows.queue.enqueue import QueuedWork, enqueue
-from scripts_engine.flows.queue.finish import finish
-from scripts_engine.flows.queue.perform import perform
-from scripts_engine.flows.secrets import set_secret
-from scripts_engine.flows.signing_secrets import (
-    open_secret,
-    open_verify_token,
-    set_signing_secret,
-)
-from scripts_engine.models import Hook, RefusedCall, Run, Secret, SigningSecret, Trigger
+from hooks.call_sender import open_secret, open_verify_token
+from hooks.flows.hooks import rotate_call_token
+from hooks.flows.senders import set_sender, set_signing_secret
+from hooks.models import Hook, RefusedCall, SigningSecret
+from hooks.models.refused_call import content_of
+from jobs.queue.claim import Turns, claim_due_runs
+from jobs.queue.enqueue import QueuedWork, enqueue
+from jobs.queue.finish import finish
+from jobs.queue.run_claimed import run_claimed
+from scripts_engine.models import Run, Secret, Trigger
+from scripts_engine.secrets import context_of, decrypt, set_secret
 from tests import factories
 from tests.working_queue import work_all, work_queue
 
@@ -105,8 +101,8 @@ def test_the_command_lists_secrets_lost_with_a_pepper(
     call_command("peppers")
 
     assert (
-        "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets, 0 signing secrets, 0 refused calls, "
-        "0 queued calls  (not configured"
+        "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets, 0 queued calls, "
+        "0 signing secrets, 0 refused calls  (not configured"
     ) in capsys.readouterr().out
     with pytest.raises(CommandError, match="pepper 1 is missing"):
         call_command("peppers", "--move-secrets")
@@ -202,7 +198,7 @@ def queued_under_the_old_one(acme: Organisation, settings: Any) -> Run:
         event=factories.event_with(headers=(("Authorization", "Basic hush"),)),
         trigger=Trigger.QUEUE,
     )
-    run = Run.objects.get(pk=enqueue(work).run_id)
+    run = Run.objects.get(pk=enqueue(work))
     settings.PEPPERS = {2: NEW, 1: OLD}
     return run
 
@@ -236,7 +232,7 @@ def test_an_attempt_that_runs_while_its_call_is_moved_brings_no_old_pepper_back(
 ) -> None:
     claimed = claim_due_runs(1, Turns()).claimed
     call_command("peppers", "--move-secrets", "--json")
-    finish([perform(each) for each in claimed])
+    finish([run_claimed(each) for each in claimed])
     capsys.readouterr()
     call_command("peppers", "--json")
     assert use_of(1, capsys)["is_needed"] is False

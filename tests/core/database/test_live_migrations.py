@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, connections
 
-from core.database.postgresql import schema
+from core.database.postgresql import base as schema
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection, migrations, models
 from django.db.migrations.state import ProjectState
 
-from core.database.online_index import AddIndexOnline
+from core.database.schema import AddIndexOnline
 
 NAME = "run_tried_before"
 

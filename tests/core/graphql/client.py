@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from core.graphql.media_type import GRAPHQL_RESPONSE
+from core.graphql.reply import GRAPHQL_RESPONSE
 from tests.core.graphql.endpoints import ALICE, admin_endpoint, user_endpoint
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import path
 
+from core.graphql.field_needs import FieldAccess, FieldNeeds, Needs, needs
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.view import GraphQLOverHTTPView
 from core.http.bulkhead import Bulkhead
@@ -13,6 +14,15 @@ from tests.core.graphql.schema import schema
 ALICE = "Bearer alice"
 MAX_BODY_BYTES = 16 * 1024
 
+
+class Open(FieldNeeds):
+    """A table that needs nothing of anybody."""
+
+    def of(self, type_name: str, field_name: str) -> Needs | None:
+        return needs()
+
+
+open_to_all = FieldAccess(Open())
 bulkhead = Bulkhead("graphql", limit=3, limit_per_key=2)
 
 
@@ -46,6 +56,7 @@ user_endpoint = GraphQLOverHTTPView.as_view(
     schema=schema,
     max_body_bytes=MAX_BODY_BYTES,
     authenticate=authenticate,
+    access=open_to_all,
     guard=guard,
     bulkhead=bulkhead,
     holder=holder,
@@ -56,6 +67,7 @@ admin_endpoint = GraphQLOverHTTPView.as_view(
     schema=schema,
     max_body_bytes=MAX_BODY_BYTES,
     authenticate=authenticate,
+    access=open_to_all,
     guard=guard,
     bulkhead=bulkhead,
     holder=holder,

@@ -3,7 +3,7 @@
 import pytest
 from django.test import RequestFactory
 
-from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
+from core.graphql.reply import GRAPHQL_RESPONSE, JSON
 from core.graphql.view import GraphQLOverHTTPView
 from tests.core.graphql.client import answer, codes, post, post_as_alice, post_raw
 from tests.core.graphql.schema import schema

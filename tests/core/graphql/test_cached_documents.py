@@ -6,7 +6,7 @@ from graphql import GraphQLSchema
 from core.graphql import document
 from core.graphql.document import parse_and_validate
 from core.graphql.document_limits import DocumentLimits
-from core.graphql.reply import Refused
+from core.graphql.reply import RefusedRequest
 from tests.core.graphql.schema import schema
 
 LIMITS = DocumentLimits()
@@ -28,7 +28,7 @@ def test_a_repeated_document_is_not_validated_again() -> None:
 def test_a_document_is_validated_again_for_other_limits() -> None:
     parse_and_validate(SCHEMA, "{ a: __typename }", LIMITS)
 
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         parse_and_validate(SCHEMA, "{ a: __typename }", DocumentLimits(max_aliases=0))
 
 
@@ -48,7 +48,7 @@ def test_documents_with_strings_and_long_ones_are_not_cached(query: str) -> None
 
 def test_a_refused_document_is_refused_again_and_not_cached() -> None:
     for _ in range(2):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedRequest):
             parse_and_validate(SCHEMA, "{ nothing }", LIMITS)
 
     assert document._cached.cache_info().currsize == 0

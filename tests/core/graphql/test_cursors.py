@@ -24,7 +24,7 @@ names = st.sampled_from(sorted(LISTS))
 # Asked for a count only.
 NO_FIELD: Any = None
 UUID = "00000000-0000-4000-8000-000000000000"
-MALFORMED = ("BAD_USER_INPUT", "This is not the endCursor of a page.", {"field": "after"})
+MALFORMED = ("BAD_USER_INPUT", "This is not the cursor of an answer.", {"field": "after"})
 
 
 def encoded(content: bytes) -> str:

@@ -9,7 +9,7 @@ from graphql.validation import ValuesOfCorrectTypeRule
 
 from core.graphql.document import LIMIT_RULES, SPECIFIED_RULES, ValuesOfCorrectTypeWithoutValuesRule
 from core.graphql.document_limits import DocumentLimits, limit_violations
-from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
+from core.graphql.reply import GRAPHQL_RESPONSE, JSON
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.work import counted_calls
 

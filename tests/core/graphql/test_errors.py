@@ -5,9 +5,8 @@ import logging
 import pytest
 from graphql import GraphQLSyntaxError, parse
 
-from core.graphql.errors import syntax_error
-from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
-from core.graphql.problem import GraphQLCode, GraphQLProblem
+from core.graphql.problem import GraphQLCode, GraphQLProblem, syntax_error
+from core.graphql.reply import GRAPHQL_RESPONSE, JSON
 from tests.core.graphql.client import answer, codes, post, post_as_alice
 from tests.core.graphql.schema import REFUSED_SECRET
 

@@ -10,10 +10,8 @@ from django.db import connection
 from django.http import HttpRequest
 from graphql import ExecutionResult, get_introspection_query, parse
 
-from core.graphql.errors import execution_error
 from core.graphql.execution import AnswerLimits, BoundedExecution, execute_within_limits
-from core.graphql.problem import GraphQLCode, GraphQLProblem
-from tests.postgresql import needs_postgresql
+from core.graphql.problem import GraphQLCode, GraphQLProblem, execution_error
 
 # A statement that counts up for hours, in both databases.
 ENDLESS = """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e12)
@@ -211,7 +209,7 @@ def limit_of_statements() -> Any:
         return cursor.fetchone()
 
 
-@needs_postgresql
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL")
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_gets_its_own_limit_again(settings: Any) -> None:
     before = limit_of_statements()
@@ -224,7 +222,7 @@ def test_a_connection_gets_its_own_limit_again(settings: Any) -> None:
     assert (before[1], during[1]) == (10, 5)
 
 
-@needs_postgresql
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL")
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_gets_its_own_limit_again_after_a_statement_was_cancelled(
     settings: Any,

@@ -1,6 +1,6 @@
 import pytest
 
-from core.graphql.media_type import GRAPHQL_RESPONSE, JSON, negotiate
+from core.graphql.reply import GRAPHQL_RESPONSE, JSON, negotiate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import RequestFactory
 
-from core.graphql.media_type import GRAPHQL_RESPONSE, JSON
+from core.graphql.reply import GRAPHQL_RESPONSE, JSON
 from tests.core.graphql.client import answer, codes, post, post_as_alice, post_raw
 from tests.core.graphql.endpoints import MAX_BODY_BYTES, user_endpoint
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import RequestFactory
 
 from core.http.bulkhead import Bulkhead, BulkheadFullError
-from core.http.unavailable import UnavailableMiddleware
+from core.http.problem_handlers import UnavailableMiddleware
 from tests.concurrency import at_once
 
 

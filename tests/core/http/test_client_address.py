@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory, override_settings
 
-from core.http.client_address import client_address, network_of
+from core.http.origin import client_address, network_of
 
 
 def address(proxies: int, forwarded: str | None = None, socket: str = "192.0.2.1") -> str:

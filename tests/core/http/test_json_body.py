@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.http.json_body import MalformedJson, NotAnObject, parse_json_object
+from core.http.body import MalformedJson, NotAnObject, parse_json_object
 
 
 def test_an_object_in_utf_8_is_read() -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.logs.access import AccessLog, _in_columns
-from core.logs.bound import bind, unbind_all
-from core.logs.events import Event, renderer
+from core.logs.context import bind, unbind_all
+from core.logs.setup import Event, renderer
 
 SECRET = "mhs_0123456789abcdef"
 

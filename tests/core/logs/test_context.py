@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from core.logs.bound import bind_only, binding, bound
+from core.logs.context import bind_only, binding, bound
 from core.logs.setup import event_formatter
 
 

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from accounts.credentials import SecretKind, generate_secret
-from core.logs.bound import binding, unbind_all
+from core.logs.context import binding, unbind_all
 from core.logs.setup import event_formatter
 
 

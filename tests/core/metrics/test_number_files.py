@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
 from prometheus_client import values
 
-from core.metrics.number_files import NumberFile
+from core.metrics.process_files import NumberFile
 from tests.moonhook_server import ROOT
 
 KEYS = [f"number-{number:04}" + "x" * 90 for number in range(1_500)]
@@ -50,10 +51,11 @@ def test_a_file_that_cannot_be_created_is_kept_in_memory(tmp_path: Path) -> None
         assert file.read_value(KEYS[-1]) == (float(len(KEYS) - 1), 0.0)
 
 
+@pytest.mark.slow
 def test_a_command_leaves_no_files(tmp_path: Path) -> None:
     command = (
         "import django; django.setup();"
-        "from core.metrics.catalogue import SANDBOX_SPAWNS; SANDBOX_SPAWNS.inc();"
+        "from scripts_engine.metrics import SANDBOX_SPAWNS; SANDBOX_SPAWNS.inc();"
         "from django.conf import settings; print(len(list(settings.METRICS_DIR.iterdir())))"
     )
     printed = run_with_metrics(command, tmp_path)
@@ -62,6 +64,7 @@ def test_a_command_leaves_no_files(tmp_path: Path) -> None:
     assert list((tmp_path / "metrics").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_numbers_of_an_announced_process_outlive_it(tmp_path: Path) -> None:
     command = (
         "import django; django.setup();from core.metrics.processes import announce; announce('web')"

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.server.client import Arrival, ClientSocket, RequestCutOff
+from core.server.client import Arrival, ClientSocket
+from core.server.request_reader import BodyNotReceived
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
 LARGE = b"x" * 4_000_000
@@ -36,9 +37,8 @@ def test_a_whole_request_is_ready_at_once(client: socket.socket, served: ClientS
 
     assert served.is_readable_within(30)
     assert served.receive() is Arrival.READY
-    assert served.recv(4) == b"POST"
-    assert served.recv(1000) == REQUEST[4:]
-    assert served.is_request_whole
+    assert served.reader.is_whole
+    assert served.reader.body == b"body"
 
 
 def test_a_part_of_a_request_is_kept(client: socket.socket, served: ClientSocket) -> None:
@@ -49,7 +49,7 @@ def test_a_part_of_a_request_is_kept(client: socket.socket, served: ClientSocket
     assert served.is_readable_within(30)
 
     assert served.receive() is Arrival.READY
-    assert served.recv(1000) == REQUEST
+    assert served.reader.body == b"body"
 
 
 def test_the_next_request_is_not_read_with_the_first(
@@ -58,12 +58,16 @@ def test_the_next_request_is_not_read_with_the_first(
     client.sendall(REQUEST + b"GET /next HTTP/1.1\r\n\r\n")
     served.is_readable_within(30)
     served.receive()
-    assert served.recv(1000) == REQUEST
+    assert served.reader.body == b"body"
     served.end_request()
 
     assert served.has_received
     assert served.receive() is Arrival.READY
-    assert served.recv(1000) == b"GET /next HTTP/1.1\r\n\r\n"
+    assert served.reader.request is not None
+    assert served.reader.request.uri == "/next"
+    assert served.has_received
+    served.end_request()
+    assert not served.has_received
 
 
 def test_a_disconnected_client_has_left(client: socket.socket, served: ClientSocket) -> None:
@@ -73,29 +77,37 @@ def test_a_disconnected_client_has_left(client: socket.socket, served: ClientSoc
     assert served.receive() is Arrival.LEFT
 
 
-def test_a_truncated_request_can_be_refused(client: socket.socket, served: ClientSocket) -> None:
-    client.sendall(REQUEST[:-1])
+def shut_down_after(client: socket.socket, served: ClientSocket, data: bytes) -> Arrival:
+    client.sendall(data)
     client.shutdown(socket.SHUT_WR)
-    served.is_readable_within(30)
-    while served.receive() is Arrival.PART:
+    while (arrival := served.receive()) is Arrival.PART:
         assert served.is_readable_within(30)
-
-    assert not served.is_request_whole
-    assert served.recv(1000) == REQUEST[:-1]
-    assert served.recv(1000) == b""
+    return arrival
 
 
-def test_reading_past_the_received_bytes_raises(
+def test_a_body_that_is_cut_off_is_shorter_than_declared(
     client: socket.socket, served: ClientSocket
 ) -> None:
-    client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
-    served.is_readable_within(30)
-    assert served.receive() is Arrival.READY
-    assert served.is_request_too_large
-    served.recv(1000)
+    assert shut_down_after(client, served, REQUEST[:-1]) is Arrival.READY
+    assert served.reader.request is not None
+    assert served.reader.refusal is None
+    assert not served.reader.is_whole
+    assert served.reader.open_body().read() == b"bod"
 
-    with pytest.raises(RequestCutOff):
-        served.recv(1000)
+
+def test_a_chunked_body_that_is_cut_off_is_refused(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    assert shut_down_after(client, served, head + b"4\r\nbody\r\n") is Arrival.READY
+    assert served.reader.refusal is not None
+
+
+def test_a_client_that_disconnects_in_its_head_has_left(
+    client: socket.socket, served: ClientSocket
+) -> None:
+    assert shut_down_after(client, served, REQUEST[:20]) is Arrival.LEFT
 
 
 def test_a_thread_reads_no_bytes_that_arrive_later(
@@ -103,13 +115,13 @@ def test_a_thread_reads_no_bytes_that_arrive_later(
 ) -> None:
     client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n")
     served.is_readable_within(30)
-    served.receive()
-    served.recv(1000)
+    assert served.receive() is Arrival.READY
+    assert served.reader.is_too_large
     client.sendall(b"x")
     assert served.is_readable_within(30)
 
-    with pytest.raises(RequestCutOff):
-        served.recv(1000)
+    with pytest.raises(BodyNotReceived):
+        served.reader.open_body().read(1)
 
 
 def test_100_continue_is_sent_once(client: socket.socket, served: ClientSocket) -> None:
@@ -124,17 +136,8 @@ def test_100_continue_is_sent_once(client: socket.socket, served: ClientSocket) 
     assert served.receive() is Arrival.READY
 
 
-def test_reading_now_does_not_wait(client: socket.socket, served: ClientSocket) -> None:
-    with pytest.raises(BlockingIOError):
-        served.recv_now(100)
-
-
-def test_switching_to_blocking_mode_has_no_effect(
-    client: socket.socket, served: ClientSocket
-) -> None:
-    served.setblocking(True)
-
-    assert not socket.socket.getblocking(served)
+def test_the_socket_never_blocks(served: ClientSocket) -> None:
+    assert not served.getblocking()
 
 
 def test_a_large_reply_does_not_wait_for_its_reader(

@@ -1,4 +1,4 @@
-"""Replies and log lines of an application that fails, with both request parsers."""
+"""Replies and log lines of an application that fails."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.core.server.wsgi_server import WsgiServer, wsgi_server
 from tests.eventually import eventually
 
-# The second has a field that only gunicorn's parser reads.
+# The second has a field that is dropped.
 HEADS = ["Host: 127.0.0.1\r\n", "Host: 127.0.0.1\r\nX_A: 1\r\n"]
 
 

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 from gunicorn import sock, util
-from gunicorn.app.wsgiapp import WSGIApplication
+from gunicorn.app.base import Application
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 from gunicorn.http import wsgi
-from gunicorn.http.message import Request
 from gunicorn.http.wsgi import Response
 from gunicorn.workers.base import Worker
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from core.logs.access import GunicornLogger
-from core.server.arbiter import MoonhookArbiter
+from core.server.arbiter import MoonhookArbiter, WebServer
 from core.server.client import Connection
-from core.server.reply import Reply
+from core.server.reply import HttpReply
 from core.server.worker import MoonhookWorker
 
 SIGNATURES: dict[Callable[..., Any], str] = {
-    Arbiter.start: "(self)",
+    Arbiter.__init__: "(self, app)",
+    Arbiter.reexec: "(self)",
     Arbiter.run: "(self)",
     Arbiter.stop: "(self, graceful=True)",
     Arbiter.manage_workers: "(self)",
@@ -45,20 +45,22 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     ThreadWorker.set_accept_enabled: "(self, enabled)",
     ThreadWorker.accept: "(self, listener)",
     ThreadWorker.on_pending_socket_readable: "(self, conn, client)",
+    ThreadWorker.on_client_socket_readable: "(self, conn, client)",
     ThreadWorker.wait_for_and_dispatch_events: "(self, timeout)",
     ThreadWorker.enqueue_req: "(self, conn)",
     ThreadWorker.handle: "(self, conn)",
-    ThreadWorker.handle_request: "(self, req, conn)",
     ThreadWorker.finish_request: "(self, conn, fs)",
     ThreadWorker.murder_pending: "(self)",
-    ThreadWorker.is_parent_alive: "(self)",
-    ThreadWorker._cap_keepalive: "(self, deadline)",
     TConn.__init__: "(self, cfg, sock, client, server)",
     TConn.set_timeout: "(self)",
     TConn.close: "(self, graceful=False)",
     Logger.setup: "(self, cfg)",
     Logger.access: "(self, resp, req, environ, request_time)",
-    WSGIApplication.run: "(self)",
+    Application.__init__: "(self, usage=None, prog=None)",
+    Application.load: "(self)",
+    Application.load_config: "(self)",
+    Application.load_config_from_file: "(self, filename)",
+    Application.wsgi: "(self)",
     Worker.handle_error: "(self, req, client, addr, exc)",
     Response.__init__: "(self, req, sock, cfg)",
     Response.process_headers: "(self, headers)",
@@ -67,8 +69,9 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     Response._emit_body: "(self, data)",
     sock.create_sockets: "(conf, log, fds=None)",
     wsgi.base_environ: "(cfg)",
-    wsgi.create: "(req, sock, client, server, cfg, response_class=None, response_args=())",
+    util.import_app: "(module)",
     util.http_date: "(timestamp=None)",
+    util.split_request_uri: "(uri)",
     util.unquote_to_wsgi_str: "(string)",
     util.write_error: "(sock, status_int, reason, mesg)",
 }
@@ -89,12 +92,10 @@ ATTRIBUTES: dict[type, set[str]] = {
         "pending_conns",
         "pid",
         "poller",
-        "ppid",
         "sockets",
         "worker_connections",
     },
-    TConn: {"client", "init", "parser", "server", "sock", "timeout"},
-    Request: {"_expected_100_continue"},
+    TConn: {"client", "server", "sock", "timeout"},
     Response: {
         "chunked",
         "force_close",
@@ -116,9 +117,10 @@ ATTRIBUTES: dict[type, set[str]] = {
 SUBCLASSES = {
     MoonhookArbiter: Arbiter,
     MoonhookWorker: ThreadWorker,
+    WebServer: Application,
     Connection: TConn,
     GunicornLogger: Logger,
-    Reply: Response,
+    HttpReply: Response,
 }
 
 

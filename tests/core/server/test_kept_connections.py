@@ -11,12 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.core.server.wsgi_server import WsgiServer, wsgi_server
+from tests.examples import examples
 
 KIB, MIB = 1024, 1024 * 1024
 MAX_BODY_BYTES = 2 * MIB
 # What follows an unread body must not be found in it.
 FILLER = b"GET /?0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-# The second has a field that only gunicorn's parser reads.
+# The second has a field that is dropped.
 HEADS = ["Host: a\r\n", "Host: a\r\nX_A: 1\r\n"]
 
 
@@ -138,7 +139,7 @@ def requests_of(sizes: st.SearchStrategy[int], versions: list[str]) -> st.Search
     ).filter(lambda sent: sent.chunk_size is None or sent.version == "HTTP/1.1")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(requests_of(_sizes, ["HTTP/1.1", "HTTP/1.1", "HTTP/1.0"]))
 @example(Sent(64 * KIB))
 @example(Sent(100_000, head=HEADS[1]))

@@ -30,10 +30,11 @@ django.setup()
 from django.conf import settings
 """
 FIT = """
-from scripts_engine.open_files import fit_to_open_files
+from scripts_engine.sandbox_pool import pool_size
+from scripts_engine.sandbox_pool import fit_to_open_files
 connections = fit_to_open_files(connections=500)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-print(json.dumps([settings.SANDBOX_PROCESSES, connections, soft, hard]))
+print(json.dumps([pool_size().processes, connections, soft, hard]))
 """
 READYZ = """
 import os
@@ -55,7 +56,7 @@ print(json.dumps([[reply.status_code, reply.json()] for reply in replies]))
 OUTAGE_WITH_FEW = """
 import os
 from config.operations.readiness import Readiness
-from core.database.check import NotReady
+from core.database.readiness import NotReady
 from core.server.open_files import are_few_files_left
 opened = []
 while not are_few_files_left():
@@ -101,6 +102,7 @@ def test_the_soft_limit_is_raised_as_far_as_needed_and_allowed(
     assert json.loads(run_limited(ALLOW, soft, hard, count).stdout) == [expected, hard]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hard", "slots", "expected", "lines"),
     [
@@ -126,6 +128,7 @@ def test_sandboxes_and_connections_share_the_open_files_that_are_allowed(
     assert done.stderr.count(told) == lines
 
 
+@pytest.mark.slow
 def test_readyz_tells_that_no_files_are_left_and_does_not_fail(tmp_path: Path) -> None:
     prepare_database(tmp_path)
     done = run_limited(SET_UP + READYZ, 200, 200, MOONHOOK_DATA_DIR=str(tmp_path))
@@ -138,6 +141,7 @@ def test_readyz_tells_that_no_files_are_left_and_does_not_fail(tmp_path: Path) -
     assert after == before
 
 
+@pytest.mark.slow
 def test_an_outage_that_is_not_for_lack_of_files_is_told_although_few_are_left(
     tmp_path: Path,
 ) -> None:

@@ -1,17 +1,11 @@
 """The supervisor, tested with shell commands as services."""
 
 import os
-import shlex
 import signal
-import subprocess
-import sys
-import time
-from functools import partial
-from pathlib import Path
 
 import pytest
 
-from core.server.supervised_service import prepare_process
+from core.server.supervised_service import become_child
 from tests.eventually import eventually
 from tests.process_tree import children_of, family_of, is_alive
 from tests.supervisor_process import SupervisorProcess
@@ -20,12 +14,6 @@ LIVES = 'echo "{name} $$"; exec sleep 600'
 STEADY = {"name": "steady", "shell": LIVES.format(name="steady")}
 VICTIM = {"name": "victim", "shell": LIVES.format(name="victim")}
 DIES = {"name": "victim", "shell": 'echo "victim $$"; exit 3'}
-SERVES = """
-import os
-from core.server.service_table import note_that_this_service_serves
-note_that_this_service_serves(os.getpid())
-print("serves", os.getpid(), flush=True)
-"""
 
 
 def test_a_dead_service_is_started_again_and_the_others_run_on() -> None:
@@ -90,11 +78,7 @@ def test_a_service_that_never_serves_stops_the_supervisor() -> None:
 
 
 def test_a_service_that_has_served_is_always_restarted() -> None:
-    serves = {
-        "name": "victim",
-        "program": [sys.executable, "-c", SERVES],
-        "attempts_to_serve": 2,
-    }
+    serves = {"name": "victim", "serves": True, "attempts_to_serve": 2}
     with SupervisorProcess([serves], pauses_seconds=[0]).running() as supervisor:
         supervisor.wait_for("serves", 4)
         status = supervisor.stop()
@@ -103,10 +87,10 @@ def test_a_service_that_has_served_is_always_restarted() -> None:
     assert supervisor.events("Service cannot start; stopping") == []
 
 
-def test_a_service_that_cannot_be_executed_does_not_affect_the_others() -> None:
-    missing = {"name": "missing", "program": ["/nowhere/program"]}
-    with SupervisorProcess([STEADY, missing], pauses_seconds=[0]).running() as supervisor:
-        eventually(lambda: len(supervisor.events("Service cannot be started")) > 2)
+def test_a_service_that_cannot_be_forked_does_not_affect_the_others() -> None:
+    policy = {"forks": 1, "pauses_seconds": [0]}
+    with SupervisorProcess([STEADY, VICTIM], **policy).running() as supervisor:
+        eventually(lambda: len(supervisor.events("Service cannot be started", "victim")) > 2)
         [steady] = supervisor.wait_for("steady")
         was_alive = is_alive(steady)
         status = supervisor.stop()
@@ -144,7 +128,9 @@ def test_a_reload_reaches_running_services_and_ignores_those_in_a_pause() -> Non
         [steady] = supervisor.wait_for("steady")
         # A process that does not handle the signal keeps running.
         os.kill(steady, signal.SIGHUP)
-        time.sleep(0.5)
+        # A second reload is done after the signal would have ended it.
+        supervisor.process.send_signal(signal.SIGHUP)
+        supervisor.wait_for("reloaded", 2)
         were_alive = is_alive(steady)
         status = supervisor.stop()
 
@@ -174,8 +160,9 @@ LEAVES_A_CHILD = "sh -c '{trap} echo \"child $$\"; while :; do sleep 0.1; done' 
 
 def test_the_children_of_a_dead_service_are_terminated() -> None:
     shell = LEAVES_A_CHILD.format(trap="") + VICTIM["shell"]
-    policy = {"handover_seconds": 0.5, "leftovers_seconds": 600}
-    with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
+    with SupervisorProcess(
+        [VICTIM | {"shell": shell}], leftovers_seconds=600
+    ).running() as supervisor:
         [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
         os.kill(first, signal.SIGKILL)
         [_, second] = supervisor.wait_for("victim", 2)
@@ -191,39 +178,28 @@ def test_the_children_of_a_dead_service_are_terminated() -> None:
 @pytest.mark.slow
 def test_children_that_ignore_sigterm_are_killed() -> None:
     shell = LEAVES_A_CHILD.format(trap='trap "" TERM;') + VICTIM["shell"]
-    policy = {"handover_seconds": 0.2, "leftovers_seconds": 0.2}
-    with SupervisorProcess([VICTIM | {"shell": shell}], **policy).running() as supervisor:
+    with SupervisorProcess(
+        [VICTIM | {"shell": shell}], leftovers_seconds=0.2
+    ).running() as supervisor:
         [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
         os.kill(first, signal.SIGKILL)
         eventually(lambda: not is_alive(left))
 
 
-def test_the_children_of_a_dead_service_run_until_its_successor_serves(tmp_path: Path) -> None:
-    may_serve = tmp_path / "may-serve"
-    serve = shlex.join([sys.executable, "-c", SERVES + "import time; time.sleep(600)"])
-    shell = f"""
-        sh -c 'echo "child $$"; exec sleep 600' &
-        echo "victim $$"
-        while [ ! -e {may_serve} ]; do sleep 0.1; done
-        exec {serve}
-    """
-    service = VICTIM | {"shell": shell}
-    with SupervisorProcess([service], handover_seconds=600).running() as supervisor:
+@pytest.mark.slow
+def test_the_children_of_a_dead_service_may_finish_while_its_successor_runs() -> None:
+    trap = 'trap "echo asked $$; sleep 1; echo finished $$; exit" TERM;'
+    shell = LEAVES_A_CHILD.format(trap=trap) + VICTIM["shell"]
+    with SupervisorProcess([VICTIM | {"shell": shell}]).running() as supervisor:
         [first], [left] = supervisor.wait_for("victim"), supervisor.wait_for("child")
         os.kill(first, signal.SIGKILL)
-        supervisor.wait_for("child", 2)
-        time.sleep(1)
-        was_alive = is_alive(left)
-        may_serve.touch()
-        eventually(lambda: not is_alive(left))
-        [_, second] = supervisor.printed("child")
-        successor_was_alive = is_alive(second)
-        status = supervisor.stop()
+        supervisor.wait_for("asked")
+        supervisor.wait_for("victim", 2)
+        was_finished = supervisor.printed("finished")
+        finished = supervisor.wait_for("finished")
 
-    assert was_alive
-    assert successor_was_alive
-    assert status == 0
-    assert not is_alive(second)
+    assert was_finished == []
+    assert finished == [left]
 
 
 def test_an_orphan_in_a_session_of_its_own_does_not_become_a_zombie() -> None:
@@ -249,18 +225,32 @@ def test_the_services_end_when_the_supervisor_is_killed() -> None:
     assert len(family) == 3
 
 
-def test_a_signal_to_end_between_fork_and_exec_is_not_lost() -> None:
-    def prepare_and_get_signal(parent_id: int) -> None:
-        prepare_process(parent_id)
-        os.kill(os.getpid(), signal.SIGTERM)
+def test_a_service_that_raises_has_failed_and_says_why() -> None:
+    raises = {"name": "victim", "raises": "no such luck"}
+    with SupervisorProcess([STEADY, raises], pauses_seconds=[600]).running() as supervisor:
+        eventually(lambda: supervisor.events("Service ended"))
+        [failed] = supervisor.events("Process failed")
+        [ended] = supervisor.events("Service ended")
+        [steady] = supervisor.wait_for("steady")
+        was_alive = is_alive(steady)
 
-    before = signal.signal(signal.SIGTERM, lambda signal_number, frame: None)
+    assert failed["level"] == "error"
+    assert "no such luck" in failed["exception"]
+    assert ended["ended"] == "exit-status-1"
+    assert was_alive
+
+
+def test_a_signal_to_end_between_the_fork_and_the_set_up_is_not_lost() -> None:
+    blocked = {signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
-        service = subprocess.Popen(
-            ["true"],
-            preexec_fn=partial(prepare_and_get_signal, os.getpid()),  # noqa: PLW1509
-        )
+        process_id = os.fork()
+        if process_id == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            become_child(os.getppid())
+            os._exit(0)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    _, status = os.waitpid(process_id, 0)
 
-    assert service.wait(timeout=30) == -signal.SIGTERM
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGTERM

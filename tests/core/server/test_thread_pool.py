@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.server.thread_pool import SteadyThreadPool
+from core.server.worker import SteadyThreadPool
 
 # The system has no stack of that size, and so no thread.
 MORE_THAN_ANY_ADDRESS_SPACE = 1 << 46

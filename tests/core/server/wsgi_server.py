@@ -51,14 +51,14 @@ def wsgi_server(application: str, data_dir: Path) -> Iterator[WsgiServer]:
     port = free_port()
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "core.server", "-c", "config/gunicorn.conf.py"),
-            *("--workers", "1", application),
+            *(sys.executable, "-m", "tests.web_server", application),
         ],
         env=os.environ
         | {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "MOONHOOK_DATA_DIR": str(data_dir),
             "PORT": str(port),
+            "WEB_CONCURRENCY": "1",
         },
         cwd=Path(__file__).parents[3],
         stderr=subprocess.PIPE,

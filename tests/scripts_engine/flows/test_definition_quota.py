@@ -9,20 +9,20 @@ from django.db import connection, transaction
 from django.test import Client, TestCase
 from django.utils import timezone
 
-from accounts.models import AuthEvent, Organisation, RunStorage
+from accounts.models import AuthEvent, Organisation
 from config.operations.upkeep import do_upkeep
-from core.database.threads import DatabaseThreads
 from core.errors import LimitExceededError
-from scripts_engine.event import Event
-from scripts_engine.flows import run_quota
-from scripts_engine.flows.definition_quota import ROW_BYTES
-from scripts_engine.flows.forget_definitions import forget_definitions
-from scripts_engine.flows.hooks import delete_hook, issue_hook
-from scripts_engine.flows.run_quota import settle_run_bytes
-from scripts_engine.flows.run_script import run_script
-from scripts_engine.flows.run_spec import RunSpec
+from core.waiting import DatabaseThreads
+from hooks.flows.hooks import delete_hook, issue_hook
+from hooks.models import Hook
+from scripts_engine.definition_quota import ROW_BYTES
+from scripts_engine.flows.definitions import forget_definitions
 from scripts_engine.flows.scripts import create_script, delete_script, update_script
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
+from scripts_engine.models import Release, Run, RunStorage, Script, ScriptVersion, Trigger
+from scripts_engine.runs import quota
+from scripts_engine.runs.execution import run_script
+from scripts_engine.runs.quota import settle_run_bytes
+from scripts_engine.runs.spec import Event, SavedRun
 from tests import factories
 from tests.concurrency import at_once
 from tests.eventually import eventually
@@ -44,7 +44,10 @@ def stored(organisation: Organisation) -> int:
     versions = ScriptVersion.objects.filter(script__organisation=organisation)
     hooks = Hook.objects.filter(script__organisation=organisation).count()
     sources = sum(len(source.encode()) for source in versions.values_list("source", flat=True))
-    return sources + ROW_BYTES * (versions.count() + hooks)
+    releases = sum(
+        Release.objects.filter(organisation=organisation).values_list("bytes", flat=True)
+    )
+    return sources + ROW_BYTES * (versions.count() + hooks) + releases
 
 
 def source_of(number: int, size: int = 100) -> str:
@@ -75,6 +78,11 @@ def age(rows: Any) -> None:
     rows.update(deleted_at=timezone.now() - timedelta(hours=2))
 
 
+def age_releases() -> None:
+    """Only those stay that put live what is live."""
+    Release.objects.update(at=timezone.now() - timedelta(days=401))
+
+
 def age_versions() -> None:
     ScriptVersion.objects.update(created_at=timezone.now() - timedelta(hours=2))
 
@@ -93,22 +101,25 @@ def test_versions_and_hooks_are_counted_in_bytes(acme: Organisation, acme_token:
 def test_what_does_not_fit_the_quota_is_refused_and_changes_nothing(
     acme: Organisation, acme_token: str, settings: Any
 ) -> None:
-    script = make_script(acme)
-    settings.RUN_BYTES_PER_ORGANISATION = counted(acme) + 3 * KIB
+    twin, script = make_script(acme, name="twin"), make_script(acme)
+    before = counted(acme)
+    update_script(twin, source=source_of(1, 2 * KIB), author=NOBODY)
+    growth = counted(acme) - before
+    settings.RUN_BYTES_PER_ORGANISATION = counted(acme) + growth
     source, events = source_of(1, 2 * KIB + 1), AuthEvent.objects.count()
     answers = [
-        admin_graphql(CREATE, acme_token, source=source),
-        admin_graphql(UPDATE, acme_token, id=str(script.pk), source=source, name="new"),
+        admin_graphql(CREATE, acme_token, source=source_of(1, 4 * KIB)),
+        admin_graphql(UPDATE, acme_token, id=str(script.pk), source=source, name="next"),
     ]
     settings.RUN_BYTES_PER_ORGANISATION = counted(acme) + KIB - 1
     answers.append(admin_graphql(CREATE_HOOK, acme_token, id=str(script.pk)))
 
     assert [answer.code for answer in answers] == ["LIMIT_EXCEEDED"] * 3
     assert "use up its storage quota" in answers[0].errors[0]["message"]
-    assert Script.objects.get().name == "echo"
-    assert (ScriptVersion.objects.count(), Hook.objects.count()) == (1, 0)
+    assert set(Script.objects.values_list("name", flat=True)) == {"twin", "echo"}
+    assert (ScriptVersion.objects.count(), Hook.objects.count()) == (3, 0)
     assert (counted(acme), AuthEvent.objects.count()) == (stored(acme), events)
-    settings.RUN_BYTES_PER_ORGANISATION = counted(acme) + 3 * KIB
+    settings.RUN_BYTES_PER_ORGANISATION = counted(acme) + growth
     fits = admin_graphql(UPDATE, acme_token, id=str(script.pk), source=source_of(1, 2 * KIB))
     assert (fits.code, counted(acme)) == (None, settings.RUN_BYTES_PER_ORGANISATION)
 
@@ -117,16 +128,20 @@ def test_what_does_not_fit_the_quota_is_refused_and_changes_nothing(
 def test_creating_and_deleting_in_turn_does_not_escape_the_quota(
     acme: Organisation, settings: Any
 ) -> None:
-    settings.RUN_BYTES_PER_ORGANISATION = 10 * KIB
+    settings.RUN_BYTES_PER_ORGANISATION = 40 * KIB
     scripts = create_until_refused(lambda: delete_script(make_script(acme, "return 1")))
     script_rows = Script.objects.count()
     age(Script.objects.all())
+    age_releases()
     forget_definitions()
+    settings.RUN_BYTES_PER_ORGANISATION = 12 * KIB
     script = make_script(acme)
     hooks = create_until_refused(lambda: delete_hook(issue_hook(script).hook))
 
-    assert scripts == script_rows == 9
-    assert (Script.objects.count(), Hook.objects.count(), hooks) == (1, 8, 8)
+    # Each takes a version or a hook, and two releases.
+    assert scripts == script_rows == 12
+    assert (Script.objects.count(), Hook.objects.count()) == (1, hooks)
+    assert 0 < hooks < 12 / 3
     assert counted(acme) == stored(acme)
 
 
@@ -134,7 +149,7 @@ def test_creating_and_deleting_in_turn_does_not_escape_the_quota(
 def test_payloads_of_runs_make_room_for_versions(
     acme: Organisation, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_quota, "STEP_BYTES", 1)
+    monkeypatch.setattr(quota, "STEP_BYTES", 1)
     script = make_script(acme)
     with TestCase.captureOnCommitCallbacks(execute=True):
         run = factories.run_lua(acme, "return ('x'):rep(20000)")
@@ -160,9 +175,11 @@ def test_upkeep_keeps_the_newest_versions_and_those_that_runs_name(
     save(script, 2, 3, 4, 5)
     few, other = save(make_script(acme), 1, 2), save(make_script(globex), 1, 2, 3)
     age_versions()
+    age_releases()
     done = do_upkeep((forget_definitions,))
 
-    assert (done.failed, done.done) == ([], {"forget_definitions": 3})
+    # Releases whose version is not live any more, and versions.
+    assert (done.failed, done.done) == ([], {"forget_definitions": 11 + 3})
     assert (numbers_of(script), numbers_of(few)) == ([2, 4, 5, 6], [1, 2, 3])
     assert numbers_of(other) == [2, 3, 4]
     assert (counted(acme), counted(globex)) == (stored(acme), stored(globex))
@@ -179,15 +196,18 @@ def test_deleted_scripts_and_hooks_go_with_their_last_run(acme: Organisation) ->
     deleted, kept = save(make_script(acme), 1, 2), save(make_script(acme), 1, 2)
     make_hook(deleted)
     unused = make_hook(kept).hook
-    used = make_hook(kept).hook
+    used = make_hook(kept, "used").hook
     run = factories.run_lua(acme, "return 1")
     Run.objects.filter(pk=run.pk).update(
-        script=deleted, script_version=deleted.versions.get(number=1), hook=used
+        script=deleted, script_version=deleted.versions.get(number=1), hook_id=used.pk
     )
     for each in (unused, used):
         delete_hook(each)
     delete_script(deleted)
+    age_releases()
+    releases = Release.objects.count()
     at_first = forget_definitions()
+    releases -= Release.objects.count()
     age(Script.objects.filter(pk=deleted.pk))
     age(Hook.objects.filter(deleted_at__isnull=False))
     while_named = forget_definitions()
@@ -196,43 +216,48 @@ def test_deleted_scripts_and_hooks_go_with_their_last_run(acme: Organisation) ->
     forget_definitions()
 
     # The version between the one that the run names and the current one, and two hooks.
-    assert (at_first, while_named, numbers) == (0, 3, [1, 3])
+    assert (at_first, while_named, numbers) == (releases, 3, [1, 3])
     assert not Script.objects.filter(pk=deleted.pk).exists()
     assert not Hook.objects.exists()
     assert numbers_of(kept) == [1, 2, 3]
     assert counted(acme) == stored(acme)
 
 
-@pytest.mark.parametrize("is_deleted", [False, True])
+# The release that put live what is live names the version before it.
+@pytest.mark.parametrize(("is_deleted", "kept"), [(False, [2, 3, 4]), (True, [2, 4])])
 @pytest.mark.django_db
 def test_a_version_that_a_call_in_progress_runs_is_kept(
-    acme: Organisation, settings: Any, is_deleted: bool
+    acme: Organisation, settings: Any, is_deleted: bool, kept: list[int]
 ) -> None:
     settings.VERSIONS_KEPT_PER_SCRIPT = 1
     script = save(make_script(acme), 1)
-    in_progress = RunSpec.of_script(script, trigger=Trigger.HOOK)
+    in_progress = SavedRun.of_script(script, trigger=Trigger.HOOK)
     save(script, 2, 3)
     if is_deleted:
         delete_script(script)
     forget_definitions()
     run_script(in_progress, Event("POST", "", (), b"", ""))
     age_versions()
+    age_releases()
     age(Script.objects.filter(deleted_at__isnull=False))
+    releases = Release.objects.count()
     forgotten = forget_definitions()
+    releases -= Release.objects.count()
 
     run = Run.objects.select_related("script_version").get()
     assert run.script_version is not None
     assert run.script_version.source == source_of(1)
-    assert (numbers_of(script), forgotten) == ([2, 4], 2)
+    assert (numbers_of(script), forgotten) == (kept, 4 - len(kept) + releases)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_saves_do_not_exceed_the_quota(acme: Organisation, settings: Any) -> None:
-    settings.RUN_BYTES_PER_ORGANISATION = 10 * KIB
+    settings.RUN_BYTES_PER_ORGANISATION = 12 * KIB
 
     def create(number: int) -> bool:
         try:
-            create_script(acme, name="x", source=source_of(number, 3 * KIB), author=NOBODY)
+            source = source_of(number, 3 * KIB)
+            create_script(acme, name=f"x{number}", source=source, author=NOBODY)
         except LimitExceededError:
             return False
         return True
@@ -243,13 +268,14 @@ def test_concurrent_saves_do_not_exceed_the_quota(acme: Organisation, settings: 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no row locks")
 @pytest.mark.django_db(transaction=True)
-def test_a_new_hook_and_a_save_of_its_script_do_not_wait_for_each_other(acme: Organisation) -> None:
+def test_a_new_hook_comes_after_a_save_of_its_script_without_a_deadlock(acme: Organisation) -> None:
     script = make_script(acme)
-    with DatabaseThreads(1) as threads, transaction.atomic():
-        update_script(script, author=NOBODY, name="new")
-        creation = threads.submit(issue_hook, Script.objects.get(pk=script.pk))
-        eventually(lambda: creation.done() or waits_for_a_lock())
-        save(script, 1)
+    with DatabaseThreads(1) as threads:
+        with transaction.atomic():
+            update_script(script, author=NOBODY, name="new")
+            creation = threads.submit(issue_hook, Script.objects.get(pk=script.pk))
+            eventually(waits_for_a_lock)
+            save(script, 1)
         hook = creation.result().hook
 
     assert hook == Hook.objects.get()

@@ -9,11 +9,13 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Organisation, User
+from hooks.models import Hook
 from scripts_engine.flows import failure_mails
 from scripts_engine.flows.failure_mails import mail_about_failures
-from scripts_engine.models import FailureNotice, Hook, Run, RunStatus, Script, Trigger
+from scripts_engine.models import FailureNotice, Run, RunStatus, Script, Trigger
 from tests.concurrency import at_once
 from tests.factories import (
+    hook_that,
     make_hook,
     make_organisation,
     make_past_run,
@@ -21,8 +23,7 @@ from tests.factories import (
     make_user,
     work,
 )
-from tests.scripts_engine.flows.queue.test_attempts import hook_that, queue
-from tests.working_queue import work_all, work_queue
+from tests.working_queue import queue, work_all, work_queue
 
 pytestmark = pytest.mark.django_db
 

@@ -5,14 +5,16 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import Organisation
-from scripts_engine.flows.author import NOBODY
-from scripts_engine.flows.hooks import update_hook
+from hooks.flows.hooks import update_hook
+from hooks.models import Hook
 from scripts_engine.flows.scripts import update_script
-from scripts_engine.models import Hook, Run, Script, ScriptVersion, Trigger
+from scripts_engine.models import Run, Script, ScriptVersion, Trigger
+from scripts_engine.runs.spec import NOBODY
 from tests.client import Client
-from tests.factories import GraphQLAnswer, admin_graphql, make_hook, make_script
+from tests.factories import admin_graphql, field_of, make_hook, make_script
 from tests.work import counted_calls
 
 CREATE_SCRIPT = """mutation($name: String!, $source: String!) {
@@ -32,10 +34,6 @@ DELETE_HOOK = "mutation($id: ID!) { deleteHook(id: $id) }"
 RUN_SCRIPT = """mutation($id: ID!, $body: String) { runScript(script: $id, body: $body) {
     id status responseStatus responseBody responseBodyBase64 requestBody durationMs trigger
     logs { at level text } error { message line traceback } } }"""
-
-
-def field_of(answer: GraphQLAnswer) -> Any:
-    return answer.errors[0]["extensions"].get("field")
 
 
 def path_of(url: str) -> str:
@@ -112,7 +110,7 @@ def test_an_old_version_is_restored_as_the_newest(echo: Script, acme_token: str)
     assert script["versions"] == [
         {"number": 3, "author": "warehouse"},
         {"number": 2, "author": "warehouse"},
-        {"number": 1, "author": None},
+        {"number": 1, "author": "Unknown"},
     ]
     assert script["version"]["diff"].splitlines() == [
         "--- version 2",
@@ -313,7 +311,9 @@ def test_the_bytes_of_bodies_in_a_response_are_limited(
 
 def test_repeated_sources_count_against_the_limit(echo: Script, acme_token: str) -> None:
     ScriptVersion.objects.bulk_create(
-        ScriptVersion(script=echo, number=number, source="x" * 64 * 1024)
+        ScriptVersion(
+            script=echo, number=number, source="x" * 64 * 1024, published_at=timezone.now()
+        )
         for number in range(2, 101)
     )
     versions = f'script(id: "{echo.pk}") {{ versions {{ source }} }}'
@@ -334,7 +334,9 @@ def test_a_diff_of_crafted_sources_is_answered(
     common = [str(number % 100) for number in range(6_000)]
     for number, other in enumerate("ab", start=2):
         source = "".join(f"{line}\n{other}\n" for line in common)
-        ScriptVersion.objects.create(script=echo, number=number, source=source)
+        ScriptVersion.objects.create(
+            script=echo, number=number, source=source, published_at=timezone.now()
+        )
     query = f'{{ script(id: "{echo.pk}") {{ versions {{ number diff }} }} }}'
     with counted_calls() as work:
         versions = admin_graphql(query, acme_token).data["script"]["versions"]

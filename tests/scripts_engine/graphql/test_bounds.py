@@ -11,9 +11,10 @@ from accounts.flows.organisations import remove_member
 from accounts.flows.users import create_user
 from accounts.models import ApiKey, AuthEvent, Organisation, User
 from core.errors import LimitExceededError
-from scripts_engine.flows.hooks import delete_hook, issue_hook
+from hooks.flows.hooks import delete_hook, issue_hook
+from hooks.models import Hook
 from scripts_engine.flows.scripts import create_script, delete_script
-from scripts_engine.models import Hook, Script, ScriptVersion
+from scripts_engine.models import Script, ScriptVersion
 from tests.concurrency import at_once
 from tests.factories import NOBODY, admin_graphql, make_hook, make_script
 

@@ -3,11 +3,12 @@
 import pytest
 
 from accounts.models import Organisation
-from scripts_engine.attacks.suite import HOST_SCRIPTS, Attack, attacks
+from scripts_engine.sandbox import Attack, script_attacks
+from scripts_engine.sandbox.attacks.suite import HOST_SCRIPTS
 from tests.factories import make_script, run_lua
 
 # The flood takes long; tests/end_to_end/test_attacks.py includes it.
-ATTACKS = [attack for attack in attacks(HOST_SCRIPTS) if attack.name != "store_flood"]
+ATTACKS = [attack for attack in script_attacks(HOST_SCRIPTS) if attack.name != "store_flood"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)

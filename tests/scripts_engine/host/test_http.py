@@ -18,7 +18,7 @@ from django.test import override_settings
 
 from accounts.models import Organisation
 from scripts_engine.host.handler import RunHost
-from scripts_engine.sandbox.contract import CallNote, HostCallError
+from scripts_engine.sandbox import CallNote, HostCallError
 from tests.factories import reply_of, run_lua
 
 LOOPBACK = [ip_network("127.0.0.0/8")]

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from accounts.models import Organisation
 from scripts_engine.host.http_exchange import ResponseReader
-from scripts_engine.sandbox.contract import HostCallError
+from scripts_engine.sandbox import HostCallError
 from tests.factories import reply_of, run_lua
 
 OK = b"HTTP/1.1 200 OK\r\n"

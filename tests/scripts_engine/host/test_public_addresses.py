@@ -2,7 +2,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from scripts_engine.host.public_addresses import is_allowed, without_zone
+from scripts_engine.host.resolver import is_allowed, without_zone
 
 PUBLIC = [
     "93.184.216.34",

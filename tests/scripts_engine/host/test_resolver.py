@@ -12,8 +12,7 @@ from django.test import override_settings
 
 from accounts.models import Organisation
 from scripts_engine.host import http
-from scripts_engine.host.public_addresses import is_allowed
-from scripts_engine.host.resolver import Resolver
+from scripts_engine.host.resolver import Resolver, is_allowed
 from tests.eventually import eventually
 from tests.factories import reply_of, run_lua
 

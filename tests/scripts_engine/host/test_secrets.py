@@ -9,10 +9,10 @@ from django.test import override_settings
 
 from accounts.models import Organisation
 from core.database.unavailable import DatabaseUnavailable
-from scripts_engine.encryption import DecryptionError, decrypt, encrypt
-from scripts_engine.flows.secrets import set_secret
+from core.encryption import DecryptionError
 from scripts_engine.host.secrets import MAX_REVEALED, SecretsCapability
 from scripts_engine.models import Run, Secret
+from scripts_engine.secrets import decrypt, encrypt, set_secret
 from tests.factories import admin_graphql, reply_of, run_lua
 
 SET = "mutation($name: String!, $value: String!) { setSecret(name: $name, value: $value) { name } }"

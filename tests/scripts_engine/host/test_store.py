@@ -18,7 +18,7 @@ from scripts_engine import stored_values
 from scripts_engine.host import store
 from scripts_engine.host.store import StoreCapability, store_turn
 from scripts_engine.models import StoredValue
-from scripts_engine.sandbox.contract import HostCallError
+from scripts_engine.sandbox import HostCallError
 from tests.concurrency import at_once
 from tests.factories import reply_of, run_lua
 

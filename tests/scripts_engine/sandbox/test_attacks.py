@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from scripts_engine.attacks.suite import Attack, PairAttack, attacks, pair_attacks, text_of
-from scripts_engine.sandbox.parent.pool import SandboxPool
+from scripts_engine.sandbox import (
+    Attack,
+    PairAttack,
+    SandboxPool,
+    pair_attacks,
+    script_attacks,
+    text_of,
+)
 
 from .conftest import run_in
 
-ATTACKS = attacks()
+ATTACKS = script_attacks()
 PAIRS = pair_attacks()
 
 

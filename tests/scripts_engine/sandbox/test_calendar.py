@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts_engine.sandbox.child import time_zones
+from scripts_engine.sandbox.child import operations
 
 from .conftest import run_in
 
@@ -102,8 +102,8 @@ def test_local_time_is_that_of_the_iana_database(shared_pool, seconds, zone):
 
 
 def test_a_server_without_the_database_says_so(monkeypatch):
-    monkeypatch.setattr(time_zones.zoneinfo, "TZPATH", ("/nonexistent",))
-    time_zones.zone_files.cache_clear()
-    answer = time_zones.offset_at(0, b"UTC")
-    time_zones.zone_files.cache_clear()
+    monkeypatch.setattr(operations.zoneinfo, "TZPATH", ("/nonexistent",))
+    operations.zone_files.cache_clear()
+    answer = operations.offset_at(0, b"UTC")
+    operations.zone_files.cache_clear()
     assert answer == (False, b"this server has no time zone database")

@@ -19,12 +19,15 @@ from scripts_engine.sandbox.limits import (
     MAX_TRACEBACK_BYTES,
     Limits,
 )
-from scripts_engine.sandbox.log_area import create_area_file
-from scripts_engine.sandbox.parent import child_frames, endings
+from scripts_engine.sandbox.parent import child_frames
 from scripts_engine.sandbox.parent.child_process import ChildProcess, DeadlinePassed
-from scripts_engine.sandbox.parent.conversation import Conversation, Request
-from scripts_engine.sandbox.parent.observer import KillReason
-from scripts_engine.sandbox.protocol import ProtocolError, Tag
+from scripts_engine.sandbox.parent.conversation import (
+    Conversation,
+    Request,
+    ending_from_exit_status,
+)
+from scripts_engine.sandbox.parent.waiting import KillReason
+from scripts_engine.sandbox.protocol import ProtocolError, Tag, create_area_file
 
 
 def ending_of_run(child, limits=Limits()):  # noqa: B008 (frozen)
@@ -209,13 +212,13 @@ def test_a_child_that_closes_its_socket_counts_as_dead(child_and_socket):
 )
 def test_an_impossible_answer_is_a_protocol_error(answer):
     with pytest.raises(ProtocolError):
-        endings.of_run(answer, Limits())
+        child_frames.ending_of_run(answer, Limits())
 
 
 @pytest.mark.parametrize("answer", [[], [None, None], [b"message"], [b"message", 1], [1, 1, b""]])
 def test_an_impossible_answer_to_a_syntax_check_is_a_protocol_error(answer):
     with pytest.raises(ProtocolError):
-        endings.of_syntax_check(answer, b"")
+        child_frames.ending_of_syntax_check(answer, b"")
 
 
 @pytest.mark.parametrize(
@@ -224,25 +227,25 @@ def test_an_impossible_answer_to_a_syntax_check_is_a_protocol_error(answer):
 )
 def test_a_line_outside_the_source_is_dropped(said, line):
     source = b"a\nb\r\nc\rd"
-    ending = endings.of_run([b"failed", b"message", said, b""], Limits(), source)
+    ending = child_frames.ending_of_run([b"failed", b"message", said, b""], Limits(), source)
     assert ending.error.line == line
 
 
 def test_the_texts_of_an_error_are_cut():
-    ending = endings.of_run([b"failed", b"m" * 500_000, None, b"t" * 500_000], Limits())
+    ending = child_frames.ending_of_run([b"failed", b"m" * 500_000, None, b"t" * 500_000], Limits())
     assert len(ending.error.message) == MAX_MESSAGE_BYTES
     assert len(ending.error.traceback) == MAX_TRACEBACK_BYTES
 
 
 @pytest.mark.parametrize("answer", [[b"retry", b"r" * 500_000, None], [b"fail", b"r" * 500_000]])
 def test_the_reason_of_a_verdict_is_cut(answer):
-    ending = endings.of_run(answer, Limits())
+    ending = child_frames.ending_of_run(answer, Limits())
     assert len(ending.verdict.reason) == len(ending.error.message) == MAX_MESSAGE_BYTES
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGRTMIN + 1, 62])
 def test_a_death_by_any_signal_is_a_failed_run(number):
-    ending = endings.from_exit_status(int(number), Limits(), None)
+    ending = ending_from_exit_status(int(number), Limits(), None)
     assert ending.kind == "failed"
     assert "crashed" in ending.error.message
 

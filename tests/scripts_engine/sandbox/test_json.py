@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts_engine.sandbox.parent.pool import SandboxPool
+from tests.examples import examples
 
 from .conftest import run_in
 
@@ -29,7 +30,7 @@ def same(a: object, b: object) -> bool:
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(value=values, ascii_only=st.booleans(), indent=st.sampled_from([None, 1, 4]))
 def test_any_document_survives_a_round_trip(shared_pool: SandboxPool, value, ascii_only, indent):
     document = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
@@ -37,7 +38,7 @@ def test_any_document_survives_a_round_trip(shared_pool: SandboxPool, value, asc
     assert same(json.loads(reply.body), value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(value=values)
 def test_pretty_text_holds_the_same_value(shared_pool: SandboxPool, value):
     source = "return ToJson(FromJson(params.get('body')), {pretty = true})"
@@ -45,7 +46,7 @@ def test_pretty_text_holds_the_same_value(shared_pool: SandboxPool, value):
     assert same(json.loads(reply.body), value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(value=floats)
 def test_a_float_is_written_with_the_fewest_digits_that_restore_it(shared_pool: SandboxPool, value):
     reply = run_in(shared_pool, ROUND_TRIP, params={"body": repr(value).encode()}).reply
@@ -55,7 +56,7 @@ def test_a_float_is_written_with_the_fewest_digits_that_restore_it(shared_pool: 
     assert same(float(written), value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     document=st.binary(max_size=40)
     | st.text('[]{}:,"\\ -+.0123eEtrufalsn', max_size=12).map(str.encode)

@@ -14,17 +14,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa import lua54
 
+from scripts_engine.sandbox import protocol
 from scripts_engine.sandbox.child import runtime
 from scripts_engine.sandbox.child.operations import NOT_ENOUGH_MEMORY, Operations
-from scripts_engine.sandbox.child.runtime import LuaError, LuaMemoryError, LuaState, Prelude
-from scripts_engine.sandbox.child.surface import ALLOWED_NAMES
+from scripts_engine.sandbox.child.runtime import (
+    ALLOWED_NAMES,
+    LuaError,
+    LuaMemoryError,
+    LuaState,
+    Prelude,
+)
+from scripts_engine.sandbox.contract import Libraries, Library
 from scripts_engine.sandbox.limits import MIB, Limits
-from scripts_engine.sandbox.log_area import LogArea, create_area_file
+from scripts_engine.sandbox.protocol import LogArea, create_area_file
+from tests.examples import examples
 
 from .conftest import run_in, run_until_kept
 
 WALK = (Path(__file__).parent / "walk.lua").read_bytes()
 COMPILE = b"function(text) return string.dump(assert(load(text, '=walk')), true) end"
+LIBRARY = Library("money", b"counted = (counted or 0) + 1 return {tax = 2, string = string}")
+LIBRARIES = Libraries({b"money": b"key"}, {b"key": LIBRARY})
 LIMITS = Limits(lua_memory_bytes=4 * MIB).as_run_arguments()
 BODY = b'{"id": 4711, "items": [{"price": 12.5}, null], "note": "please \\"ring\\""}'
 
@@ -35,7 +45,12 @@ class Walked:
     def __init__(self, prelude: Prelude) -> None:
         log_file = create_area_file()
         self._log_area = LogArea(log_file)
-        self._operations = Operations(self._log_area, lambda _name, _packed: b"\xc0", prelude.later)
+        self._operations = Operations(
+            self._log_area,
+            lambda _name, _packed: b"\xc0",
+            prelude.later,
+            lambda key: protocol.pack_library(b"money", LIBRARIES.by_key[key]),
+        )
         self.serve = self._operations.serve
         self._state = LuaState(prelude, self.serve, 64 * MIB)
 
@@ -43,7 +58,9 @@ class Walked:
         params = {b"body": BODY, b"query": b"a=1&b=%20", b"content_type": b"application/json"}
         self._operations.start_run(params, [[b"X-Shop", b"tea"]])
         try:
-            return self._state.run(source.encode(), b"demo", False, *LIMITS)
+            return self._state.run(
+                source.encode(), b"demo", LIBRARIES.packed_requires, False, *LIMITS
+            )
         except (LuaMemoryError, LuaError):
             return None
         finally:
@@ -84,6 +101,7 @@ MADE = [
     "params.json()",
     "url.parse_query('a=1', {multi = true})",
     "coroutine.running()",
+    "require('money')",
     "coroutine.create(function() coroutine.yield(1) end)",
     "select(2, pcall(error, {}))",
     "setmetatable({}, {__mode = 'kv'})",
@@ -156,7 +174,7 @@ SCRIPTS = st.builds(
 
 
 @given(st.lists(SCRIPTS, min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whatever_runs_do_the_next_finds_a_new_state(sources: list[str]):
     state = Walked(PRELUDE)
     for source in sources:
@@ -209,12 +227,24 @@ FORGOTTEN = {
     ),
     "the environment of a compiled script": (
         "runs",
-        "shared.unbind_script()",
-        "",
+        "shared.unbind()\n  bound_library_cache",
+        "bound_library_cache",
         "leaked = 1",
     ),
+    "the environment of a compiled library": (
+        "runs",
+        "bound[#bound + 1] = main",
+        "bound[1] = bound[1] or main",
+        "require('money')",
+    ),
+    "what a library returned": (
+        "require",
+        "local values, is_loaded = {}, {}",
+        "local values, is_loaded = private.originals, private.originals",
+        "require('money')",
+    ),
     "null": (
-        "null",
+        "json_reader",
         "null = setmetatable({}, private.null_metatable)",
         (
             "local originals = private.originals\n"

@@ -97,6 +97,7 @@ def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
     source = f"""
         local held, size = {{}}, 1024 * 1024
         local table_to_log, options = {{{{1}}, print}}, {{multi = true}}
+        local reply = {{body = "x"}}
         local function hold_more() held[#held + 1] = ("x"):rep(size) .. #held end
         while size >= 1 do
             if not pcall(hold_more) then
@@ -112,7 +113,7 @@ def test_the_last_bytes_of_memory_never_make_a_call_hang(run, kilobytes):
             pcall(log.info, table_to_log)
             pcall(time.in_zone, 0, "Europe/Berlin")
             pcall(url.parse_query, "a=1", options)
-            pcall(Reply, {{body = "x"}})
+            pcall(Reply, reply)
         end
         held = nil
         return "alive"

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from scripts_engine.sandbox.log_area import AREA_BYTES, LogArea, create_area_file
+from scripts_engine.sandbox.protocol import AREA_BYTES, LogArea, create_area_file
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from scripts_engine.sandbox.limits import Limits
-from scripts_engine.sandbox.parent.observer import BusyReason, KillReason, PoolObserver
 from scripts_engine.sandbox.parent.pool import SandboxBusy
+from scripts_engine.sandbox.parent.waiting import BusyReason, KillReason, PoolObserver
 
 from .conftest import held_slots, run_in
 from .processes import children_of, is_running, wait_until

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts_engine.sandbox.parent import spawner
+from scripts_engine.sandbox.parent import child_process
 
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 WITHOUT_SECCOMP = """
@@ -21,7 +21,7 @@ sys.stdout.write(json.dumps(report))
 WITH_A_BROKEN_COMPILER = """
 import json, sys
 sys.modules["pyseccomp"] = object()
-from scripts_engine.sandbox.child.system_calls import filter_program
+from scripts_engine.sandbox.child.lockdown import filter_program
 try:
     filter_program()
 except RuntimeError as error:
@@ -83,7 +83,7 @@ def test_the_fork_server_does_not_import_the_compiler_of_the_filter():
 
 
 def test_no_function_of_a_module_runs_in_a_new_child():
-    assert run_python(spawner._PREPARE + WHAT_RUNS_IN_A_NEW_CHILD) == []
+    assert run_python(child_process._PREPARE + WHAT_RUNS_IN_A_NEW_CHILD) == []
 
 
 def test_the_worker_imports_neither_lua_nor_django():

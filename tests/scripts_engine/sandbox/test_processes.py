@@ -13,7 +13,10 @@ import pytest
 
 from scripts_engine.sandbox.contract import LayerName
 from scripts_engine.sandbox.limits import Limits
+from scripts_engine.sandbox.parent.child_process import ForkClient
 from scripts_engine.sandbox.parent.layers import active_layers
+from scripts_engine.sandbox.protocol import FORK
+from tests.size import sized
 
 from .conftest import run_in
 from .processes import children_of, descriptors_of, is_running, wait_until, zombies_of
@@ -35,7 +38,6 @@ while pool.stats().busy == 0:
 print(pool.fork_server_pid(), flush=True)
 threading.Event().wait()
 """
-
 
 FEW_OPEN_FILES = """
 import os, resource, sys
@@ -259,8 +261,9 @@ def test_runs_leave_no_descriptor_and_no_zombie(new_pool):
 
 
 @pytest.mark.slow
-def test_10000_runs_and_100_kills_leave_no_descriptor_and_no_zombie(new_pool):
-    assert_nothing_leaks(new_pool(), runs=10_000, kills=100)
+def test_thousands_of_runs_and_many_kills_leave_no_descriptor_and_no_zombie(new_pool):
+    runs, kills = sized(small=(1_500, 20), full=(10_000, 100))
+    assert_nothing_leaks(new_pool(), runs=runs, kills=kills)
 
 
 def test_no_function_of_the_surface_makes_a_forbidden_system_call(new_pool):
@@ -291,3 +294,20 @@ def test_the_deadline_is_kept_by_the_worker(new_pool):
     outcome = run_in(new_pool(), "while true do end", limits=limits)
     assert outcome.kind == "timed-out"
     assert time.monotonic() - started < 30
+
+
+def test_a_fork_server_whose_worker_is_killed_within_a_request_ends_without_a_word(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    client = ForkClient()
+    _, channel, *descriptors = client.fork()
+    os.kill(client.pid, signal.SIGSTOP)
+    client._control.send(FORK)
+    client._control.close()
+    os.kill(client.pid, signal.SIGCONT)
+    status = client._process.wait(60)
+    channel.close()
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+    assert (status, capfd.readouterr().err) == (0, "")

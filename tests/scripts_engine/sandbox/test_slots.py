@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from scripts_engine.sandbox.parent.observer import BusyReason
-from scripts_engine.sandbox.parent.slots import FairSlots, NoSlot
+from scripts_engine.sandbox.parent.waiting import BusyReason, FairSlots, NoSlot
 
 from .processes import wait_until
 

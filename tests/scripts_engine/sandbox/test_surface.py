@@ -10,7 +10,7 @@ import pytest
 from scripts_engine.sandbox.child import runtime
 from scripts_engine.sandbox.child.runtime import LuaState, UnexpectedGlobals, compile_prelude
 from scripts_engine.sandbox.contract import Job
-from scripts_engine.sandbox.parent import spawner
+from scripts_engine.sandbox.parent import child_process
 from scripts_engine.sandbox.parent.pool import SandboxPool, SandboxUnavailable
 
 
@@ -69,7 +69,7 @@ fork_server.main(int(sys.argv[2]))
 def test_no_child_serves_with_an_unexpected_name(prelude_copy, monkeypatch):
     chunk = prelude_copy / "run.lua"
     chunk.write_text(f"{chunk.read_text()}\nsurprise = 1\n")
-    monkeypatch.setattr(spawner, "_START", START_WITH_PRELUDE % str(prelude_copy))
+    monkeypatch.setattr(child_process, "_START", START_WITH_PRELUDE % str(prelude_copy))
     pool = SandboxPool(size=1)
     try:
         for _ in range(2):

@@ -7,7 +7,11 @@ local format, concat, sort = string.format, table.concat, table.sort
 local next, rawequal, tostring, type = next, rawequal, tostring, type
 
 -- Which code earlier runs have compiled, and how much memory the state holds, is not compared.
-local ignored = { [private.compiled] = true, [private.compiled_scripts] = true }
+local ignored = {
+  [private.compiled] = true,
+  [private.compiled_scripts] = true,
+  [private.library_cache] = true,
+}
 local ignored_fields = { new_kilobytes = true, idle_kilobytes = true, script_count = true }
 
 local is_object = { table = true, ["function"] = true, thread = true, userdata = true }
@@ -32,6 +36,11 @@ function private.functions.walk()
   for _, script in next, private.compiled_scripts do
     if not only_refers_to(nil, script) then
       return "a compiled script refers to the environment of a run"
+    end
+  end
+  for _, library in next, private.library_cache.libraries do
+    if not only_refers_to(nil, library["main chunk"]) then
+      return "a compiled library refers to the environment of a run"
     end
   end
   local numbers, paths, found, lines = {}, {}, {}, {}

@@ -1,4 +1,4 @@
--- Lists every name that a script can reach, for comparison with the allow-list in surface.py.
+-- Lists every name that a script can reach, for comparison with the allow-list in runtime.py.
 local private = ...
 local debug, format = private.debug, string.format
 local concat, sort = table.concat, table.sort

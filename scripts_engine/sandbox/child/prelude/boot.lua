@@ -4,6 +4,7 @@ local shared = ...
 -- The prelude makes no garbage while it loads; `run` starts the collector.
 collectgarbage("stop")
 
+shared.clock = os.clock
 shared.collectgarbage = collectgarbage
 shared.debug = debug
 shared.dump = string.dump
@@ -49,5 +50,15 @@ function shared.later(name)
   return function(...)
     local run = shared.run
     return (run.functions[name] or run.load_chunk(name))(...)
+  end
+end
+
+local error, type = error, type
+
+-- Checks an argument's type; the error points at the script's line. `level` counts from the calling
+-- function; 1 blames that function's caller.
+function shared.expect(kind, value, what, level)
+  if type(value) ~= kind then
+    error(what .. ": " .. kind .. " expected, got " .. type(value), (level or 1) + 2)
   end
 end

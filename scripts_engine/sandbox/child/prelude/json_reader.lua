@@ -1,4 +1,4 @@
--- FromJson: strict RFC 8259.
+-- null, and FromJson: strict RFC 8259.
 -- No code of the script runs meanwhile, so the state of the reader may be in upvalues.
 local private = ...
 local byte, find, format, match, sub =
@@ -8,7 +8,13 @@ local huge, math_type = math.huge, math.type
 local utf8_char, utf8_len = utf8.char, utf8.len
 local error, pcall, setmetatable, tonumber = error, pcall, setmetatable, tonumber
 local expect, array_mark, object_mark = private.expect, private.array_mark, private.object_mark
-local load_chunk, null = private.load_chunk, private.null
+local load_chunk = private.load_chunk
+
+null = setmetatable({}, private.null_metatable)
+private.null = null
+local null = null
+-- The maximum nesting of arrays and objects, both read and written.
+private.json_depth = 128
 
 -- Raised through pcall; `problem` and `problem_position` describe it.
 local failure = {}

@@ -86,6 +86,7 @@ end
 function private.run(
   source,
   chunk_name,
+  requires,
   is_traced,
   memory_bytes,
   reply_bytes,
@@ -96,6 +97,7 @@ function private.run(
   start_collecting()
   private.memory_bytes = memory_bytes
   private.json_depth = json_depth
+  private.requires = requires
   limit_reply(reply_bytes)
   start_log(log_bytes, log_lines)
   chunk_source = "=" .. chunk_name

@@ -21,8 +21,7 @@ function private.start_trace(chunk_source)
   end
 
   local function on_line(_, line)
-    -- The prelude has no line numbers, so this is a line of the script.
-    if line and line > 0 then
+    if getinfo(2, "S").source == chunk_source then
       call_python("line", line)
     end
     lines = lines + 1

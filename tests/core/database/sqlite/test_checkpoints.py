@@ -12,9 +12,8 @@ from django.utils import timezone
 
 from accounts.models import Organisation
 from core.database.sqlite import base
-from core.database.sqlite.checkpoints import CHANGES_BETWEEN, Checkpoints
-from core.database.threads import DatabaseThreads
-from core.green_threads import GreenLoop
+from core.database.sqlite.base import CHANGES_BETWEEN, Checkpoints
+from core.waiting import DatabaseThreads, GreenLoop
 from tests.eventually import eventually
 
 pytestmark = [

@@ -18,10 +18,10 @@ from django.db import (
     transaction,
 )
 from django.db.models import F
-from limits import RateLimitItemPerMinute
 
 from accounts.flows.organisations import create_organisation
 from accounts.models import Organisation
+from accounts.rate_limits.counters import Window
 from accounts.rate_limits.limiter import hit
 from core.database.sqlite.write_queue import WriteQueue, write_queue_of
 from tests.concurrency import at_once
@@ -233,7 +233,7 @@ def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(queue: Writ
     began: list[str] = []
     begin = queue.begin
 
-    def count(window: RateLimitItemPerMinute) -> None:
+    def count(window: Window) -> None:
         hit([window], "test")
 
     def tell(kind: str = "") -> bool:
@@ -242,11 +242,11 @@ def test_a_statement_that_begins_with_a_blank_waits_for_its_turn_too(queue: Writ
 
     queue.begin = tell  # type: ignore[method-assign]
     try:
-        at_once(1, lambda _: count(RateLimitItemPerMinute(1)))
+        at_once(1, lambda _: count(Window(1, 60)))
     finally:
         del queue.begin
 
-    assert began == ["accounts_ratewindow"]
+    assert began == ["accounts_ratecounter"]
 
 
 def test_many_writes_of_one_kind_do_not_delay_another_kind(tmp_path: Path) -> None:

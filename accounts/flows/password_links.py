@@ -1,0 +1,135 @@
+"""A new password by a link: it is requested for an address, sent, and sets the password.
+
+In between, the worker decides whether to send a link, and makes it.
+"""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django_tasks import TaskContext, task
+
+from accounts.addresses import canonical_email, validate_typed_email
+from accounts.audit import record
+from accounts.flows.users import locked
+from accounts.messages.delivering import delivering
+from accounts.messages.email import send_email
+from accounts.messages.quotas import may_mail_user
+from accounts.models import AuditReason, AuthEventKind, Organisation, User
+from accounts.password_links import address_of, make_link, may_set_password, read_link
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import hit
+from core.errors import NotFoundError
+from core.http.origin import NOWHERE, Origin, network_of
+from core.plain_text import name_for_mail
+
+
+@task(takes_context=True)
+def offer_password_reset(context: TaskContext, email: str, *, request_id: str = "") -> None:
+    """Sends a link to the address if it is that of active staff.
+
+    The first attempt counts the e-mail against its quota. Raises ``TryAgainError`` or
+    ``DeliveryError``.
+    """
+    user = User.objects.find_active_by_email(email)
+    if user is None or not may_set_password(user, None):
+        return
+    if context.attempt == 1 and not may_mail_user(user):
+        return
+    mail_password_link(str(user.pk), "", user.email, _enqueued_at(context))
+
+
+@task(takes_context=True)
+def send_password_link(
+    context: TaskContext, user_id: str, organisation_id: str, email: str, *, request_id: str = ""
+) -> None:
+    mail_password_link(user_id, organisation_id, email, _enqueued_at(context))
+
+
+def _enqueued_at(context: TaskContext) -> datetime:
+    return context.task_result.enqueued_at or timezone.now()
+
+
+def mail_password_link(user_id: str, organisation_id: str, email: str, asked_at: datetime) -> None:
+    """Sends a new link to set the password, if the user may still use one.
+
+    ``organisation_id`` names the organisation that made the user an administrator; it is empty
+    after a forgotten password. ``email`` is the canonical address that was invited or entered:
+    nothing is sent if somebody has changed the user's address since. The link is made here, so that
+    no task contains one. Raises ``TryAgainError`` or ``DeliveryError``.
+    """
+    user = User.objects.filter(pk=user_id, email=email).first()
+    organisation = None
+    if organisation_id:
+        organisation = Organisation.objects.filter(pk=organisation_id).first()
+    if user is None or (organisation is None and organisation_id):
+        return
+    if not may_set_password(user, organisation):
+        return
+    name = "password_reset" if organisation is None else "administrator"
+    context = {
+        "user_name": name_for_mail(user.name),
+        "organisation_name": name_for_mail(organisation.name) if organisation else "",
+        "link": address_of(make_link(user, organisation)),
+        "hours": int(settings.PASSWORD_LINK_LIFETIME.total_seconds() // 3600),
+    }
+    with delivering(
+        f"Password link of user {user.pk}", give_up_at=asked_at + settings.PASSWORD_LINK_LIFETIME
+    ):
+        send_email(user.delivery_email, name, context)
+
+
+def request_password_link(email: str, origin: Origin) -> None:
+    """Queues a link for the address, whether it has an account or not.
+
+    The worker looks the user up, so that known and unknown addresses take the same time here.
+    Raises ``ValidationError`` for an invalid e-mail address, and ``RateLimitedError``.
+    """
+    validate_typed_email(email)
+    address = canonical_email(email)
+    network = network_of(origin.client_address)
+    hit([windows.PASSWORD_LINKS_OF_CLIENT], "password-link", network)
+    _request(address, origin)
+
+
+def request_password_link_for(user: User, origin: Origin) -> None:
+    """Queues a link to the user's address, for an administrator, who does not see it.
+
+    Raises ``RateLimitedError``.
+    """
+    _request(user.email, origin)
+
+
+def _request(address: str, origin: Origin) -> None:
+    hit(windows.PASSWORD_LINKS_TO_ADDRESS, "password-link-to", address)
+    offer_password_reset.enqueue(address, request_id=origin.request_id)
+
+
+def set_password_by_link(link: str, password_hash: str, *, origin: Origin = NOWHERE) -> User:
+    """Sets the password, which ends the user's logins to the admin and every link sent before.
+
+    A link of an organisation that made the user its administrator also makes the user staff: only
+    now, when the user acts and nobody else knows the password. Raises ``NotFoundError`` for a link
+    that is not valid; of concurrent uses one succeeds.
+    """
+    subject = read_link(link)
+    if subject is None:
+        raise _not_valid()
+    with transaction.atomic():
+        locked(subject.user)
+        subject = read_link(link)
+        if subject is None:
+            raise _not_valid()
+        user, is_new_staff = subject.user, not subject.user.is_staff
+        user.password, user.is_staff = password_hash, True
+        user.save(update_fields=["password", "is_staff"])
+    reason = AuditReason.PASSWORD_SET_BY_LINK
+    record(AuthEventKind.PASSWORD_SET, origin, user=user, by=user, reason=reason)
+    if is_new_staff:
+        record(AuthEventKind.STAFF_GRANTED, origin, user=user, by=user, reason=reason)
+    return user
+
+
+def _not_valid() -> NotFoundError:
+    return NotFoundError("This link is no longer valid.")

@@ -1,0 +1,101 @@
+"""The limits of a hook's calls: networks, methods, sizes, duplicates, runs at once, attempts."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import URLPattern, path
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from core.admin.confirmation import done
+from core.admin.flow_forms import is_saved
+from core.admin.links import action_of
+from core.admin.revisions import RevisionForm
+from core.http.origin import origin_of
+from hooks.admin.hooks.sender import SenderPages
+from hooks.flows.hooks import update_hook
+from hooks.models import Hook
+from hooks.rules import RULES, CallRules, HookRule, rules_in_force
+
+
+class LimitsForm(RevisionForm):
+    """The rules of a hook. Empty fields stand for defaults."""
+
+    def __init__(self, hook: Hook, data: QueryDict | None) -> None:
+        initial = {rule.name: _initial(rule, hook) for rule in RULES}
+        super().__init__(hook.revision, data, initial=initial)
+        in_force = rules_in_force(hook)
+        self.fields |= {rule.name: _field_of(rule, in_force) for rule in RULES}
+
+    def changes(self) -> dict[str, Any]:
+        """The values as ``update_hook`` takes them."""
+        return {rule.name: _given(rule, self.cleaned_data[rule.name]) for rule in RULES}
+
+
+def _field_of(rule: HookRule, in_force: CallRules) -> forms.Field:
+    texts: dict[str, Any] = {"label": rule.label, "required": False, "help_text": rule.help}
+    if rule.choices:
+        return forms.ChoiceField(**texts, choices=rule.choices, widget=UnfoldAdminSelectWidget)
+    if rule.kind is list:
+        return forms.CharField(**texts, widget=UnfoldAdminTextareaWidget({"rows": rule.rows}))
+    if rule.kind is str:
+        return forms.CharField(**texts, widget=UnfoldAdminTextInputWidget)
+    texts["help_text"] = f"Empty: {rule.empty(in_force)}."
+    return forms.IntegerField(**texts, widget=UnfoldAdminIntegerFieldWidget)
+
+
+def _initial(rule: HookRule, hook: Hook) -> Any:
+    value = getattr(hook, rule.name)
+    if rule.kind is not list:
+        return value
+    if rule.choices:
+        return value[0] if value and len(value) == 1 else ""
+    return "\n".join(value or ())
+
+
+def _given(rule: HookRule, value: Any) -> Any:
+    if rule.kind is not list:
+        return value
+    if rule.choices:
+        return [value] if value else None
+    return value.split() or None
+
+
+class LimitsPage(SenderPages):
+    """Adds the page of a hook's limits."""
+
+    def get_urls(self) -> list[URLPattern]:
+        limits = self.admin_site.admin_view(self.limits_view)
+        page = path("<path:object_id>/limits/", limits, name="hooks_hook_limits")
+        return [page, *super().get_urls()]
+
+    def limits_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        form = LimitsForm(hook, request.POST if request.method == "POST" else None)
+
+        def save() -> None:
+            expected = form.expected_revision
+            update_hook(
+                hook, origin=origin_of(request), expected_revision=expected, **form.changes()
+            )
+
+        if is_saved(form, save, hook):
+            return done(self, request, hook, "Changed the limits.", "The limits are saved.")
+        context = {"form": form, "button": "Save"}
+        return self._form_page(request, hook, "admin/hook_form.html", "Limits", context)
+
+
+def limits_context(hook: Hook) -> dict[str, Any]:
+    """The context of ``admin/parts/hook_limits.html``, on the hook's page."""
+    in_force = rules_in_force(hook)
+    return {
+        "limits_address": action_of(hook, "limits"),
+        "limits": [
+            (rule.title or rule.label, rule.words(in_force)) for rule in RULES if rule.words
+        ],
+    }

@@ -1,0 +1,354 @@
+"""Hook pages: create with the call token shown once, rotate, enable, disable, delete."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.forms.widgets import Script
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import BooleanRadioFilter
+from unfold.enums import ActionVariant
+
+from accounts.admin.reach import person
+from accounts.admin.rotating_secrets import RotatingSecretAdmin
+from accounts.admin.tenancy import TenantModelAdmin
+from accounts.scopes import Scope
+from core.admin.confirmation import Question, ask, is_confirmed, next_address
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.issuing import curl, json_body
+from core.admin.links import action_of, link, page_of
+from core.admin.page_context import PageContext
+from core.errors import NotFoundError
+from core.http.origin import origin_of
+from hooks.admin.hooks.limits import limits_context
+from hooks.admin.hooks.pin import PinPage, pin_context
+from hooks.admin.hooks.sender import sender_context
+from hooks.admin.scripts_and_runs import pin_label
+from hooks.flows.hooks import (
+    IssuedHook,
+    delete_hook,
+    issue_hook,
+    rotate_call_token,
+    switch_hooks,
+    update_hook,
+)
+from hooks.models import Hook
+from hooks.rule_values import preset_of
+from hooks.rules import rules_in_force
+from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
+from scripts_engine.admin.scripts.live import live_line, live_of
+from scripts_engine.models import Run
+
+_DISABLE = Question(
+    title="Disable hook",
+    consequences=(
+        "Calls return 404 from now on, and nothing runs. The token stays the same: "
+        "once enabled again, the hook works as before."
+    ),
+    button="Disable",
+)
+_ENABLE = Question(
+    title="Enable hook",
+    consequences="Anyone with its URL or call token can run the script again.",
+    button="Enable",
+)
+
+
+class SwitchableHooks(TenantModelAdmin):
+    """Adds the enable and disable actions; each button shows only when it applies."""
+
+    def has_disable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return self._has_state(request, object_id, is_enabled=True)
+
+    def has_enable_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return self._has_state(request, object_id, is_enabled=False)
+
+    @action(description="Disable", icon="block", permissions=["disable"])
+    def disable(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_and_switch(request, object_id, _DISABLE, is_enabled=False)
+
+    @action(description="Enable", icon="check_circle", permissions=["enable"])
+    def enable(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_and_switch(request, object_id, _ENABLE, is_enabled=True)
+
+    @admin.action(description="Enable selected hooks", permissions=["change"])
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
+        self._switch(request, queryset, is_enabled=True)
+
+    @admin.action(description="Disable selected hooks", permissions=["change"])
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet[Hook]) -> None:
+        self._switch(request, queryset, is_enabled=False)
+
+    def _has_state(self, request: HttpRequest, object_id: str | None, *, is_enabled: bool) -> bool:
+        hook: Any = self.get_object(request, object_id) if object_id else None
+        return hook is not None and hook.is_enabled == is_enabled
+
+    def _ask_and_switch(
+        self, request: HttpRequest, object_id: str, question: Question, *, is_enabled: bool
+    ) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, question, [hook])
+        self._switch(request, [hook], is_enabled=is_enabled)
+        return redirect(next_address(request, page_of(hook)))
+
+    def _switch(
+        self, request: HttpRequest, hooks: QuerySet[Hook] | list[Hook], *, is_enabled: bool
+    ) -> None:
+        done = "Enabled" if is_enabled else "Disabled"
+        rows = list(hooks)
+        switch_hooks(rows, is_enabled=is_enabled, origin=origin_of(request))
+        for hook in rows:
+            self.log_change(request, hook, f"{done}.")
+        subject = str(rows[0]) if len(rows) == 1 else f"{len(rows)} hooks"
+        self.message_user(request, f"{done} {subject}.", messages.SUCCESS)
+
+
+_ROTATE = Question(
+    title="Rotate call token",
+    consequences=(
+        "The hook gets a new call token and a new URL, shown once on the next page. "
+        "Update the callers before the old token expires."
+    ),
+    button="Rotate",
+)
+_DELETE = Question(
+    title="Delete hook",
+    consequences=(
+        "The hook stops immediately: calls return 404. Its runs stay readable. "
+        "Undoing its release brings it back. To stop the hook for a while, disable it instead."
+    ),
+    button="Delete",
+)
+
+_READ_ONLY = ("live_version", "hook_id", "created_at", "last_called", "previous_token")
+
+_TOKEN_PLACEHOLDER = "<call-token>"  # noqa: S105  (not a token)
+_EXAMPLE_PAYLOAD = {"hello": "world"}
+
+
+class HookForm(forms.ModelForm[Hook]):
+    """A hook's settings; a new one may be without a name, and gets a free one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance._state.adding and "name" in self.fields:
+            self.fields["name"].required = False
+
+
+@admin.register(Hook)
+class HookAdmin(
+    PageContext, RotatingSecretAdmin, PinPage, SwitchableHooks, DeletedByFlowModelAdmin
+):
+    empty_state = EmptyState(
+        "A hook is a URL that runs one script when it is called. Create one and give its URL "
+        "to the caller.",
+        "Create hook",
+        "admin:hooks_hook_add",
+    )
+    help_texts = {
+        "script": "Runs when the hook is called. To run another script, create another hook.",
+        "name": (
+            "Names the caller, for example “shop orders”. Use one hook per caller. "
+            "Not part of the URL."
+        ),
+        "is_enabled": "When off, calls return 404 and nothing runs.",
+    }
+
+    class Media:
+        js = (
+            Script("moonhook/copy.js", defer=True),
+            Script("moonhook/newest_call.js", defer=True),
+        )
+
+    form = HookForm
+    refusals = (ValidationError, NotFoundError)
+    issue_button = "Create hook"
+    credential = "call token"
+    issued_title = "Hook created"
+    issued_template = "admin/issued_hook.html"
+    rotate_question = _ROTATE
+    overlap_label = "Keep old token valid for"
+    change_form_outer_before_template = "admin/hook_sender_card.html"
+    change_form_outer_after_template = "admin/hook_page.html"
+    organisation_path = "script__organisation"
+    delete_question = _DELETE
+    list_display = ("__str__", "script", "runs", "organisation", "is_enabled", "created_at")
+    list_filter = (
+        ("script", ScopedAutocompleteFilter),
+        ("is_enabled", BooleanRadioFilter),
+    )
+    sortable_by = ("script", "organisation", "is_enabled", "created_at")
+    list_select_related = ("script__organisation", "pinned_version")
+    search_fields = ("name", "script__name")
+    search_help_text = "Hook or script name"
+    autocomplete_fields = ("script",)
+    actions = ("enable_selected", "disable_selected", "delete_selected_by_flow")
+    actions_detail = ("rotate", "disable", "enable")
+    view_scope = Scope.READ_SCRIPTS
+    change_scope = Scope.WRITE_HOOKS
+    page_scopes = {
+        **dict.fromkeys(
+            (
+                "rotate",
+                "disable",
+                "enable",
+                "issued",
+                "limits",
+                "pin",
+                "sender",
+                "secret",
+                "end_secret",
+                "expect",
+            ),
+            Scope.WRITE_HOOKS,
+        ),
+        # Its text may say what a caller sent.
+        "newest_call": Scope.READ_PAYLOADS,
+    }
+    action_scopes = dict.fromkeys(
+        ("enable_selected", "disable_selected", "delete_selected_by_flow"), Scope.WRITE_HOOKS
+    )
+    proved_pages = frozenset(
+        {"add", "rotate", "issued", "sender", "secret", "end_secret", "expect"}
+    )
+    add_fieldsets = ((None, {"fields": ("script", "name")}),)
+    fieldsets = (
+        (None, {"fields": ("script", "name", "is_enabled")}),
+        (None, {"fields": _READ_ONLY}),
+    )
+
+    def delete_by_flow(self, request: HttpRequest, obj: Hook) -> None:
+        delete_hook(obj, origin=origin_of(request))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        hooks: Any = super().get_queryset(request)
+        rows: QuerySet[Any] = hooks.existing().select_related(
+            "script__organisation", "script__current_version__script", "pinned_version"
+        )
+        return rows
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+        return [*_READ_ONLY] if obj is None else [*_READ_ONLY, "script"]
+
+    @display(description="Organisation", ordering="script__organisation")
+    def organisation(self, hook: Hook) -> str:
+        return hook.organisation.name
+
+    @display(description="Live version")
+    def live_version(self, hook: Hook) -> SafeString | str:
+        return live_line(live_of(hook.script))
+
+    @display(description="Runs")
+    def runs(self, hook: Hook) -> SafeString | str:
+        return pin_label(hook)
+
+    @display(description="HookID")
+    def hook_id(self, hook: Hook) -> str:
+        return str(hook.pk)
+
+    @display(description="Last called")
+    def last_called(self, hook: Hook) -> SafeString | str:
+        run = Run.objects.filter(hook_id=hook.pk).only("id", "started_at").first()
+        if run is None:
+            # Older runs may have been deleted.
+            return "No recorded calls"
+        return link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT"))
+
+    @display(description="Previous call token")
+    def previous_token(self, hook: Hook) -> str:
+        until = hook.previous_good_until
+        if until is not None:
+            return f"Valid until {until:%Y-%m-%d %H:%M} UTC"
+        return "No longer valid" if hook.previous_digest else "Not set"
+
+    def page_context(self, request: HttpRequest, row: Hook) -> dict[str, Any]:
+        return {
+            "calls": calls_of(row),
+            "hook_id": str(row.pk),
+            "script": row.script,
+            "is_callable": row.is_callable,
+            "previous_until": row.previous_good_until,
+            "rotate": action_of(row, "rotate"),
+            **sender_context(row),
+            **limits_context(row),
+            **pin_context(row),
+        }
+
+    def save_by_flow(self, request: HttpRequest, form: forms.ModelForm[Hook], change: bool) -> Hook:
+        hook, origin = form.instance, origin_of(request)
+        if change:
+            return update_hook(hook, origin=origin, **form.cleaned_data)
+        issued = issue_hook(hook.script, name=hook.name, origin=origin)
+        request.issued = issued  # type: ignore[attr-defined]
+        return issued.hook
+
+    def response_add(
+        self, request: HttpRequest, obj: Hook, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        issued: IssuedHook = request.issued  # type: ignore[attr-defined]
+        return self.redirect_to_secret(request, *issued)
+
+    @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        response: HttpResponse = self.ask_and_rotate(request, object_id)
+        return response
+
+    def rotate_row(self, request: HttpRequest, row: Hook, overlap_seconds: int) -> tuple[Hook, str]:
+        return rotate_call_token(
+            row, overlap_seconds=overlap_seconds, origin=origin_of(request), by=person(request)
+        )
+
+    def issued_context(self, row: Hook, secret: str) -> dict[str, object]:
+        return {
+            "hook_id": str(row.pk),
+            "call_token": secret,
+            "calls": calls_of(row, secret),
+            "previous_until": row.previous_good_until,
+            "done": page_of(row),
+            "sender_address": action_of(row, "sender"),
+            "has_sender": bool(row.sender),
+            "script": row.script,
+            "script_page": page_of(row.script),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A hook's two URLs and a curl command for each way to call it.
+
+    A command that the hook would refuse is empty: of a method that it does not run for, and all of
+    them if ``signed_by`` names a sender that has to sign.
+    """
+
+    methods: str
+    signed_by: str
+    url: str
+    post: str
+    get: str
+    secure_url: str
+    secure_post: str
+
+
+def calls_of(hook: Hook, call_token: str = _TOKEN_PLACEHOLDER) -> Calls:
+    url, methods, preset = hook.url_with(call_token), rules_in_force(hook).methods, preset_of(hook)
+    signed_by = preset.title if preset is not None and preset.takes_secret else ""
+    payload = json_body(_EXAMPLE_PAYLOAD)
+    credentials = ("-u", f"{hook.pk}:{call_token}")
+    unsigned = () if signed_by else methods
+    return Calls(
+        methods=" and ".join(methods),
+        signed_by=signed_by,
+        url=url,
+        post=curl(url, *payload) if "POST" in unsigned else "",
+        get=curl(f"{url}?hello=world") if "GET" in unsigned else "",
+        secure_url=hook.secure_url,
+        secure_post=curl(hook.secure_url, credentials, *payload) if "POST" in unsigned else "",
+    )

@@ -1,0 +1,67 @@
+"""Verification of senders: pure functions over a call, without Django and without a database.
+
+Others import from here and from nowhere deeper; README.md introduces the library.
+"""
+
+from hooks.senders.contract import (
+    Call,
+    Greeting,
+    Hint,
+    HmacOptions,
+    InvalidOptionError,
+    InvalidSecretError,
+    Refusal,
+    RefusalReason,
+    Rules,
+    Strength,
+    Verified,
+)
+from hooks.senders.diagnosis import diagnose
+from hooks.senders.preset import (
+    PRESETS,
+    Handshake,
+    Preset,
+    check_hmac,
+    check_pointers,
+    headers_to_keep,
+    preset_with,
+)
+from hooks.senders.vectors import (
+    InvalidVectorsError,
+    Trial,
+    Vector,
+    read_vectors,
+    shipped_vectors,
+    try_vector,
+)
+from hooks.senders.verification import check_secret, examine
+
+__all__ = [
+    "PRESETS",
+    "Call",
+    "Greeting",
+    "Handshake",
+    "Hint",
+    "HmacOptions",
+    "InvalidOptionError",
+    "InvalidSecretError",
+    "InvalidVectorsError",
+    "Preset",
+    "Refusal",
+    "RefusalReason",
+    "Rules",
+    "Strength",
+    "Trial",
+    "Vector",
+    "Verified",
+    "check_hmac",
+    "check_pointers",
+    "check_secret",
+    "diagnose",
+    "examine",
+    "headers_to_keep",
+    "preset_with",
+    "read_vectors",
+    "shipped_vectors",
+    "try_vector",
+]

@@ -1,0 +1,1 @@
+"""Messages to people: the backend of Django's Tasks interface, and the attempts at each task."""

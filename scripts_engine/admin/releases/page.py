@@ -1,0 +1,212 @@
+"""Releases: what went live together, when and by whom; with differences, and undone in a click."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.enums import ActionVariant
+
+from accounts.admin.reach import RoleNeededError, is_superuser, maker_of, organisation_ids_with
+from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.scopes import MissingScopeError, Scope
+from core.admin.confirmation import is_confirmed
+from core.admin.display import EmptyState, action, display
+from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.flow_forms import add_errors
+from core.admin.links import link, page_of
+from core.errors import ConflictError
+from core.http.origin import origin_of
+from scripts_engine.admin.note import NoteForm
+from scripts_engine.admin.releases.filters import (
+    ActorFilter,
+    ChangedScriptFilter,
+    ReleaseTimeFilter,
+)
+from scripts_engine.admin.releases.issued import IssuedPages
+from scripts_engine.admin.releases.promote import PromotePages
+from scripts_engine.admin.releases.words import (
+    MAX_SHOWN,
+    NAMED_IN_LIST,
+    changes_of,
+    in_words,
+    undone_changes,
+)
+from scripts_engine.models import Release, ReleaseChange
+from scripts_engine.releases.undo import Item, preview_undo, undo_release
+
+
+class UndoForm(NoteForm):
+    force = forms.BooleanField(
+        label="Undo it anyway. What has changed since, named above, is lost.",
+        error_messages={"required": "Tick this to lose what has changed since."},
+    )
+
+    def __init__(self, *args: Any, has_conflicts: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not has_conflicts:
+            del self.fields["force"]
+
+
+@admin.register(Release)
+class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
+    """Read-only; a release is undone by another one."""
+
+    empty_state = EmptyState(
+        "Every change of a script, hook or schedule is a release: it tells who put what live, and "
+        "can be undone. Add a script to get the first.",
+        "Add script",
+        "admin:scripts_engine_script_add",
+    )
+    view_scope = Scope.READ_SCRIPTS
+    page_scopes = {
+        "undo": Scope.PUBLISH,
+        "promote": Scope.PUBLISH,
+        "plan": Scope.PUBLISH,
+        "issued": Scope.WRITE_HOOKS,
+    }
+    # Applying a plan may make call tokens.
+    proved_pages = frozenset({"plan", "issued"})
+    change_form_template = "admin/release.html"
+    list_display = ("shown_number", "shown_time", "shown_actor", "shown_changes", "note")
+    list_filter = (
+        ActorFilter,
+        ChangedScriptFilter,
+        ("at", ReleaseTimeFilter),
+    )
+    list_filter_submit = True
+    list_select_related = ("organisation", "undoes")
+    ordering = ("-id",)
+    actions = None
+    actions_list = ("promote",)
+    actions_detail = ("undo",)
+    fields = readonly_fields = ("number",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        named = ReleaseChange.objects.filter(place__lt=NAMED_IN_LIST).defer("before", "after")
+        changes = ReleaseChange.objects.filter(release=OuterRef("pk")).order_by()
+        count = changes.values("release").annotate(count=Count("pk")).values("count")
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.prefetch_related(
+            Prefetch("changes", named.order_by("place"), to_attr="named_changes")
+        ).annotate(change_count=Subquery(count))
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        """Adds the organisation where the list may show several."""
+        several = self._shows_several(request)
+        return (*self.list_display, "organisation") if several else self.list_display
+
+    def _shows_several(self, request: HttpRequest) -> bool:
+        visible = organisation_ids_with(request, self.view_scope)
+        return is_superuser(request) or len(visible) > 1
+
+    def get_list_filter(self, request: HttpRequest) -> tuple[Any, ...]:
+        of_organisation = ("organisation", ScopedAutocompleteFilter)
+        return (
+            (of_organisation, *self.list_filter)
+            if self._shows_several(request)
+            else self.list_filter
+        )
+
+    @display(description="Release")
+    def shown_number(self, release: Release) -> str:
+        return str(release)
+
+    @display(description="When")
+    def shown_time(self, release: Release) -> str:
+        return date_format(release.at, "DATETIME_FORMAT")
+
+    @display(description="By")
+    def shown_actor(self, release: Release) -> str:
+        return release.actor_label
+
+    @display(description="What changed")
+    def shown_changes(self, release: Any) -> SafeString:
+        words = in_words(release.named_changes, release.change_count)
+        if release.undoes is None:
+            return format_html("{}", words)
+        undone = link(page_of(release.undoes), release.undoes)
+        return format_html("{} <span>(undoes {})</span>", words, undone)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        release = self.get_or_404(request, object_id)
+        context = {
+            **(extra_context or {}),
+            "title": str(release),
+            "release": release,
+            "changes": changes_of(release),
+            "more_changes": max(0, release.change_count - MAX_SHOWN),
+            "undone_by": list(release.undone_by.order_by("-number")),
+            "show_history": False,
+        }
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
+
+    @action(description="Undo", icon="undo", variant=ActionVariant.WARNING)
+    def undo(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Names what would change and what is lost; undoes after the confirmation."""
+        release: Release = self.get_or_404(request, object_id)
+        items = preview_undo(release)
+        if not items:
+            told = f"{release} is undone already: everything is as it was before."
+            self.message_user(request, told, messages.INFO)
+            return redirect(page_of(release))
+        conflicts = any(item.has_changed_since for item in items)
+        form = UndoForm(request.POST if is_confirmed(request) else None, has_conflicts=conflicts)
+        if form.is_valid() and (made := self._undone(request, release, form)) is not None:
+            self.log_change(request, release, f"Undone by {str(made).lower()}.")
+            told = f"Undid {str(release).lower()}, as {str(made).lower()}."
+            self.message_user(request, told, messages.SUCCESS)
+            return redirect(page_of(made))
+        return self._undo_page(request, release, items, form)
+
+    def _undone(self, request: HttpRequest, release: Release, form: UndoForm) -> Release | None:
+        """The new release; ``None`` if the form has the reason why there is none."""
+        try:
+            return undo_release(
+                release,
+                held=maker_of(request, release.organisation).scopes,
+                force=form.cleaned_data.get("force", False),
+                note=form.cleaned_data["note"],
+                origin=origin_of(request),
+            )
+        except MissingScopeError as lacking:
+            raise RoleNeededError.beyond(lacking, release.organisation) from None
+        except ConflictError as conflict:
+            form.add_error(None, str(conflict))
+        except ValidationError as refusal:
+            add_errors(form, refusal)
+        return None
+
+    def _undo_page(
+        self, request: HttpRequest, release: Release, items: list[Item], form: UndoForm
+    ) -> HttpResponse:
+        conflicts = [item for item in items if item.has_changed_since]
+        return TemplateResponse(
+            request,
+            "admin/undo_release.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "original": release,
+                "title": f"Undo {str(release).lower()}",
+                "release": release,
+                "changes": undone_changes(release, items),
+                "more_changes": max(0, len(items) - MAX_SHOWN),
+                "conflicts": [f"{item.kind.name} “{item.name}”" for item in conflicts[:MAX_SHOWN]],
+                "form": form,
+            },
+        )

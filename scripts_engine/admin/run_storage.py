@@ -1,0 +1,54 @@
+"""The storage used by an organisation's runs, as a bar with figures."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from accounts.models import Organisation
+from scripts_engine.models import RunStorage
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_NEARLY_FULL_PERCENT = 90
+
+
+@dataclass(frozen=True, slots=True)
+class RunStorageUse:
+    used: str
+    limit: str
+    """Empty if there is no quota."""
+    percent: int
+    """Of the quota; at most 100."""
+    removed_before: datetime | None
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return self.percent >= _NEARLY_FULL_PERCENT
+
+
+def run_storage_use(organisation: Organisation) -> RunStorageUse:
+    storage = RunStorage.objects.filter(pk=organisation.pk).first()
+    limit, used = organisation.run_bytes_limit, storage.total_bytes if storage else 0
+    return RunStorageUse(
+        used=size_text(used),
+        limit="" if limit is None else size_text(limit),
+        percent=0 if limit is None else min(100, max(0, used * 100 // limit)),
+        removed_before=storage.removed_before if storage else None,
+    )
+
+
+def run_storage_bar(organisation: Organisation) -> SafeString:
+    context = {"use": run_storage_use(organisation)}
+    return render_to_string("admin/parts/run_storage.html", context)
+
+
+def size_text(count: int) -> str:
+    """Formats a number of bytes in the largest fitting unit: “412 MiB”, “1.5 GiB”."""
+    size = float(max(count, 0))
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    digits = 1 if unit and size < 10 else 0
+    return f"{size:.{digits}f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{_UNITS[unit]}"

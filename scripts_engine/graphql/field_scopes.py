@@ -1,0 +1,73 @@
+"""The scopes that the fields of scripts, runs and secrets need."""
+
+from accounts.graphql.field_scopes import for_programs, needs_scopes
+from accounts.scopes import Scope
+
+
+def register() -> None:
+    read, bodies, secrets = Scope.READ_SCRIPTS, Scope.READ_PAYLOADS, Scope.WRITE_SECRETS
+    for_programs(
+        "Query",
+        fields={
+            "scripts": read,
+            "script": read,
+            "runs": read,
+            "runsSince": read,
+            "run": read,
+            "release": read,
+            "releases": read,
+            "manifest": read,
+            "missingBlobs": read,
+            "plan": read,
+            "secrets": secrets,
+        },
+    )
+    for_programs(
+        "Mutation",
+        fields={
+            # It publishes a source at once.
+            "createScript": needs_scopes(Scope.WRITE_DRAFTS, Scope.PUBLISH),
+            "updateScript": needs_scopes(Scope.PUBLISH, source=Scope.WRITE_DRAFTS),
+            "deleteScript": Scope.PUBLISH,
+            "restoreScriptVersion": Scope.PUBLISH,
+            "saveDraft": Scope.WRITE_DRAFTS,
+            # Another author's draft needs Publish too.
+            "deleteDraft": Scope.WRITE_DRAFTS,
+            "publish": Scope.PUBLISH,
+            "updateDependents": needs_scopes(Scope.WRITE_DRAFTS, Scope.PUBLISH),
+            # Each object that these change needs its own scope too.
+            "undoRelease": read,
+            "planManifest": read,
+            "applyPlan": read,
+            "runScript": needs_scopes(Scope.RUN_SCRIPTS, source=Scope.WRITE_DRAFTS),
+            "setSecret": secrets,
+            "deleteSecret": secrets,
+        },
+    )
+    for_programs("Organisation", fields={"runBytesQuota": read, "runBytesUsed": read})
+    for_programs("Script", read, is_listed=True)
+    for_programs("ScriptVersion", read)
+    for_programs("Release", read, is_listed=True)
+    for_programs("Change", read)
+    for_programs("Plan", read)
+    for_programs("PlanProblem", read)
+    for_programs("AppliedPlan", read)
+    for_programs(
+        "Run",
+        read,
+        is_listed=True,
+        fields={
+            "requestQuery": bodies,
+            "requestBody": bodies,
+            "requestBodyBase64": bodies,
+            "responseBody": bodies,
+            "responseBodyBase64": bodies,
+            "logs": bodies,
+            # Its message may quote what came in.
+            "error": bodies,
+        },
+    )
+    for_programs("RunFeed", read)
+    for_programs("LogLine", bodies)
+    for_programs("RunError", bodies)
+    for_programs("Secret", secrets)

@@ -1,0 +1,1 @@
+"""Manifests, uploaded sources, and plans: how a manifest becomes a release."""

@@ -1,0 +1,1 @@
+"""Releases: what goes live together, how it is undone, and plans of it from a manifest."""

@@ -1,0 +1,115 @@
+"""Undoes a release: a new release puts back what it replaced, all or nothing."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from accounts.scopes import Scopes, require
+from core.errors import ConflictError, LimitExceededError
+from core.http.origin import Origin
+from scripts_engine.models import Release
+from scripts_engine.releases.kinds import Kind, State, kinds
+from scripts_engine.releases.recording import Changes, releasing
+
+# A message names no more.
+_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object as it is now and as it is to be; ``left`` is how the release left it."""
+
+    kind: Kind
+    object_id: uuid.UUID
+    name: str
+    left: State | None
+    now: State | None
+    target: State | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.now == self.target
+
+    @property
+    def has_changed_since(self) -> bool:
+        return self.now != self.left
+
+    def __str__(self) -> str:
+        return f"“{self.name}” ({self.kind.name.lower()})"
+
+
+def undo_release(
+    release: Release, *, held: Scopes, force: bool = False, note: str = "", origin: Origin
+) -> Release:
+    """Puts back what the release replaced, even if it has changed since where ``force`` is set.
+
+    ``held`` are the scopes of the actor; each object needs its own. Raises ``MissingScopeError``,
+    ``ConflictError``, which names the objects, ``ValidationError`` for the note, or
+    ``LimitExceededError``.
+    """
+    with releasing(release.organisation_id, origin, note=note, undoes=release) as changes:
+        items = [item for item in _items(release, changes) if not item.is_done]
+        if not items:
+            raise ConflictError(f"{release} is undone already.")
+        require(held, {item.kind.scope_of(item.now, item.target) for item in items})
+        if not force:
+            _check_unchanged(release, items)
+        _put_back(changes, items, origin)
+    if changes.release is None:
+        raise ConflictError(f"{release} is undone already.")
+    return changes.release
+
+
+def preview_undo(release: Release) -> list[Item]:
+    """What undoing the release would change now; empty if it is undone already."""
+    with transaction.atomic():
+        changes = Changes(release.organisation, locks=False)
+        return [item for item in _items(release, changes) if not item.is_done]
+
+
+def _items(release: Release, changes: Changes) -> Iterator[Item]:
+    """What the release changed, and what would end with the scripts that it created."""
+    rows = list(release.changes.all())
+    created = {row.object_id for row in rows if row.before is None and row.kind == kinds()[0].name}
+    for kind in kinds():
+        of_kind = {row.object_id: row for row in rows if row.kind == kind.name}
+        others = kind.of_scripts(changes.organisation, created) - of_kind.keys()
+        changes.watch(kind, [*of_kind, *others])
+        now = changes.before[kind.name]
+        for object_id, row in of_kind.items():
+            yield Item(kind, object_id, row.name, row.after, now[object_id], row.before)
+        for object_id in others:
+            if (state := now[object_id]) is not None:
+                yield Item(kind, object_id, state["name"], None, state, None)
+
+
+def _check_unchanged(release: Release, items: list[Item]) -> None:
+    changed = [item for item in items if item.has_changed_since]
+    if not changed:
+        return
+    names = ", ".join(str(item) for item in changed[:_NAMED])
+    more = len(changed) - _NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    raise ConflictError(f"Changed since {str(release).lower()}: {names}{rest}.")
+
+
+def _put_back(changes: Changes, items: list[Item], origin: Origin) -> None:
+    """Deletes dependents before what they depend on, and puts the others back after it."""
+    steps = [(kind, True) for kind in reversed(kinds())] + [(kind, False) for kind in kinds()]
+    for kind, is_deletion in steps:
+        states = {
+            item.object_id: item.target
+            for item in items
+            if item.kind is kind and (item.target is None) is is_deletion
+        }
+        if not states:
+            continue
+        try:
+            kind.put(changes.organisation, states, origin=origin)
+        except LimitExceededError:
+            raise
+        except ValidationError as error:
+            raise ConflictError(f"It cannot be put back. {' '.join(error.messages)}") from None

@@ -1,1 +1,0 @@
-"""Opening, using and ending sessions, one file each."""

@@ -1,0 +1,242 @@
+"""Whatever is saved, published, renamed, deleted and undone: releases do what their model does."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts.models import User
+from accounts.scopes import EVERYTHING
+from core.errors import ConflictError, NotFoundError
+from core.http.origin import NOWHERE
+from scripts_engine.definition_quota import ROW_BYTES
+from scripts_engine.flows.drafts import delete_draft, draft_owner, publish, save_draft
+from scripts_engine.flows.scripts import create_script, delete_script, update_script
+from scripts_engine.models import Release, RunStorage, Script, ScriptVersion, Trigger
+from scripts_engine.releases.undo import undo_release
+from scripts_engine.runs.execution import try_script
+from scripts_engine.runs.spec import Author
+from tests.factories import NOBODY, event_with, make_organisation, make_user, reply_of
+from tests.scripts_engine.releases.release_model import Model, RefusedError
+
+PLACES = st.integers(0, 99)
+NAMES = st.sampled_from(["sum", "SUM", "net", "gross"])
+RESULTS = st.integers(0, 3)
+REFUSALS = (ConflictError, NotFoundError, ValidationError)
+
+
+class ReleaseMachine(RuleBasedStateMachine):
+    """What may happen to the scripts of an organisation."""
+
+    def __init__(self, authors: list[User]) -> None:
+        super().__init__()
+        self.organisation = make_organisation()
+        self.authors = {draft_owner(Author(user=each)): Author(user=each) for each in authors}
+        self.model = Model()
+        self.scripts: dict[int, Script] = {}
+        self.versions: dict[int, ScriptVersion] = {}
+
+    def both(self, of_model: Callable[[], Any], real: Callable[[], Any]) -> tuple[Any, Any] | None:
+        """What both answer; ``None`` if both refuse."""
+        expected: Any = None
+        refusal: AbstractContextManager[Any] = nullcontext()
+        try:
+            expected = of_model()
+        except RefusedError:
+            refusal = pytest.raises(REFUSALS)
+        with refusal:
+            return expected, real()
+        return None
+
+    def script(self, place: int) -> int:
+        return list(self.scripts)[place % len(self.scripts)]
+
+    def version(self, place: int) -> int:
+        kept = list(self.model.versions)
+        return kept[place % len(kept)]
+
+    def author(self, place: int) -> str:
+        return list(self.authors)[place % len(self.authors)]
+
+    # --- Rules -----------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.scripts) < 5)
+    @rule(name=NAMES, result=RESULTS)
+    def create(self, name: str, result: int) -> None:
+        source = f"return {result}"
+        made = self.both(
+            lambda: self.model.create(name, source),
+            lambda: create_script(self.organisation, name=name, source=source, author=NOBODY),
+        )
+        if made is not None:
+            (script, version), row = made
+            self.scripts[script] = row
+            self.versions[version] = row.current_version
+
+    @precondition(lambda self: self.scripts)
+    @rule(place=PLACES, result=RESULTS)
+    def save(self, place: int, result: int) -> None:
+        script, source = self.script(place), f"return {result}"
+        saved = self.both(
+            lambda: self.model.save(script, source),
+            lambda: update_script(self.scripts[script], source=source, author=NOBODY),
+        )
+        if saved is not None and saved[0] is not None:
+            self.versions[saved[0]] = saved[1].current_version
+
+    @precondition(lambda self: self.scripts)
+    @rule(place=PLACES, name=NAMES)
+    def rename(self, place: int, name: str) -> None:
+        script = self.script(place)
+        self.both(
+            lambda: self.model.change(script, name=name),
+            lambda: update_script(self.scripts[script], name=name, author=NOBODY),
+        )
+
+    @precondition(lambda self: self.scripts)
+    @rule(place=PLACES, is_enabled=st.booleans())
+    def switch(self, place: int, is_enabled: bool) -> None:
+        script = self.script(place)
+        self.both(
+            lambda: self.model.change(script, is_enabled=is_enabled),
+            lambda: update_script(self.scripts[script], is_enabled=is_enabled, author=NOBODY),
+        )
+
+    @precondition(lambda self: self.scripts)
+    @rule(place=PLACES)
+    def delete(self, place: int) -> None:
+        script = self.script(place)
+        self.model.delete(script)
+        delete_script(self.scripts[script])
+
+    @precondition(lambda self: self.scripts)
+    @rule(place=PLACES, author_place=PLACES, result=RESULTS)
+    def save_a_draft(self, place: int, author_place: int, result: int) -> None:
+        script, author, source = self.script(place), self.author(author_place), f"return {result}"
+        saved = self.both(
+            lambda: self.model.save_draft(script, author, source),
+            lambda: save_draft(self.scripts[script], source, author=self.authors[author]),
+        )
+        if saved is not None:
+            self.versions[saved[0]] = saved[1]
+
+    @precondition(lambda self: self.model.versions)
+    @rule(place=PLACES)
+    def delete_a_draft(self, place: int) -> None:
+        version = self.version(place)
+        self.both(
+            lambda: self.model.delete_draft(version),
+            lambda: delete_draft(self.versions[version]),
+        )
+
+    @precondition(lambda self: self.model.versions)
+    @rule(places=st.lists(PLACES, min_size=1, max_size=3, unique=True))
+    def publish(self, places: list[int]) -> None:
+        versions = list({self.version(place) for place in places})
+        self.both(
+            lambda: self.model.publish(versions),
+            lambda: publish(self.organisation, [self.versions[each] for each in versions]),
+        )
+
+    @precondition(lambda self: self.model.versions)
+    @rule(place=PLACES)
+    def run(self, place: int) -> None:
+        version = self.version(place)
+        script = self.scripts[self.model.versions[version].script]
+        run = try_script(
+            script,
+            event=event_with(),
+            author=NOBODY,
+            trigger=Trigger.ADMIN_GRAPHQL,
+            version=self.versions[version],
+        )
+        assert f"return {reply_of(run)}" == self.model.run(version)
+
+    @precondition(lambda self: self.model.releases)
+    @rule(place=PLACES, force=st.booleans())
+    def undo(self, place: int, force: bool) -> None:
+        place %= len(self.model.releases)
+        release = Release.objects.get(organisation=self.organisation, number=place + 1)
+        self.both(
+            lambda: self.model.undo(place, force=force),
+            lambda: undo_release(release, held=EVERYTHING, force=force, origin=NOWHERE),
+        )
+
+    # --- What holds at any time ------------------------------------------------------------------
+
+    @invariant()
+    def scripts_are_as_in_the_model(self) -> None:
+        rows = Script.objects.existing().filter(organisation=self.organisation)
+        found = {row.pk: (row.name, row.is_enabled, row.current_version_id) for row in rows}
+
+        assert found == {
+            self.scripts[script].pk: (state.name, state.is_enabled, self.versions[state.live].pk)
+            for script, state in self.model.scripts.items()
+            if state is not None
+        }
+
+    @invariant()
+    def versions_are_as_in_the_model(self) -> None:
+        rows = ScriptVersion.objects.filter(script__organisation=self.organisation)
+        found = {
+            row.pk: (
+                row.script_id,
+                row.number,
+                row.source,
+                row.draft_of,
+                row.published_at is not None,
+            )
+            for row in rows
+        }
+
+        assert found == {
+            self.versions[key].pk: (
+                self.scripts[each.script].pk,
+                each.number,
+                each.source,
+                each.draft_of,
+                each.is_published,
+            )
+            for key, each in self.model.versions.items()
+        }
+
+    @invariant()
+    def releases_are_as_in_the_model(self) -> None:
+        rows = Release.objects.filter(organisation=self.organisation).order_by("number")
+        found = [{row.object_id for row in release.changes.all()} for release in rows]
+
+        assert found == [
+            {self.scripts[script].pk for script in changes} for changes in self.model.releases
+        ]
+
+    @invariant()
+    def what_is_stored_is_counted(self) -> None:
+        sources = [each.source for each in self.model.versions.values()]
+        releases = Release.objects.filter(organisation=self.organisation)
+        size = sum(ROW_BYTES + len(source) for source in sources)
+        size += sum(releases.values_list("bytes", flat=True))
+        storage = RunStorage.objects.filter(pk=self.organisation.pk)
+
+        assert size == sum(storage.values_list("definition_bytes", flat=True))
+
+
+@pytest.mark.django_db
+def test_releases_do_what_their_model_does(settings: Any) -> None:
+    settings.SCRIPT_SAVES_PER_MINUTE = 10_000
+    organisation = make_organisation("Authors")
+    authors = [make_user(organisation, f"{name}@example.com") for name in ("bob", "dora")]
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: ReleaseMachine(authors),
+        settings=hypothesis_settings(max_examples=15, stateful_step_count=30, deadline=None),
+    )
