@@ -12,7 +12,7 @@ import pytest
 
 from tests.deploy.nodes import HOST, BrittleNode, statuses_of, two_nodes
 from tests.eventually import eventually
-from tests.life_cycle.hooks import hook_of, run_ids
+from tests.life_cycle.hooks import hook_path_of, run_ids
 from tests.life_cycle.load import Load
 from tests.life_cycle.refusals import REFUSALS, hook_refusals
 from tests.moonhook_server import MoonhookServer
@@ -98,7 +98,7 @@ def get(caddy: Caddy, path: str, **headers: str) -> int:
 
 
 def test_calls_go_through(caddy: Caddy, node: MoonhookServer) -> None:
-    path = hook_of(node).removeprefix(f"https://{HOST}")
+    path = hook_path_of(node)
     status, body, _ = call("POST", f"{caddy.url}{path}", b"{}", {"Host": caddy.host})
     token = path.rpartition("/")[2]
     eventually(lambda: "/hook/" in caddy.log.read_text())
@@ -111,7 +111,7 @@ def test_calls_go_through(caddy: Caddy, node: MoonhookServer) -> None:
 def test_no_call_token_is_in_the_log_however_the_address_is_written(
     caddy: Caddy, node: MoonhookServer, disguise: str
 ) -> None:
-    path = hook_of(node).removeprefix(f"https://{HOST}").replace("/hook/", disguise)
+    path = hook_path_of(node).replace("/hook/", disguise)
     before = caddy.log.read_text().count("handled request")
     call("POST", f"{caddy.url}{path}?attempt=1", b"{}", {"Host": caddy.host})
     eventually(lambda: caddy.log.read_text().count("handled request") > before)
@@ -121,7 +121,7 @@ def test_no_call_token_is_in_the_log_however_the_address_is_written(
 
 def test_a_mistyped_token_is_not_in_the_log_either(caddy: Caddy, node: MoonhookServer) -> None:
     mistyped = "mhcMistyped123456789"
-    path = f"{hook_of(node).removeprefix(f'https://{HOST}').rpartition('/')[0]}/{mistyped}"
+    path = f"{hook_path_of(node).rpartition('/')[0]}/{mistyped}"
     before = caddy.log.read_text().count("handled request")
     assert call("POST", f"{caddy.url}{path}", b"{}", {"Host": caddy.host})[0] == 404
     eventually(lambda: caddy.log.read_text().count("handled request") > before)
@@ -132,7 +132,7 @@ def test_a_mistyped_token_is_not_in_the_log_either(caddy: Caddy, node: MoonhookS
 def test_no_call_token_is_in_the_log_while_no_node_answers(
     node: MoonhookServer, tmp_path: Path
 ) -> None:
-    path = hook_of(node).removeprefix(f"https://{HOST}")
+    path = hook_path_of(node)
     with Caddy(tmp_path, [free_port()]).running() as away:
         headers = {"Host": away.host, "Referer": f"https://{HOST}{path}"}
         status = call("POST", f"{away.url}{path}", b"{}", headers)[0]
@@ -158,7 +158,7 @@ def test_no_header_bypasses_the_paths_that_the_proxy_blocks(caddy: Caddy, name: 
 def test_a_stranger_whose_large_bodies_are_refused_disturbs_nobody(
     caddy: Caddy, node: MoonhookServer
 ) -> None:
-    path = hook_of(node).removeprefix(f"https://{HOST}")
+    path = hook_path_of(node)
     # Of another host Caddy has no site.
     mine = [refusal for refusal in REFUSALS.values() if refusal.host is None]
     refusals = [*mine, *hook_refusals(node).values()]

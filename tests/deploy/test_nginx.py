@@ -16,7 +16,7 @@ import pytest
 
 from tests.deploy.nodes import HOST, BrittleNode, statuses_of, two_nodes
 from tests.eventually import eventually
-from tests.life_cycle.hooks import hook_of, run_ids
+from tests.life_cycle.hooks import hook_path_of, run_ids
 from tests.life_cycle.load import Load
 from tests.life_cycle.refusals import REFUSALS, hook_refusals
 from tests.moonhook_server import MoonhookServer
@@ -97,7 +97,7 @@ def nginx(nodes: list[MoonhookServer], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def hook_path(nodes: list[MoonhookServer]) -> str:
-    return hook_of(nodes[0]).removeprefix(f"https://{HOST}")
+    return hook_path_of(nodes[0])
 
 
 def test_calls_go_through(nginx: Nginx, hook_path: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.faults.queue_nodes import Database, accepting_hook, check_runs, queue_nodes
-from tests.life_cycle.hooks import hook_of
+from tests.life_cycle.hooks import hook_path_of
 from tests.life_cycle.load import Load
 from tests.moonhook_server import MoonhookServer
 from tests.private_servers import PrivatePostgres, private_pair
@@ -72,7 +72,7 @@ class Callers:
     """Calls that wait for their script and calls that are queued, at each node."""
 
     def __init__(self, nodes: list[MoonhookServer]) -> None:
-        waiting = "/hook/" + hook_of(nodes[0], ANSWER_ONLY).partition("/hook/")[2]
+        waiting = hook_path_of(nodes[0], ANSWER_ONLY)
         # An attempt that times out on a busy machine would say nothing of the failover.
         queued = accepting_hook(nodes[0], timeout_seconds=15)
         self.waiting = [Load(node.url + waiting, pause_seconds=0.05) for node in nodes]

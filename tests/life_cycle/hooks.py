@@ -13,10 +13,14 @@ _RUN_IDS = (
 )
 
 
+def hook_path_of(server: MoonhookServer, source: str = QUICK, organisation: str = "Acme") -> str:
+    """The path of a hook of a new organisation whose script may run as long as any may."""
+    return new_hook(server, machine_token(server, organisation), source)[1]
+
+
 def hook_of(server: MoonhookServer, source: str = QUICK, organisation: str = "Acme") -> str:
-    """The URL of a hook of a new organisation whose script may run as long as any may."""
-    _, path = new_hook(server, machine_token(server, organisation), source)
-    return f"{server.url}{path}"
+    """The URL of such a hook."""
+    return f"{server.url}{hook_path_of(server, source, organisation)}"
 
 
 def run_ids(server: MoonhookServer) -> list[str]:
