@@ -97,8 +97,10 @@ def test_only_calls_whose_sandbox_is_killed_get_an_error(node: Node, tokens: lis
 
     with ThreadPoolExecutor(5) as executor:
         killer = executor.submit(kill_on)
-        codes = Counter(executor.map(call_once, range(CALLS)))
-        is_over.set()
+        try:
+            codes = Counter(executor.map(call_once, range(CALLS)))
+        finally:
+            is_over.set()
         killer.result()
 
     assert sum(codes.values()) == CALLS
