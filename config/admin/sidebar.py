@@ -47,6 +47,7 @@ GROUPS = (
 SUPERUSERS_GROUP = (
     "System",
     (
+        ("Installation", "monitor_heart", "installation"),
         (
             "Failed admin logins",
             "gpp_bad",

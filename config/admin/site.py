@@ -64,6 +64,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
         return admin_view
 
     def get_urls(self) -> list[URLPattern]:
+        from config.admin.installation import installation  # noqa: PLC0415
         from config.admin.login_code import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
         from config.admin.own_login import own_login  # noqa: PLC0415
@@ -89,6 +90,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
             ),
             path("device/", self.admin_view(device_page), name="device"),
             path("own_login/", self.admin_view(own_login), name="own_login"),
+            path("installation/", self.admin_view(installation), name="installation"),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             re_path(rf"^({'|'.join(_MOVED)})/(.*)$", moved, name="moved"),
             # Without admin_view: for users who have entered only the password, too.

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -110,17 +111,32 @@ def healthz(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
 
 
-@safe_methods_only
-@never_cache
-def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons.
+class Report(NamedTuple):
+    """What /readyz answers."""
 
-    Another service of the node that does not run, and a queue that stands still, are reported with
-    200, as the web server works without them. So is a lack of open files, which passes. A process
-    that is about to stop reports "draining" without running the checks.
+    status: str
+    """``ok``, ``degraded``, ``unavailable`` or ``draining``."""
+    checks: dict[str, str]
+    """``ok`` or ``failed``, by check."""
+    services: dict[str, str]
+    """The condition of each service of this node; empty without a supervisor."""
+    reasons: dict[str, str]
+    """Why checks failed and services do not run, by name."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status in {"ok", "degraded"}
+
+
+def report() -> Report:
+    """Run the checks, at most ``READINESS_TIMEOUT_SECONDS``.
+
+    Another service of the node that does not run, and a queue that stands still, only degrade the
+    node, as the web server works without them. So does a lack of open files, which passes. A
+    process that is about to stop reports "draining" without running the checks.
     """
     if is_draining():
-        return JsonResponse({"status": "draining"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return Report("draining", {}, {}, {})
     reasons = readiness.reasons()
     if reasons["database"] is not None:
         # Nothing is known of what only the database knows.
@@ -132,14 +148,20 @@ def readyz(request: HttpRequest) -> JsonResponse:
     }
     if are_few_files_left():
         degraded["open-files"] = "few-left"
-    document: dict[str, object] = {
-        "status": "unavailable" if failed else "degraded" if degraded else "ok",
-        "checks": {name: "failed" if name in troubles else "ok" for name in reasons},
-    }
-    if conditions := node_state.conditions():
-        document["services"] = conditions
-    if failed or degraded:
-        document["reasons"] = failed | degraded
+    return Report(
+        status="unavailable" if failed else "degraded" if degraded else "ok",
+        checks={name: "failed" if name in troubles else "ok" for name in reasons},
+        services=node_state.conditions(),
+        reasons=failed | degraded,
+    )
+
+
+@safe_methods_only
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Answer 200 if the database answers and a sandbox can start, else 503 with the reasons."""
+    found = report()
+    document = {name: value for name, value in found._asdict().items() if value}
     return JsonResponse(
-        document, status=HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
+        document, status=HTTPStatus.OK if found.is_ready else HTTPStatus.SERVICE_UNAVAILABLE
     )

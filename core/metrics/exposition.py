@@ -1,7 +1,6 @@
 """What /metrics shows: the counted metrics of all processes, and those computed when it is read."""
 
 import platform
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from prometheus_client.registry import Collector
 from core.caches import built_once
 from core.metrics.processes import ProcessCollector
 from core.node_state import services_of_this_node
+from core.version import moonhook_version
 from core.waiting import Bounded, NoAnswer
 
 __all__ = [
@@ -147,11 +147,5 @@ class _BuildCollector(Collector):
             "Versions of Moonhook, Python and Django.",
             labels=["version", "python", "django"],
         )
-        info.add_metric([_version(), platform.python_version(), django.__version__], 1)
+        info.add_metric([moonhook_version(), platform.python_version(), django.__version__], 1)
         yield info
-
-
-@built_once
-def _version() -> str:
-    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
-    return str(project["project"]["version"])

@@ -28,7 +28,7 @@ class RunStorageUse:
 
 
 def run_storage_use(organisation: Organisation) -> RunStorageUse:
-    storage = RunStorage.objects.filter(pk=organisation.pk).first()
+    storage: RunStorage | None = getattr(organisation, "run_storage", None)
     limit, used = organisation.run_bytes_limit, storage.total_bytes if storage else 0
     return RunStorageUse(
         used=size_text(used),

@@ -20,6 +20,7 @@ SITE_ADDRESSES = {
     "search": "test_tenant_walk: the menu's search",
     "autocomplete": "test_tenant_walk: autocompletes",
     "app_list": "test_tenant_walk: lists of an app's models",
+    "installation": "test_pages_for_others: the installation; test_installation",
     "message_delivery": "test_pages_for_others: message delivery; test_test_messages",
     "login": "test_audit, test_login_lockout",
     "logout": "test_second_factor",

@@ -57,6 +57,13 @@ def test_message_delivery_is_for_superusers(as_root: Client, as_bob: Client) -> 
     assert mail.outbox == []
 
 
+def test_the_installation_is_for_superusers(as_root: Client, as_bob: Client) -> None:
+    address = reverse("admin:installation")
+
+    assert as_root.get(address).status_code == 200
+    assert opened(as_bob, [address]) == []
+
+
 # --- erin, of the staff, who administers nothing --------------------------------------------------
 
 
@@ -114,7 +121,8 @@ def test_users_who_are_not_staff_are_redirected_to_the_login(
 
 def test_a_stranger_is_sent_to_the_login(acme_objects: dict[type, Any]) -> None:
     addresses = plain_of_all() + of_rows(acme_objects)
-    addresses += [reverse(f"admin:{name}") for name in ("index", "search", "message_delivery")]
+    names = ("index", "search", "installation", "message_delivery")
+    addresses += [reverse(f"admin:{name}") for name in names]
     with nothing_written():
         assert left_the_login(Client(), addresses, foreign_form(acme_objects)) == []
 

@@ -211,6 +211,11 @@ def test_sending_test_messages(admin_browser: AdminBrowser, root: User) -> None:
     assert_sound_as_it_is(admin_browser)
 
 
+def test_the_installation(admin_browser: AdminBrowser, root: User) -> None:
+    admin_browser.enter_as(root)
+    assert_sound(admin_browser, ["/admin/installation/"])
+
+
 def test_the_not_found_page(admin_browser: AdminBrowser, root: User) -> None:
     admin_browser.enter_as(root)
 

@@ -272,7 +272,11 @@ class StorageRow:
 
 
 def run_storage(organisations: Any, *, are_linked: bool) -> list[StorageRow]:
-    largest = organisations.filter(run_storage__isnull=False).order_by("-run_storage__bytes_used")
+    largest = (
+        organisations.filter(run_storage__isnull=False)
+        .order_by("-run_storage__bytes_used")
+        .select_related("run_storage")
+    )
     return [
         StorageRow(each.name, page_of(each) if are_linked else "", run_storage_use(each))
         for each in largest[:_ORGANISATIONS_SHOWN]
