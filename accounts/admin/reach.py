@@ -2,7 +2,8 @@
 
 Superusers reach all. Other staff reach the organisations where their role has the scope of the
 page, and the users whose home is one of these. A page names its scope; by default it is
-``Scope.ALL``, which only administrators have.
+``Scope.ALL``, which only administrators have. Where one organisation is in view (``in_view``),
+lists and home show what its administrators would see.
 """
 
 from typing import Any, cast
@@ -13,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import BooleanRadioFilter
 
+from accounts.admin.in_view import id_in_lists
 from accounts.backends import held_in, read_once
 from accounts.flows.minting import BeyondMakerError, Maker
 from accounts.models import Organisation, User
@@ -26,6 +28,11 @@ def person(request: HttpRequest) -> User:
 
 def is_superuser(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+def reaches_all(request: HttpRequest) -> bool:
+    """Whether the page shows the rows of all organisations."""
+    return is_superuser(request) and id_in_lists(request) is None
 
 
 def has_any_scope(request: HttpRequest) -> bool:
@@ -60,7 +67,7 @@ def organisation_ids(request: HttpRequest) -> list[UUID]:
 
 def organisations_with(request: HttpRequest, scope: Scope) -> QuerySet[Organisation]:
     """The organisations where the person has the scope."""
-    if is_superuser(request):
+    if reaches_all(request):
         return Organisation.objects.all()
     return Organisation.objects.filter(pk__in=organisation_ids_with(request, scope))
 
@@ -73,10 +80,16 @@ def administered_organisation_ids(request: HttpRequest) -> list[UUID]:
 def organisation_ids_with(request: HttpRequest, scope: Scope) -> list[UUID]:
     """The ids of the organisations where the person's role has the scope, read once per request.
 
-    Empty for superusers, who reach all.
+    Empty for superusers, who reach all. Lists have at most the one in view.
     """
-    held = read_once(person(request))
-    return [organisation for organisation, scopes in held.items() if covers(scopes, [scope])]
+    chosen = id_in_lists(request)
+    if is_superuser(request):
+        return [] if chosen is None else [chosen]
+    return [
+        organisation
+        for organisation, scopes in read_once(person(request)).items()
+        if chosen in (None, organisation) and covers(scopes, [scope])
+    ]
 
 
 def has_scope(request: HttpRequest, scope: Scope, place: Any = None) -> bool:
@@ -105,7 +118,7 @@ def refuse_beyond(request: HttpRequest, *users: User) -> None:
 
 
 def administered_organisations(request: HttpRequest) -> QuerySet[Organisation]:
-    if is_superuser(request):
+    if reaches_all(request):
         return Organisation.objects.all()
     return Organisation.objects.filter(pk__in=administered_organisation_ids(request))
 
@@ -115,7 +128,7 @@ def own_users(request: HttpRequest) -> QuerySet[User]:
 
     Their home is an organisation within reach (``User.belongs_to``).
     """
-    if is_superuser(request):
+    if reaches_all(request):
         return User.objects.all()
     users: QuerySet[User] = User.objects.belonging_to(*administered_organisation_ids(request))
     return users
@@ -126,7 +139,7 @@ def unshared_users(request: HttpRequest) -> QuerySet[User]:
 
     They are not members of any other organisation (``User.belongs_only_to``).
     """
-    if is_superuser(request):
+    if reaches_all(request):
         return User.objects.all()
     users: QuerySet[User] = User.objects.belonging_only_to(*administered_organisation_ids(request))
     return users
@@ -137,7 +150,7 @@ def users_with_managed_login(request: HttpRequest) -> QuerySet[User]:
 
     They have no access to the admin (``User.has_login_changed_by``).
     """
-    if is_superuser(request):
+    if reaches_all(request):
         return User.objects.all()
     managed = User.objects.with_login_changed_by(*administered_organisation_ids(request))
     users: QuerySet[User] = managed

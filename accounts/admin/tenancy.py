@@ -14,6 +14,7 @@ from django.forms import Field, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
+from accounts.admin.in_view import organisation_in_view
 from accounts.admin.reach import (
     RoleNeededError,
     has_any_scope,
@@ -21,6 +22,7 @@ from accounts.admin.reach import (
     is_superuser,
     organisation_ids_with,
     organisations_with,
+    reaches_all,
 )
 from accounts.models import Organisation, User
 from accounts.scopes import Scope
@@ -97,13 +99,13 @@ class TenantModelAdmin(SavedByFlow, _TenantChoices, ModelAdmin):
     list_per_page = 50
 
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows that an administrator who is not a superuser may see."""
+        """The rows that the page shows to those who do not reach all."""
         ids = organisation_ids_with(request, self.view_scope)
         return rows.filter(**{f"{self.organisation_path}__in": ids})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows if is_superuser(request) else self.within_reach(request, rows)
+        return rows if reaches_all(request) else self.within_reach(request, rows)
 
     def rows_with(self, request: HttpRequest, scope: Scope) -> QuerySet[Any]:
         """Those of the visible rows in whose organisation the person has the scope."""
@@ -211,10 +213,12 @@ class TenantModelAdmin(SavedByFlow, _TenantChoices, ModelAdmin):
         raise Http404
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Values from the query string, and the organisation if the person has only one."""
+        """Values from the query string, and the organisation in view or the person's only one."""
         typed: dict[str, Any] = super().get_changeform_initial_data(request)
         initial = {name: value for name, value in typed.items() if self._is_initial(name, value)}
         places = organisations_with(request, self.change_scope)
+        if in_view := organisation_in_view(request):
+            places = places.filter(pk=in_view.pk)
         sole = list(places.values_list("pk", flat=True)[:2])
         if len(sole) == 1:
             initial.setdefault("organisation", sole[0])

@@ -8,7 +8,9 @@ from django.contrib.admin import site
 from django.http import HttpRequest
 from django.urls import reverse
 
+from accounts.admin.in_view import organisation_in_view
 from accounts.admin.reach import is_superuser
+from config.admin.organisation_switch import can_switch
 from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, place_of
 
 
@@ -21,7 +23,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         groups.append(SUPERUSERS_GROUP)
     home = {"title": "Home", "icon": "home", "link": reverse("admin:index")}
     return [
-        {"items": [home]},
+        {"items": [home, *_switch(request)]},
         *(
             {
                 "title": title,
@@ -32,6 +34,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             if items
         ),
     ]
+
+
+def _switch(request: HttpRequest) -> list[dict[str, Any]]:
+    """The organisation in view, which opens the page that changes it."""
+    if not can_switch(request):
+        return []
+    in_view = organisation_in_view(request)
+    title = in_view.name if in_view else "All organisations"
+    return [{"title": title, "icon": "swap_horiz", "link": reverse("admin:organisation_switch")}]
 
 
 def _is_shown(request: HttpRequest, page: str) -> bool:

@@ -67,6 +67,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
         from config.admin.installation import installation  # noqa: PLC0415
         from config.admin.login_code import code_page  # noqa: PLC0415
         from config.admin.message_delivery import message_delivery  # noqa: PLC0415
+        from config.admin.organisation_switch import organisation_switch  # noqa: PLC0415
         from config.admin.own_login import own_login  # noqa: PLC0415
         from config.admin.passwords import forgot_password, password_link  # noqa: PLC0415
         from config.admin.second_factor import recovery_codes, second_factor  # noqa: PLC0415
@@ -91,6 +92,11 @@ class MoonhookAdminSite(UnfoldAdminSite):
             path("device/", self.admin_view(device_page), name="device"),
             path("own_login/", self.admin_view(own_login), name="own_login"),
             path("installation/", self.admin_view(installation), name="installation"),
+            path(
+                "organisation_switch/",
+                self.admin_view(organisation_switch),
+                name="organisation_switch",
+            ),
             path("message_delivery/", self.admin_view(message_delivery), name="message_delivery"),
             re_path(rf"^({'|'.join(_MOVED)})/(.*)$", moved, name="moved"),
             # Without admin_view: for users who have entered only the password, too.
@@ -112,6 +118,15 @@ class MoonhookAdminSite(UnfoldAdminSite):
         from config.admin.passwords import change_password  # noqa: PLC0415
 
         return change_password(request, {**self.each_context(request), **(extra_context or {})})
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Unfold's, and the organisation to which the page is narrowed, if it is."""
+        from accounts.admin.in_view import id_in_lists, organisation_in_view  # noqa: PLC0415
+
+        context: dict[str, Any] = super().each_context(request)
+        if id_in_lists(request) is not None:
+            context["narrowed_to"] = organisation_in_view(request)
+        return context
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

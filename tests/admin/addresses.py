@@ -21,6 +21,7 @@ SITE_ADDRESSES = {
     "autocomplete": "test_tenant_walk: autocompletes",
     "app_list": "test_tenant_walk: lists of an app's models",
     "installation": "test_pages_for_others: the installation; test_installation",
+    "organisation_switch": "test_organisation_in_view",
     "message_delivery": "test_pages_for_others: message delivery; test_test_messages",
     "login": "test_audit, test_login_lockout",
     "logout": "test_second_factor",
