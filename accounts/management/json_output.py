@@ -30,7 +30,7 @@ class JsonCommand(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(document))
         else:
-            self.stdout.writelines(self.lines(document))
+            self.stdout.write("\n".join(self.lines(document)))
 
     def perform(self, options: dict[str, Any]) -> dict[str, Any]:
         """Does the work and returns the object to print."""
