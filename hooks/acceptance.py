@@ -26,7 +26,7 @@ from hooks.flows.senders import store_greeted_secret
 from hooks.flows.stored_notes import HandshakeNote, UsedCredential
 from hooks.metrics import HANDSHAKES
 from hooks.models import Idempotency
-from hooks.rule_values import ALL_METHODS
+from hooks.rule_values import ALL_METHODS, DEFAULT_METHODS
 from hooks.rules import CallRules
 from hooks.senders import (
     Call,
@@ -52,6 +52,8 @@ class IncomingCall(Protocol):
     def method(self) -> str: ...
     @property
     def path(self) -> str: ...
+    @property
+    def subpath(self) -> str: ...
     @property
     def query(self) -> str: ...
     @property
@@ -221,10 +223,11 @@ def admit(
 
     Raises ``CallRefused``, which is ``SignatureRefused`` for one answer to all its reasons.
     """
-    sender, allowed, max_body_bytes = None, methods, settings.HOOK_MAX_BODY_BYTES
+    sender, max_body_bytes = None, settings.HOOK_MAX_BODY_BYTES
+    of_hook: Sequence[str] = DEFAULT_METHODS
     if rules is not None:
-        sender, max_body_bytes = rules.sender, rules.max_body_bytes
-        allowed = [each for each in methods if each == "HEAD" or each in rules.methods]
+        sender, of_hook, max_body_bytes = rules.sender, rules.methods, rules.max_body_bytes
+    allowed = [each for each in methods if each == "HEAD" or each in of_hook]
     # Handshakes need not be among the methods that run the script.
     is_allowed = call.method in allowed
     if not is_allowed and (sender is None or not sender.greets_by(call.method)):
@@ -283,7 +286,7 @@ def _event_of(
     )
     method, query, address = call.method, call.query, call.client_address
     proof.setdefault("content", (method, call.path, query, body))
-    return Event(method, query, headers, body, address, **proof)
+    return Event(method, query, headers, body, address, call.subpath, **proof)
 
 
 def _proof_of(

@@ -101,7 +101,12 @@ def _options(value: object) -> dict[str, Any]:
     return _with_enums(options or {}, str.title)
 
 
-_CHECKS: Mapping[Any, Check] = {int: a_whole_number, str: a_text, list: texts}
+_CHECKS: Mapping[Any, Check] = {
+    int: a_whole_number,
+    str: a_text,
+    list: texts,
+    bool: yes_or_no,
+}
 
 
 class HookKind(Kind):
@@ -313,18 +318,16 @@ def _options_in_words(options: Mapping[str, str | None] | None) -> str:
 
 
 def _in_words(rule: HookRule, value: Any, in_force: CallRules) -> str:
-    if value == rule.unset:
-        if rule.kind is int:
-            return rule.empty(in_force)
+    if value == rule.unset and rule.kind is int:
+        return rule.empty(in_force)
+    if value == rule.unset or isinstance(value, bool):
         return dict(rule.choices).get("") or (rule.words or _unset)(in_force)
-    if rule.choices and not isinstance(value, list):
-        return dict(rule.choices)[value]
     if rule.name == _HIDDEN:
         mark = hashlib.sha256(value.encode()).hexdigest()[:8]
         return f"one at {urlsplit(value).hostname} ({mark})"
     if isinstance(value, list):
-        return (" and " if rule.choices else ", ").join(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return ", ".join(value)
+    return f"{value:,}" if isinstance(value, int) else str(dict(rule.choices).get(value, value))
 
 
 def _unset(rules: CallRules) -> str:

@@ -12,7 +12,9 @@ from hooks.call_sender import hmac_options
 from hooks.models import Hook, Idempotency, ReplyMode
 from hooks.senders import InvalidOptionError, Preset, check_pointers, preset_with
 
-ALL_METHODS = ("GET", "POST")
+ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# Of a hook whose methods are not set.
+DEFAULT_METHODS = ("GET", "POST")
 MAX_NETWORKS = 64
 # Printable ASCII without spaces: what a request line may contain.
 _URL = re.compile(r"[!-~]{1,2000}")
@@ -29,7 +31,7 @@ def clean_methods(value: Sequence[str]) -> list[str]:
     if not value:
         raise invalid("methods", "Choose at least one method.")
     if not set(value) <= set(ALL_METHODS):
-        raise invalid("methods", "Choose out of GET and POST.")
+        raise invalid("methods", f"Choose out of {', '.join(ALL_METHODS)}.")
     return [method for method in ALL_METHODS if method in value]
 
 
@@ -95,7 +97,7 @@ def check_bodies_differ(hook: Hook) -> None:
     Raises ``ValidationError``.
     """
     compares = hook.idempotency == Idempotency.BODY_HASH
-    if compares and not hook.sender and "GET" in (hook.methods or ALL_METHODS):
+    if compares and not hook.sender and "GET" in (hook.methods or DEFAULT_METHODS):
         raise invalid(
             "idempotency",
             "Bodies of GET are empty, so they do not tell repeated calls from new ones. Choose "

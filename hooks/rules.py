@@ -20,6 +20,7 @@ from hooks.models import Hook, Idempotency, ReplyMode
 from hooks.models.hook import DAY_SECONDS
 from hooks.rule_values import (
     ALL_METHODS,
+    DEFAULT_METHODS,
     clean_idempotency,
     clean_methods,
     clean_networks,
@@ -51,6 +52,8 @@ class CallRules(NamedTuple):
     allowed_networks: Sequence[str]
     """Empty: all."""
     methods: Sequence[str]
+    allow_path: bool
+    """Whether a path may follow the hook's address."""
     max_body_bytes: int
     idempotency: str
     """``none``, ``event-id`` or ``body-hash``."""
@@ -82,13 +85,13 @@ def _unlimited(rules: CallRules) -> str:
 class HookRule:
     """One rule: a column of a hook, and what is said of it.
 
-    A rule of text is a ``TextChoices``, a list of texts, or a text; others are numbers, whose range
-    is checked by the column.
+    A rule of text is a ``TextChoices``, a list of texts, or a text; others are true or false, or
+    numbers, whose range is checked by the column.
     """
 
     name: str
     """The column, the argument and field of GraphQL, and the field of forms."""
-    kind: type[TextChoices] | type[list[str]] | type[str] | type[int] = int
+    kind: type[TextChoices] | type[list[str]] | type[str] | type[bool] | type[int] = int
     refines: bool = False
     """Whether it only refines other rules, so that alone it sets none."""
     of_sender: bool = False
@@ -125,8 +128,10 @@ class HookRule:
     """The label on the hook's page, if it is not the form's."""
 
     @property
-    def unset(self) -> str | None:
+    def unset(self) -> str | bool | None:
         """The value of the column that sets nothing."""
+        if self.kind is bool:
+            return False
         return "" if issubclass(self.kind, str) else None
 
 
@@ -201,12 +206,22 @@ RULES = (
         kind=list,
         clean=clean_methods,
         is_empty_refused=True,
-        default=lambda hook: ALL_METHODS,
-        shown="The methods that run the script, out of GET and POST.",
+        default=lambda hook: DEFAULT_METHODS,
+        shown="The methods that run the script, out of GET, POST, PUT, PATCH and DELETE.",
         label="Methods",
         help="Handshakes are answered whatever you choose.",
-        choices=(("", "GET and POST"), ("POST", "POST only"), ("GET", "GET only")),
-        words=lambda rules: " and ".join(rules.methods),
+        choices=tuple((method, method) for method in ALL_METHODS),
+        words=lambda rules: ", ".join(rules.methods),
+    ),
+    HookRule(
+        name="allow_path",
+        kind=bool,
+        default=lambda hook: False,
+        shown="Whether a path may follow the hook's address, which the script gets as "
+        '`params.get("path")`.',
+        label="Path after the address",
+        help='Calls of …/items/7 run the script too, with /items/7 as params.get("path").',
+        words=lambda rules: "allowed" if rules.allow_path else "none",
     ),
     HookRule(
         name="max_body_bytes",

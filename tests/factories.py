@@ -38,7 +38,7 @@ from hooks.flows.hooks import IssuedHook, issue_hook
 from hooks.flows.senders import set_signing_secret
 from hooks.models import Hook, Idempotency, RefusedCall, ReplyMode
 from hooks.models.refused_call import RefusedContent, encrypted
-from hooks.rule_values import ALL_METHODS
+from hooks.rule_values import DEFAULT_METHODS
 from hooks.rules import CallRules
 from jobs.messages import attempts
 from jobs.messages.attempts import TimeLimit, perform
@@ -172,7 +172,8 @@ def rules_with(**changes: Any) -> CallRules:
     rules = CallRules(
         sender=None,
         allowed_networks=(),
-        methods=ALL_METHODS,
+        methods=DEFAULT_METHODS,
+        allow_path=False,
         max_body_bytes=settings.HOOK_MAX_BODY_BYTES,
         idempotency=Idempotency.NONE,
         idempotency_window_seconds=86_400,

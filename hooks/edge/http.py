@@ -37,6 +37,8 @@ class CallRequest:
     path: str
     """Decoded, with bytes that are not UTF-8 still percent-encoded."""
     request_id: str
+    subpath: str = ""
+    """The part of the path after the hook's address; ``""`` without one."""
 
     @classmethod
     def of(cls, environ: dict[str, Any]) -> Self:

@@ -138,6 +138,7 @@ def _note_refused(
             method=request.method,
             headers=_noted_headers(request, KEPT_HEADERS | sender_headers),
             query=request.query,
+            subpath=request.subpath,
             url=sender.signed_url or request.url if sender and sender.signs_url else "",
             sender_headers=sender_headers,
             body=body,

@@ -149,16 +149,18 @@ class Found(NamedTuple):
 
 def _by_url(request: CallRequest, organisation_id: str, script_id: str, call_token: str) -> Found:
     """Finds the hook whose call token is in the URL."""
-    stranger = _NOT_ALLOWED if request.method == "OPTIONS" else _NOT_FOUND
-    return Found(hook_of_url(organisation_id, script_id, call_token), call_token, stranger)
+    is_usual = request.method in HOOK.methods
+    hook = hook_of_url(organisation_id, script_id, call_token)
+    return Found(hook, call_token, _NOT_FOUND if is_usual else _NOT_ALLOWED)
 
 
 def _by_basic_auth(request: CallRequest, organisation_id: str, script_id: str) -> Found:
     """Finds the hook whose id and call token are in the ``Authorization`` header."""
+    is_usual = request.method in HOOK_SECURE.methods
     authorization = request.header("Authorization") or ""
     hook = hook_of_basic_auth(organisation_id, script_id, authorization)
     wrong = "" if hook is not None else call_token_of_basic_auth(authorization)
-    return Found(hook, wrong, _INVALID_CREDENTIALS)
+    return Found(hook, wrong, _INVALID_CREDENTIALS if is_usual else _NOT_ALLOWED_SECURE)
 
 
 def _no_such_hook(request: CallRequest, organisation_id: str, script_id: str) -> Found:
@@ -170,28 +172,65 @@ class Endpoint(NamedTuple):
     name: str
     """The view of its metrics."""
     methods: tuple[str, ...]
+    """Of hooks without rules. More may run a script, if its hook's rules say so."""
     find: Callable[..., Found]
     hidden_headers: frozenset[str] = frozenset()
     """In lower case: the script does not see them."""
+    methods_by_choice: tuple[str, ...] = ()
+
+    @property
+    def all_methods(self) -> tuple[str, ...]:
+        return self.methods + self.methods_by_choice
 
 
-HOOK = Endpoint("hook", ("GET", "HEAD", "POST"), _by_url)
-HOOK_SECURE = Endpoint("hook-secure", ("POST",), _by_basic_auth, frozenset({"authorization"}))
+_BY_CHOICE = ("PUT", "PATCH", "DELETE")
+HOOK = Endpoint("hook", ("GET", "HEAD", "POST"), _by_url, methods_by_choice=_BY_CHOICE)
+HOOK_SECURE = Endpoint(
+    "hook-secure", ("POST",), _by_basic_auth, frozenset({"authorization"}), _BY_CHOICE
+)
 # The answers to strangers, which are never raised.
 _NOT_FOUND = Problem(ProblemCode.NOT_FOUND)
+# As of a hook without rules: the method tells nobody whether a token is right.
 _NOT_ALLOWED = Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(HOOK.methods))
+_NOT_ALLOWED_SECURE = Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(HOOK_SECURE.methods))
 _INVALID_CREDENTIALS = Problem(ProblemCode.INVALID_CREDENTIALS, headers=_CHALLENGE)
-NO_SUCH_HOOK = Endpoint("hooks.views.no_such_hook", ("GET", "HEAD", "POST"), _no_such_hook)
+NO_SUCH_HOOK = Endpoint("hooks.views.no_such_hook", HOOK.methods, _no_such_hook)
 
 
-def resolve(path: str) -> tuple[Endpoint, list[str]]:
-    """Returns the endpoint of a path that starts with ``/hook/``, and the parts of its address."""
-    parts = path.split("/")[2:]
-    if len(parts) != 3 or not all(parts):
-        return NO_SUCH_HOOK, ["", ""]
+class Address(NamedTuple):
+    """Where a path under ``/hook/`` leads."""
+
+    endpoint: Endpoint
+    parts: list[str]
+    """Organisation, script and, with the token in the URL, the token."""
+    subpath: str = ""
+    """What follows, with its slash."""
+
+
+_NOWHERE = Address(NO_SUCH_HOOK, ["", ""])
+MAX_SUBPATH_CHARACTERS = 1_000
+
+
+def resolve(path: str) -> Address:
+    """Takes a path that starts with ``/hook/``."""
+    _, _, *parts = path.split("/", 5)
+    if len(parts) < 3 or not all(parts[:3]):
+        return _NOWHERE
+    subpath = f"/{parts[3]}" if len(parts) > 3 else ""
+    if subpath and not _is_subpath(subpath):
+        return _NOWHERE
     if parts[0] == "secure":
-        return HOOK_SECURE, parts[1:]
-    return HOOK, parts
+        return Address(HOOK_SECURE, parts[1:3], subpath)
+    return Address(HOOK, parts[:3], subpath)
+
+
+def _is_subpath(text: str) -> bool:
+    """Whether a script may get it: without control characters and segments that mean others."""
+    return (
+        1 < len(text) <= MAX_SUBPATH_CHARACTERS
+        and text.isprintable()
+        and not {".", ".."} & set(text.split("/"))
+    )
 
 
 # --- Answers --------------------------------------------------------------------------------------
@@ -202,11 +241,13 @@ def answer(request: CallRequest, endpoint: Endpoint, address: list[str]) -> Call
     try:
         if request.environ.get("HTTP_SEC_FETCH_DEST") not in _DESTINATIONS:
             raise Problem(ProblemCode.CROSS_ORIGIN, _PART_OF_A_PAGE)
-        if request.method not in endpoint.methods and not _asks_for_permission(request, endpoint):
+        if request.method not in endpoint.all_methods and not _asks_for_permission(request, endpoint):
             raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(endpoint.methods))
         hook, call_token, stranger = endpoint.find(request, *address)
         if hook is None:
             return _answer_stranger(request, stranger, call_token, *address[:2])
+        if request.subpath and not (hook.rules is not None and hook.rules.allow_path):
+            return refuse(request, stranger if endpoint is HOOK else _NOT_FOUND)
         return _answer_call(request, endpoint, hook, stranger)
     except RunNotRecordedError as error:
         # The script ran, so this is not counted as a refusal.
@@ -233,7 +274,7 @@ def _answer_call(
 ) -> CallResponse:
     """Answers a call whose token matched."""
     bind(organisation=hook.organisation_id, script=hook.script_id, hook=hook.id)
-    methods, hidden_headers = endpoint.methods, endpoint.hidden_headers
+    methods, hidden_headers = endpoint.all_methods, endpoint.hidden_headers
     try:
         accepted = accept(request, hook, methods=methods, hidden_headers=hidden_headers)
     except CallRefused as refused:
@@ -320,7 +361,7 @@ class HooksApplication(SlimApplication):
         view = UNNAMED_VIEW
         try:
             require_allowed_host(request.environ)
-            endpoint, address = resolve(request.path)
+            endpoint, address, request.subpath = resolve(request.path)
             view = endpoint.name
             return view, answer(request, endpoint, address)
         except DisallowedHost:

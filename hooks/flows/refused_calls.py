@@ -82,6 +82,10 @@ class KeptCall(NamedTuple):
         return ""
 
     @property
+    def subpath(self) -> str:
+        return self.content.subpath
+
+    @property
     def query(self) -> str:
         return self.content.query
 

@@ -43,6 +43,8 @@ class RefusedCallNote:
     headers: tuple[tuple[str, str], ...]
     """With the values of those that are kept; others are ``""``."""
     query: str
+    subpath: str = ""
+    """The path after the hook's address."""
     url: str = ""
     """What the sender signs, if it signs the URL; contains the call token."""
     sender: str = ""
@@ -204,6 +206,7 @@ def _kept(note: RefusedCallNote) -> RefusedContent:
         query=note.query,
         url=note.url,
         body=note.body if is_body_kept else None,
+        subpath=note.subpath,
     )
 
 

@@ -28,6 +28,7 @@ from scripts_engine.models import Run, Script, ScriptVersion
 
 _TYPES: dict[Any, Any] = {
     int: graphene.Int,
+    bool: graphene.Boolean,
     str: graphene.String,
     list: graphene.List(graphene.NonNull(graphene.String)),
     Idempotency: IdempotencyEnum,

@@ -142,7 +142,15 @@ class Hook(RotatingSecret, Revised):
         null=True, blank=True, help_text="Networks of the callers in CIDR notation; empty: all."
     )
     methods = models.JSONField(
-        null=True, blank=True, help_text="The methods that run the script: GET, POST or both."
+        null=True,
+        blank=True,
+        help_text="The methods that run the script, out of GET, POST, PUT, PATCH and "
+        "DELETE. Empty: GET and POST.",
+    )
+    allow_path = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether a path may follow the hook's address.",
     )
     max_body_bytes = models.PositiveIntegerField(
         null=True, blank=True, help_text="The largest payload, in bytes. Empty: as for all hooks."

@@ -125,6 +125,8 @@ class RefusedContent:
     """What the sender signs, if it signs the URL; ``""`` otherwise."""
     body: bytes | None
     """``None`` if it was not read or is too large to keep."""
+    subpath: str = ""
+    """The path after the hook's address; ``""`` without one."""
 
 
 def encrypted(content: RefusedContent, refused_call_id: UUID) -> bytes:
@@ -135,6 +137,7 @@ def encrypted(content: RefusedContent, refused_call_id: UUID) -> bytes:
         "query": content.query,
         "url": content.url,
         "body": body,
+        "subpath": content.subpath,
     }
     return CONTENTS.encrypt(json.dumps(document).encode(), str(refused_call_id))
 
@@ -154,4 +157,5 @@ def content_of(refused_call: RefusedCall) -> RefusedContent | None:
         query=document["query"],
         url=document["url"],
         body=None if body is None else base64.b64decode(body),
+        subpath=document["subpath"],
     )

@@ -248,6 +248,7 @@ _SHARED = (
     "started_with_id",
     "request_method",
     "request_query",
+    "request_path",
     "request_headers",
     "client_address",
     "sender",

@@ -26,6 +26,8 @@ def seal_hidden_parts(event: Event, recorded: Mapping[str, Any], run_id: uuid.UU
         hidden["headers"] = headers
     if recorded["request_query"] != event.query:
         hidden["query"] = event.query
+    if recorded["request_path"] != event.path:
+        hidden["path"] = event.path
     if recorded["request_body"] != event.body:
         hidden["body"] = event.body.decode("latin-1")
     if not hidden:
@@ -60,6 +62,7 @@ def event_of_queued(run: Run, hidden_ciphertext: bytes | None) -> Event:
     return Event(
         method=run.request_method,
         query=hidden.get("query", run.request_query),
+        path=hidden.get("path", run.request_path),
         headers=tuple((name, value) for name, value in hidden.get("headers", run.request_headers)),
         body=bytes(run.request_body) if body is None else body.encode("latin-1"),
         client_address=run.client_address or "",

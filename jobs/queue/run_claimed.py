@@ -48,7 +48,7 @@ _OUTCOME = (
     "payload_bytes",
 )
 # Recorded once more if the script has read secrets, which the call may contain.
-_CALL = ("request_query", "request_headers")
+_CALL = ("request_query", "request_path", "request_headers")
 
 
 def run_claimed(claimed: Claimed) -> EndedRun:
@@ -140,7 +140,8 @@ def _hide_from_next_attempt(claimed: Claimed, event: Event, row: Row) -> None:
     into the next attempt.
     """
     run, entry = claimed.entry.run, claimed.entry
-    run.request_query, run.request_headers = row["request_query"], row["request_headers"]
+    run.request_query, run.request_path = row["request_query"], row["request_path"]
+    run.request_headers = row["request_headers"]
     if run.first_run_id is None:
         # Later attempts read the call from this record, so what it hides now must be kept for them.
         recorded = {**row, "request_body": bytes(run.request_body)}

@@ -255,6 +255,7 @@ class RunType(DjangoObjectType):
             "duration_ms",
             "request_method",
             "request_query",
+            "request_path",
             "response_status",
             "sender",
             "verified",

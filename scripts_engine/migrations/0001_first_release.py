@@ -90,6 +90,7 @@ class Migration(migrations.Migration):
                 ('duration_ms', models.FloatField(help_text='Time that the script ran, in ms.', verbose_name='duration (ms)')),
                 ('request_method', models.CharField(help_text='GET or POST.', max_length=10)),
                 ('request_query', models.TextField(blank=True, help_text='The query string.')),
+                ('request_path', models.TextField(blank=True, db_default='', default='', help_text="The path after the hook's own address, decoded; empty without one.")),
                 ('request_headers', models.JSONField(default=list)),
                 ('request_body', models.BinaryField()),
                 ('client_address', models.GenericIPAddressField(null=True)),

@@ -220,6 +220,12 @@ class Run(models.Model):
 
     request_method = models.CharField(max_length=10, help_text="GET or POST.")
     request_query = models.TextField(blank=True, help_text="The query string.")
+    request_path = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The path after the hook's own address, decoded; empty without one.",
+    )
     request_headers = models.JSONField(default=list)
     request_body = models.BinaryField()
     client_address = models.GenericIPAddressField(null=True)

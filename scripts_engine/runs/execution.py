@@ -244,6 +244,7 @@ def run_again(run: Run, *, author: Author, client_address: str) -> Run:
     event = Event(
         method=run.request_method,
         query=run.request_query,
+        path=run.request_path,
         headers=tuple((name, value) for name, value in run.request_headers if value != REDACTED),
         body=b"" if payload is None else bytes(payload.request_body),
         client_address=client_address,

@@ -68,6 +68,7 @@ _NO_CONTENT: dict[str, Any] = {
     "unsaved_source": "",
     "request_method": "",
     "request_query": "",
+    "request_path": "",
     "request_headers": [],
     "request_body": b"",
     "client_address": None,

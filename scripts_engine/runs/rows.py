@@ -76,7 +76,7 @@ _NO_OUTCOME: dict[str, Any] = {
 }
 
 _BODIES = ("request_body", "response_body")
-_TEXTS = ("request_query", "unsaved_source", "error_traceback")
+_TEXTS = ("request_query", "request_path", "unsaved_source", "error_traceback")
 _JSON = ("request_headers", "response_headers", "logs", "host_calls")
 NO_PAYLOAD: dict[str, Any] = {
     **dict.fromkeys(_BODIES, b""),
@@ -143,6 +143,7 @@ def request_columns(event: Event, redactor: Redactor) -> dict[str, Any]:
     return {
         "request_method": storable(event.method),
         "request_query": redactor.text(event.query, max(len(event.query), MAX_HEADER_BYTES)),
+        "request_path": redactor.text(event.path, max(len(event.path), MAX_HEADER_BYTES)),
         "request_headers": [
             [
                 storable(name),

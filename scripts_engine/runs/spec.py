@@ -20,6 +20,9 @@ class Event(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     body: bytes
     client_address: str
+    path: str = ""
+    """The part of the address after the hook's own, decoded, as ``/items/7``; ``""`` without one.
+    """
     sender: str = ""
     """The hook's sender; ``""`` if the hook has none, or a person started the run."""
     verified: str = ""
@@ -198,6 +201,8 @@ def run_params(spec: SavedRun | TryOut, event: Event, run_id: uuid.UUID) -> dict
         "body": event.body,
         **spec.params(),
     }
+    if event.path:
+        params["path"] = event.path.encode()
     if (content_type := event.content_type) is not None:
         params["content_type"] = content_type.encode("latin-1")
     if event.sender:

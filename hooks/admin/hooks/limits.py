@@ -6,10 +6,12 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultiple,
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
 )
 
 from core.admin.confirmation import done
@@ -20,7 +22,7 @@ from core.http.origin import origin_of
 from hooks.admin.hooks.sender import SenderPages
 from hooks.flows.hooks import update_hook
 from hooks.models import Hook
-from hooks.rules import RULES, CallRules, HookRule, rules_in_force
+from hooks.rules import RULES, CallRules, HookRule, rules_in_force, value_in_force
 
 
 class LimitsForm(RevisionForm):
@@ -39,6 +41,12 @@ class LimitsForm(RevisionForm):
 
 def _field_of(rule: HookRule, in_force: CallRules) -> forms.Field:
     texts: dict[str, Any] = {"label": rule.label, "required": False, "help_text": rule.help}
+    if rule.kind is bool:
+        return forms.BooleanField(**texts, widget=UnfoldBooleanWidget)
+    if rule.kind is list and rule.choices:
+        return forms.MultipleChoiceField(
+            **texts, choices=rule.choices, widget=UnfoldAdminCheckboxSelectMultiple
+        )
     if rule.choices:
         return forms.ChoiceField(**texts, choices=rule.choices, widget=UnfoldAdminSelectWidget)
     if rule.kind is list:
@@ -54,7 +62,7 @@ def _initial(rule: HookRule, hook: Hook) -> Any:
     if rule.kind is not list:
         return value
     if rule.choices:
-        return value[0] if value and len(value) == 1 else ""
+        return value_in_force(rule, hook)
     return "\n".join(value or ())
 
 
@@ -62,7 +70,7 @@ def _given(rule: HookRule, value: Any) -> Any:
     if rule.kind is not list:
         return value
     if rule.choices:
-        return [value] if value else None
+        return value
     return value.split() or None
 
 

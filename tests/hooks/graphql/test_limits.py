@@ -109,7 +109,7 @@ def test_the_burst_is_a_tenth_of_the_calls(hook: Hook, acme_token: str) -> None:
         ("toleranceSeconds: 9", "toleranceSeconds"),
         ('allowedNetworks: ["192.0.2.1/24"]', "allowedNetworks"),
         ("methods: []", "methods"),
-        ('methods: ["PUT"]', "methods"),
+        ('methods: ["HEAD"]', "methods"),
         ("maxBodyBytes: 1048577", "maxBodyBytes"),
         ("idempotency: EventId", "idempotency"),
         ("idempotency: BodyHash", "idempotency"),
