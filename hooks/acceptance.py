@@ -92,6 +92,10 @@ class CallRefused(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class NetworkRefused(CallRefused):
+    """A call from a network that the hook does not allow."""
+
+
 class SignatureRefused(CallRefused):
     """A call that does not prove its sender."""
 
@@ -133,8 +137,7 @@ def accept(
     those of the address. Notes which credentials were used. Raises ``CallRefused``.
     """
     rules = hook.rules
-    if rules is not None and not is_within(call.client_address, rules.allowed_networks):
-        raise CallRefused(RefusalReason.NETWORK_NOT_ALLOWED)
+    check_network(call, rules)
     if call.method == "HEAD":
         return None
     sender = None if rules is None else rules.sender
@@ -149,6 +152,18 @@ def accept(
     if hook.overlapping_digest:
         _note_use(call, hook, hook.overlapping_digest)
     return admitted.event
+
+
+def check_network(call: IncomingCall, rules: CallRules | None) -> None:
+    """Raises ``NetworkRefused``."""
+    if rules is not None and not is_within(call.client_address, rules.allowed_networks):
+        raise NetworkRefused(RefusalReason.NETWORK_NOT_ALLOWED)
+
+
+def methods_of(rules: CallRules | None, methods: Sequence[str]) -> list[str]:
+    """Those of the address that run the hook's script, and HEAD."""
+    of_hook: Sequence[str] = DEFAULT_METHODS if rules is None else rules.methods
+    return [each for each in methods if each == "HEAD" or each in of_hook]
 
 
 def _admit_throttled(
@@ -224,10 +239,9 @@ def admit(
     Raises ``CallRefused``, which is ``SignatureRefused`` for one answer to all its reasons.
     """
     sender, max_body_bytes = None, settings.HOOK_MAX_BODY_BYTES
-    of_hook: Sequence[str] = DEFAULT_METHODS
     if rules is not None:
-        sender, of_hook, max_body_bytes = rules.sender, rules.methods, rules.max_body_bytes
-    allowed = [each for each in methods if each == "HEAD" or each in of_hook]
+        sender, max_body_bytes = rules.sender, rules.max_body_bytes
+    allowed = methods_of(rules, methods)
     # Handshakes need not be among the methods that run the script.
     is_allowed = call.method in allowed
     if not is_allowed and (sender is None or not sender.greets_by(call.method)):

@@ -16,6 +16,15 @@ ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Of a hook whose methods are not set.
 DEFAULT_METHODS = ("GET", "POST")
 MAX_NETWORKS = 64
+MAX_ORIGINS = 20
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65_535
+# As browsers write them: names in ASCII (IDNA), or an IPv6 address in brackets.
+_LABEL = r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?"
+_ORIGIN = re.compile(
+    rf"(?P<scheme>https?)://(?P<host>{_LABEL}(\.{_LABEL}){{0,20}}|\[[0-9a-f:]{{2,39}}\])"
+    r"(:(?P<port>[0-9]{1,5}))?"
+)
 # Printable ASCII without spaces: what a request line may contain.
 _URL = re.compile(r"[!-~]{1,2000}")
 
@@ -33,6 +42,25 @@ def clean_methods(value: Sequence[str]) -> list[str]:
     if not set(value) <= set(ALL_METHODS):
         raise invalid("methods", f"Choose out of {', '.join(ALL_METHODS)}.")
     return [method for method in ALL_METHODS if method in value]
+
+
+def clean_origins(value: Sequence[str]) -> list[str]:
+    """Serialised origins (RFC 6454, section 6.2), in lower case and without a default port."""
+    origins = list(dict.fromkeys(_clean_origin(each) for each in value))
+    if len(origins) > MAX_ORIGINS:
+        raise invalid("allowed_origins", f"Enter at most {MAX_ORIGINS} origins.")
+    return origins
+
+
+def _clean_origin(text: str) -> str:
+    matched = _ORIGIN.fullmatch(text.strip().lower())
+    if matched is None or (matched["port"] and not 1 <= int(matched["port"]) <= _MAX_PORT):
+        raise invalid(
+            "allowed_origins", "Enter origins such as https://shop.example, without a path."
+        )
+    scheme, host, port = matched["scheme"], matched["host"], matched["port"]
+    is_default = not port or int(port) == _DEFAULT_PORTS[scheme]
+    return f"{scheme}://{host}" + ("" if is_default else f":{int(port)}")
 
 
 def clean_pointers(value: Sequence[str]) -> list[str]:
@@ -89,6 +117,12 @@ def check_fit(hook: Hook) -> None:
     for name, problem in misfits(hook).items():
         raise invalid(name, problem)
     check_bodies_differ(hook)
+    if hook.allowed_origins and hook.calls_per_minute is None:
+        raise invalid(
+            "allowed_origins",
+            "Any visitor of a page can call the hook, so origins need a limit: set the calls a "
+            "minute as well.",
+        )
 
 
 def check_bodies_differ(hook: Hook) -> None:

@@ -24,6 +24,7 @@ from hooks.rule_values import (
     clean_idempotency,
     clean_methods,
     clean_networks,
+    clean_origins,
     clean_pointers,
     clean_reply_mode,
     clean_size,
@@ -54,6 +55,8 @@ class CallRules(NamedTuple):
     methods: Sequence[str]
     allow_path: bool
     """Whether a path may follow the hook's address."""
+    allowed_origins: Sequence[str]
+    """Origins whose pages may call the URL."""
     max_body_bytes: int
     idempotency: str
     """``none``, ``event-id`` or ``body-hash``."""
@@ -222,6 +225,20 @@ RULES = (
         label="Path after the address",
         help='Calls of …/items/7 run the script too, with /items/7 as params.get("path").',
         words=lambda rules: "allowed" if rules.allow_path else "none",
+    ),
+    HookRule(
+        name="allowed_origins",
+        kind=list,
+        clean=clean_origins,
+        default=lambda hook: (),
+        shown="Origins whose pages may call the hook's URL (CORS).",
+        given="Up to 20 origins whose pages may call the hook's URL, such as "
+        "https://shop.example; needs `callsPerMinute`.",
+        label="Origins of pages",
+        help="One per line, for example https://shop.example: pages from there may call the URL "
+        "and read the reply. Needs a limit of calls a minute.",
+        rows=3,
+        words=lambda rules: ", ".join(rules.allowed_origins) or "none",
     ),
     HookRule(
         name="max_body_bytes",

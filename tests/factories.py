@@ -174,6 +174,7 @@ def rules_with(**changes: Any) -> CallRules:
         allowed_networks=(),
         methods=DEFAULT_METHODS,
         allow_path=False,
+        allowed_origins=(),
         max_body_bytes=settings.HOOK_MAX_BODY_BYTES,
         idempotency=Idempotency.NONE,
         idempotency_window_seconds=86_400,

@@ -31,7 +31,13 @@ from core.http.slim_application import (
 )
 from core.logs.context import bind, bind_request
 from core.metrics.requests import UNNAMED_VIEW
-from hooks.acceptance import CallRefused, accept
+from hooks.acceptance import CallRefused, NetworkRefused, accept, check_network, methods_of
+from hooks.edge.cors import (
+    allowed_origin,
+    is_preflight,
+    preflight_response,
+    readable_by_page,
+)
 from hooks.edge.http import CallRequest, CallResponse, prefers_no_wait, problem_of, response_of
 from hooks.edge.refusals import (
     WrongToken,
@@ -241,7 +247,7 @@ def answer(request: CallRequest, endpoint: Endpoint, address: list[str]) -> Call
     try:
         if request.environ.get("HTTP_SEC_FETCH_DEST") not in _DESTINATIONS:
             raise Problem(ProblemCode.CROSS_ORIGIN, _PART_OF_A_PAGE)
-        if request.method not in endpoint.all_methods and not _asks_for_permission(request, endpoint):
+        if request.method not in endpoint.all_methods and not _may_ask(request, endpoint):
             raise Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(endpoint.methods))
         hook, call_token, stranger = endpoint.find(request, *address)
         if hook is None:
@@ -275,11 +281,26 @@ def _answer_call(
     """Answers a call whose token matched."""
     bind(organisation=hook.organisation_id, script=hook.script_id, hook=hook.id)
     methods, hidden_headers = endpoint.all_methods, endpoint.hidden_headers
+    # What is sent with credentials of its own is no page's call.
+    origin = allowed_origin(request, hook.rules) if endpoint is HOOK else None
     try:
+        if origin is not None and is_preflight(request):
+            check_network(request, hook.rules)
+            allowed = methods_of(hook.rules, endpoint.all_methods)
+            return preflight_response(request, origin, allowed)
         accepted = accept(request, hook, methods=methods, hidden_headers=hidden_headers)
+    except NetworkRefused as refused:
+        return refuse(request, stranger, note_of_refusal(request, hook, refused))
     except CallRefused as refused:
         problem = problem_of_refusal(refused, stranger)
-        return refuse(request, problem, note_of_refusal(request, hook, refused))
+        note = note_of_refusal(request, hook, refused)
+        return readable_by_page(refuse(request, problem, note), hook.rules, origin)
+    return readable_by_page(_answer_accepted(request, hook, accepted), hook.rules, origin)
+
+
+def _answer_accepted(
+    request: CallRequest, hook: CallableHook, accepted: Event | Greeting | None
+) -> CallResponse:
     if accepted is None:
         return CallResponse(200, [("Content-Type", "text/html; charset=utf-8")], b"")
     if isinstance(accepted, Greeting):
@@ -317,9 +338,11 @@ def _problem_of_error(request: CallRequest, error: Exception) -> Problem:
     return Problem(reason.problem_code, reason.text, headers=headers)
 
 
-def _asks_for_permission(request: CallRequest, endpoint: Endpoint) -> bool:
-    is_option = request.method == "OPTIONS" and endpoint is HOOK
-    return is_option and request.header(_PERMISSION_HEADER) is not None
+def _may_ask(request: CallRequest, endpoint: Endpoint) -> bool:
+    """Whether the request asks whether it may send events (CloudEvents), or a page's call."""
+    if request.method != "OPTIONS" or endpoint is not HOOK:
+        return False
+    return request.header(_PERMISSION_HEADER) is not None or is_preflight(request)
 
 
 # --- The application ------------------------------------------------------------------------------

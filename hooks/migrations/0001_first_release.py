@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('allowed_networks', models.JSONField(blank=True, help_text='Networks of the callers in CIDR notation; empty: all.', null=True)),
                 ('methods', models.JSONField(blank=True, help_text='The methods that run the script, out of GET, POST, PUT, PATCH and DELETE. Empty: GET and POST.', null=True)),
                 ('allow_path', models.BooleanField(db_default=False, default=False, help_text="Whether a path may follow the hook's address.")),
+                ('allowed_origins', models.JSONField(blank=True, help_text="Origins whose pages may call the hook's URL, as https://shop.example; empty: none.", null=True)),
                 ('max_body_bytes', models.PositiveIntegerField(blank=True, help_text='The largest payload, in bytes. Empty: as for all hooks.', null=True)),
                 ('idempotency', models.CharField(blank=True, choices=[('none', 'None'), ('event-id', 'Event id'), ('body-hash', 'Body hash')], db_default='', default='', help_text='How a repeated delivery is recognised. Empty: by the event id if the sender signs one.', max_length=16)),
                 ('idempotency_window_seconds', models.PositiveIntegerField(blank=True, help_text='How long a delivery is remembered, in s. Empty: a day.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(604800)])),

@@ -152,6 +152,12 @@ class Hook(RotatingSecret, Revised):
         db_default=False,
         help_text="Whether a path may follow the hook's address.",
     )
+    allowed_origins = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Origins whose pages may call the hook's URL, as https://shop.example; empty: "
+        "none.",
+    )
     max_body_bytes = models.PositiveIntegerField(
         null=True, blank=True, help_text="The largest payload, in bytes. Empty: as for all hooks."
     )

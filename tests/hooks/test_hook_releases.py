@@ -263,6 +263,7 @@ def test_a_state_has_all_rules_by_their_names_in_graphql(script: Script, kind: K
             "allowedNetworks": ["192.0.2.1/32"],
             "methods": ["POST"],
             "allowPath": None,
+            "allowedOrigins": None,
             "maxBodyBytes": None,
             "toleranceSeconds": None,
             "signedUrl": None,
