@@ -21,6 +21,7 @@ class HookEvent(TextChoices):
     SIGNING_SECRET_SET = "signing-secret.set", "Signing secret set"
     SIGNING_SECRET_DELETED = "signing-secret.deleted", "Signing secret deleted"
     SIGNING_SECRET_RECEIVED = "signing-secret.received", "Signing secret received"
+    TEST_EVENT_SENT = "test-event.sent", "Test event sent"
     HANDSHAKE_EXPECTED = "handshake.expected", "Handshake expected"
 
 

@@ -49,6 +49,7 @@ class CallableHook(NamedTuple):
     """What the hook demands of its calls; ``None`` if nothing of it is set."""
     overlapping_digest: str
     """The digest of the call's token, while the token before the last rotation is valid too."""
+    trigger: Trigger = Trigger.HOOK
 
     def saved_run(self) -> SavedRun:
         """What the call runs. Reads the program, unless this process has run it recently."""
@@ -61,7 +62,7 @@ class CallableHook(NamedTuple):
             version_id=self.version_id,
             source=program.source,
             libraries=program.libraries,
-            trigger=Trigger.HOOK,
+            trigger=self.trigger,
             hook_id=self.id,
         )
 

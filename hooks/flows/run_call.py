@@ -19,7 +19,6 @@ from hooks.rules import CallRules
 from jobs import concurrent_runs
 from jobs.concurrent_runs import ConcurrencyLimits, run_counted
 from jobs.queue.enqueue import QueuedWork, enqueue
-from scripts_engine.models import Trigger
 from scripts_engine.runs.execution import FinishedRun, run_script
 from scripts_engine.runs.spec import Event
 from scripts_engine.sandbox import MAX_QUEUE_SECONDS, MAX_WALL_SECONDS
@@ -86,7 +85,7 @@ def accept_call(hook: CallableHook, event: Event) -> AcceptedCall | RepeatedRepl
         script_id=hook.script_id,
         version_id=hook.version_id,
         event=event,
-        trigger=Trigger.HOOK,
+        trigger=hook.trigger,
         hook_id=hook.id,
         max_attempts=None if rules is None else rules.max_attempts,
         response_status=status,

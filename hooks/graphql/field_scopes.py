@@ -1,6 +1,6 @@
 """The scopes that the fields of hooks, senders and refused calls need."""
 
-from accounts.graphql.field_scopes import for_programs
+from accounts.graphql.field_scopes import for_programs, needs_scopes
 from accounts.scopes import Scope
 
 
@@ -19,6 +19,7 @@ def register() -> None:
             "setSigningSecret": change,
             "deleteSigningSecret": change,
             "expectHandshake": change,
+            "sendTestEvent": needs_scopes(change, Scope.RUN_SCRIPTS),
             "replayRefusedCall": Scope.OPERATE_QUEUE,
         },
     )

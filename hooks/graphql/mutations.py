@@ -20,6 +20,7 @@ from hooks.flows.hooks import (
     update_hook,
 )
 from hooks.flows.refused_calls import replay_refused_call
+from hooks.flows.send_test_event import send_test_event
 from hooks.flows.senders import (
     OVERLAP_SECONDS,
     delete_signing_secret,
@@ -271,3 +272,17 @@ def replay_refused_call_field(info: GraphQLResolveInfo, id: str) -> Run:
             origin=caller_origin(info),
             by=Author(api_key=caller_key(info)),
         )
+
+
+@mutation(
+    RunType,
+    "Runs the hook's script for a new event as its sender sends it, signed, and through the checks "
+    "of any call. Its effects are real.",
+    errors=script_errors,
+    hook=graphene.ID(required=True, description="The HookID."),
+)
+def send_test_event_field(info: GraphQLResolveInfo, hook: str) -> Run:
+    row = find(info, Hook, hook)
+    # A slot of the sandbox limits the run instead.
+    with info.context.place_left_to_others():
+        return send_test_event(row, origin=caller_origin(info))

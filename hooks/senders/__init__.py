@@ -26,6 +26,7 @@ from hooks.senders.preset import (
     headers_to_keep,
     preset_with,
 )
+from hooks.senders.signing import SampleEvent, sample_event
 from hooks.senders.vectors import (
     InvalidVectorsError,
     Trial,
@@ -50,6 +51,7 @@ __all__ = [
     "Refusal",
     "RefusalReason",
     "Rules",
+    "SampleEvent",
     "Strength",
     "Trial",
     "Vector",
@@ -62,6 +64,7 @@ __all__ = [
     "headers_to_keep",
     "preset_with",
     "read_vectors",
+    "sample_event",
     "shipped_vectors",
     "try_vector",
 ]

@@ -21,6 +21,7 @@ from accounts.admin.reach import person
 from accounts.scopes import Scope
 from core.admin.links import action_of, list_of, page_of
 from core.database.ids import parse_uuid
+from core.errors import RateLimitedError
 from core.http.origin import origin_of
 from jobs.admin.story import story_of
 from jobs.models import QueueEntry
@@ -62,6 +63,9 @@ def show_started_run(
         model_admin.message_user(request, " ".join(error.messages), messages.ERROR)
     except NOT_RUN_ERRORS as error:
         model_admin.message_user(request, why_not_run(error).text, messages.ERROR)
+    except RateLimitedError as error:
+        text = f"There were too many calls. Try again in {error.retry_after_seconds} s."
+        model_admin.message_user(request, text, messages.ERROR)
     else:
         model_admin.message_user(request, told, messages.SUCCESS)
         return redirect(page_of(run))

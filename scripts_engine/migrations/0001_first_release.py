@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('unsaved_source', models.TextField(blank=True, db_default='', default='', help_text='The source that ran, if it was tried without being saved.')),
                 ('hook_id', models.UUIDField(help_text='The HookID, if a webhook was called.', null=True)),
-                ('trigger', models.CharField(choices=[('hook', 'Webhook'), ('admin-graphql', 'Admin GraphQL'), ('admin', 'Admin'), ('queue', 'Queue'), ('schedule', 'Schedule'), ('replay', 'Replay')], max_length=20)),
+                ('trigger', models.CharField(choices=[('hook', 'Webhook'), ('admin-graphql', 'Admin GraphQL'), ('admin', 'Admin'), ('queue', 'Queue'), ('schedule', 'Schedule'), ('replay', 'Replay'), ('test', 'Test event')], max_length=20)),
                 ('status', models.CharField(choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('timed-out', 'Timed out'), ('out-of-memory', 'Out of memory'), ('queued', 'Queued'), ('running', 'Running'), ('lost', 'Lost'), ('cancelled', 'Cancelled')], max_length=20)),
                 ('started_at', models.DateTimeField(help_text='When the script started.')),
                 ('queued_ms', models.FloatField(help_text='Wait for a free sandbox, in ms; not part of the duration.', verbose_name='queue time (ms)')),

@@ -45,6 +45,7 @@ class Trigger(models.TextChoices):
     QUEUE = "queue", "Queue"
     SCHEDULE = "schedule", "Schedule"
     REPLAY = "replay", "Replay"
+    TEST = "test", "Test event"
 
 
 # How a run may have ended after its script ran.
@@ -87,6 +88,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         if until is not None:
             rows = rows.filter(ids.before("started_at", until))
         return rows
+
+    def calls_of_hook(self, hook_id: uuid.UUID) -> "RunQuerySet":
+        """All runs of the hook but those of test events, which nobody sent."""
+        return self.filter(hook_id=hook_id).exclude(trigger=Trigger.TEST)
 
     def called_between(self, since: datetime, until: datetime) -> "RunQuerySet":
         """Requested in that period, by primary key alone, so that no rows are read to count."""

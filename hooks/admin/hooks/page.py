@@ -1,6 +1,7 @@
 """Hook pages: create with the call token shown once, rotate, enable, disable, delete."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -39,9 +40,11 @@ from hooks.flows.hooks import (
     switch_hooks,
     update_hook,
 )
+from hooks.flows.send_test_event import send_test_event
 from hooks.models import Hook
 from hooks.rule_values import preset_of
 from hooks.rules import rules_in_force
+from jobs.admin.runs import show_started_run
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.scripts.live import live_line, live_of
 from scripts_engine.models import Run
@@ -111,6 +114,16 @@ class SwitchableHooks(TenantModelAdmin):
         self.message_user(request, f"{done} {subject}.", messages.SUCCESS)
 
 
+# A test event runs the script as well.
+_OF_TEST_EVENTS = (Scope.WRITE_HOOKS, Scope.RUN_SCRIPTS)
+_TEST_EVENT = Question(
+    title="Send a test event",
+    consequences=(
+        "The script runs for an event as the hook's sender sends it, signed, and checked like any "
+        "call. Its effects are real. The event does not count as a call of the sender."
+    ),
+    button="Send",
+)
 _ROTATE = Question(
     title="Rotate call token",
     consequences=(
@@ -191,7 +204,7 @@ class HookAdmin(
     search_help_text = "Hook or script name"
     autocomplete_fields = ("script",)
     actions = ("enable_selected", "disable_selected", "delete_selected_by_flow")
-    actions_detail = ("rotate", "disable", "enable")
+    actions_detail = ("send_test_event", "rotate", "disable", "enable")
     view_scope = Scope.READ_SCRIPTS
     change_scope = Scope.WRITE_HOOKS
     page_scopes = {
@@ -207,6 +220,7 @@ class HookAdmin(
                 "secret",
                 "end_secret",
                 "expect",
+                "send_test_event",
             ),
             Scope.WRITE_HOOKS,
         ),
@@ -256,7 +270,7 @@ class HookAdmin(
 
     @display(description="Last called")
     def last_called(self, hook: Hook) -> SafeString | str:
-        run = Run.objects.filter(hook_id=hook.pk).only("id", "started_at").first()
+        run = Run.objects.calls_of_hook(hook.pk).only("id", "started_at").first()
         if run is None:
             # Older runs may have been deleted.
             return "No recorded calls"
@@ -295,6 +309,31 @@ class HookAdmin(
     ) -> HttpResponse:
         issued: IssuedHook = request.issued  # type: ignore[attr-defined]
         return self.redirect_to_secret(request, *issued)
+
+    def has_send_test_event_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        hook = self.get_object(request, object_id) if object_id else None
+        return (
+            hook is not None
+            and hook.is_callable
+            and all(self.allows(request, scope, hook) for scope in _OF_TEST_EVENTS)
+        )
+
+    @action(
+        description="Send a test event",
+        icon="outgoing_mail",
+        permissions=["send_test_event"],
+    )
+    def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        for scope in _OF_TEST_EVENTS:
+            self.require(request, scope, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _TEST_EVENT, [hook])
+        origin, by = origin_of(request), person(request)
+        start = partial(send_test_event, hook, origin=origin, by=by)
+        return show_started_run(self, request, hook, start, "The test event was sent.")
 
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -325,7 +325,7 @@ def sender_context(hook: Hook) -> dict[str, Any]:
 
 def newest_call(hook: Hook) -> NewestCall:
     """Whether the sender's newest call was verified, greeted or refused, and why."""
-    runs = Run.objects.filter(hook_id=hook.pk, verified__isnull=False).order_by("-id")
+    runs = Run.objects.calls_of_hook(hook.pk).filter(verified__isnull=False).order_by("-id")
     refused = RefusedCall.objects.filter(hook=hook).select_related("hook__script")
     newest = [rows.first() for rows in (runs, hook.handshakes.all(), refused)]
     # Their ids are ordered by time.

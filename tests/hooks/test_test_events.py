@@ -1,0 +1,184 @@
+"""Test events of a hook: through the checks of any call, and no call of the sender."""
+
+import json
+from typing import Any
+
+import pytest
+
+from accounts.models import AuthEvent, Organisation, User
+from accounts.scopes import Scope
+from hooks.admin.hooks.sender import newest_call
+from hooks.flows.call_notes import call_notes
+from hooks.flows.hooks import IssuedHook
+from hooks.models import CredentialUse, RefusedCall
+from hooks.senders import PRESETS
+from scripts_engine.models import Run
+from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
+from tests.factories import (
+    admin_graphql,
+    make_hook,
+    make_organisation,
+    make_script,
+    set_rules,
+    set_secret_of,
+    token_with,
+)
+from tests.working_queue import work_all
+from tests.written import nothing_written
+
+SEEN = """return {
+  trigger = params.get("trigger"), sender = params.get("sender"), verified = params.get("verified"),
+  event_id = params.get("event_id"), body = params.get("body")
+}"""
+SEND = "mutation($hook: ID!) { sendTestEvent(hook: $hook) { id status trigger } }"
+
+
+@pytest.fixture
+def issued(acme: Organisation) -> IssuedHook:
+    return make_hook(make_script(acme, SEEN))
+
+
+@pytest.fixture
+def signed(issued: IssuedHook) -> IssuedHook:
+    set_rules(issued.hook, sender="stripe")
+    set_secret_of(issued.hook, "geheim")
+    return issued
+
+
+def send(token: str, issued: IssuedHook) -> Any:
+    return admin_graphql(SEND, token, hook=str(issued.hook.pk))
+
+
+def test_the_script_runs_for_a_verified_event(acme_token: str, signed: IssuedHook) -> None:
+    answer = send(acme_token, signed)
+
+    run = Run.objects.get()
+    seen = json.loads(bytes(run.response_body))
+    assert answer.data["sendTestEvent"] == {
+        "id": str(run.pk),
+        "status": "Succeeded",
+        "trigger": "test",
+    }
+    assert (seen["trigger"], seen["sender"], seen["verified"]) == ("test", "stripe", "signed")
+    assert seen["event_id"] == json.loads(seen["body"])["id"]
+    assert (run.hook_id, run.client_address) == (signed.hook.pk, None)
+
+
+def test_a_hook_without_a_sender_gets_an_event_too(acme_token: str, issued: IssuedHook) -> None:
+    assert send(acme_token, issued).errors == []
+
+    assert json.loads(json.loads(bytes(Run.objects.get().response_body))["body"])["type"] == "test"
+
+
+def test_each_event_runs(acme_token: str, signed: IssuedHook) -> None:
+    assert [send(acme_token, signed).errors for _ in "123"] == [[], [], []]
+
+    assert Run.objects.values("event_id").distinct().count() == 3
+
+
+def test_nothing_of_it_counts_as_a_call(acme_token: str, signed: IssuedHook) -> None:
+    send(acme_token, signed)
+    call_notes.write()
+
+    assert newest_call(signed.hook).state == "waiting"
+    assert CredentialUse.objects.count() == 0
+    assert RefusedCall.objects.count() == 0
+
+
+def test_an_accepted_event_is_queued(acme_token: str, signed: IssuedHook) -> None:
+    set_rules(signed.hook, reply_mode="accepted")
+
+    answer = send(acme_token, signed)
+    [run] = work_all()
+
+    assert answer.data["sendTestEvent"]["status"] == "Queued"
+    assert (run.trigger, Run.objects.get().status) == ("test", "succeeded")
+
+
+def test_the_rules_of_the_hook_count(acme_token: str, signed: IssuedHook) -> None:
+    set_rules(signed.hook, methods=["GET"])
+    with nothing_written():
+        by_method = send(acme_token, signed)
+    set_rules(signed.hook, methods=None, max_body_bytes=10)
+    with nothing_written():
+        by_size = send(acme_token, signed)
+
+    assert [each.code for each in (by_method, by_size)] == ["BAD_USER_INPUT"] * 2
+    assert "MethodNotAllowed" in by_method.errors[0]["message"]
+    assert "BodyTooLarge" in by_size.errors[0]["message"]
+    assert Run.objects.count() == 0
+
+
+def test_without_a_secret_it_says_so(acme_token: str, issued: IssuedHook) -> None:
+    set_rules(issued.hook, sender="github")
+    with nothing_written():
+        answer = send(acme_token, issued)
+
+    assert (answer.code, answer.errors[0]["extensions"]["field"]) == ("BAD_USER_INPUT", "hook")
+    assert answer.errors[0]["message"] == "Set the signing secret first."
+
+
+@pytest.mark.parametrize("name", ["discord", "sendgrid"])
+def test_a_sender_with_key_pairs_needs_no_secret(
+    acme_token: str, issued: IssuedHook, name: str
+) -> None:
+    set_rules(issued.hook, sender=name)
+
+    assert send(acme_token, issued).errors == []
+    assert Run.objects.get().verified == PRESETS[name].strength
+
+
+def test_a_disabled_hook_takes_none(acme_token: str, signed: IssuedHook) -> None:
+    set_rules(signed.hook, is_enabled=False)
+    with nothing_written():
+        answer = send(acme_token, signed)
+
+    assert answer.code == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize("scope", [Scope.WRITE_HOOKS, Scope.RUN_SCRIPTS])
+def test_it_needs_both_scopes(acme: Organisation, signed: IssuedHook, scope: Scope) -> None:
+    token = token_with(acme, scope, Scope.READ_SCRIPTS)
+    answer = send(token, signed)
+
+    assert answer.code == "FORBIDDEN"
+    assert Run.objects.count() == 0
+
+
+def test_a_hook_of_another_organisation_is_not_found(acme_token: str) -> None:
+    foreign = make_hook(make_script(make_organisation("Initech")))
+    with nothing_written():
+        answer = send(acme_token, foreign)
+
+    assert answer.code == "NOT_FOUND"
+
+
+def test_it_is_audited_and_its_secret_is_not_recorded(acme_token: str, issued: IssuedHook) -> None:
+    set_rules(issued.hook, sender="gitlab-token")
+    set_secret_of(issued.hook, "sh0p-geheim")
+    send(acme_token, issued)
+
+    run = Run.objects.get()
+    assert AuthEvent.objects.filter(kind="test-event.sent").count() == 1
+    assert "sh0p-geheim" not in f"{run.request_headers}{bytes(run.request_body)!r}"
+
+
+def test_an_administrator_sends_one_and_sees_its_run(
+    signed: IssuedHook, bob: User, settings: Any
+) -> None:
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    bob.is_staff = True
+    bob.save()
+    client = logged_in(bob)
+    address = page_of(signed.hook, "send_test_event")
+
+    question = client.get(address)
+    assert Run.objects.count() == 0
+    sent = client.post(address, CONFIRMED)
+
+    assert address in text_of(client.get(page_of(signed.hook)))
+    assert "Its effects are real." in text_of(question)
+    assert sent["Location"] == page_of(Run.objects.get())
