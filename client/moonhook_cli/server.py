@@ -5,6 +5,8 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +55,8 @@ class Server:
         self.token = token
         self.renew_token: Callable[[], str] | None = None
         """Opens a new session when the present one has ended."""
+        self.time: datetime | None = None
+        """The server's clock at its last answer."""
         self._debug = debug
         self._client = httpx.Client(
             timeout=_TIMEOUT,
@@ -107,6 +111,7 @@ class Server:
                 f"The connection to {self.url} broke: {error}.",
                 "Try again; look at what happened before you repeat a change.",
             ) from None
+        self.time = _time_of(response)
         self._log(f"{method} {path} {response.status_code}")
         if options.get("json") is not None:
             self._log(f"  sent {_without_values(options['json'])}")
@@ -226,6 +231,13 @@ def _retry_after(response: httpx.Response) -> float | None:
     """Seconds, or ``None`` where the server does not say."""
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else None
+
+
+def _time_of(response: httpx.Response) -> datetime | None:
+    try:
+        return parsedate_to_datetime(response.headers.get("Date", ""))
+    except ValueError:
+        return None
 
 
 def _reason_of(text: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Organisation
+from docs.tools import lua_definitions
 from docs.tools.lua import PAGE, names_of_tables, tables, with_tables
 from scripts_engine.lua_reference import Entry, editor_entries, lua_reference
 from scripts_engine.models import Trigger
@@ -108,6 +109,10 @@ def test_the_page_has_the_tables_of_the_reference() -> None:
     page = PAGE.read_text()
 
     assert with_tables(page) == page
+
+
+def test_the_definitions_of_the_client_are_those_of_the_reference() -> None:
+    assert lua_definitions.FILE.read_text() == lua_definitions.definitions()
 
 
 def test_a_table_is_replaced_and_prose_is_kept() -> None:

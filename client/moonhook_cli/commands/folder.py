@@ -1,0 +1,283 @@
+"""init, pull, diff and push."""
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moonhook_cli.context import Context, pass_context
+from moonhook_cli.errors import CommandError, DiffersError, NotAllowedError
+from moonhook_cli.folder import SETTINGS, Folder, find_folder
+from moonhook_cli.pulling import pull as pull_into
+from moonhook_cli.remote import (
+    Remote,
+    apply_plan,
+    check_organisation,
+    make_plan,
+    missing_blobs,
+    read_remote,
+    read_sources,
+)
+from moonhook_cli.settings import Manifest, Settings, Target, digest_of
+from moonhook_cli.state import State, read_state, write_state
+
+_CHANGE_COLUMNS = (("action", "ACTION"), ("kind", "KIND"), ("name", "NAME"))
+_to_option = click.option("--to", "environment", metavar="ENV", help="An [env.ENV] of the file.")
+_prune_option = click.option(
+    "--prune", is_flag=True, help="Delete on the server what the folder does not have."
+)
+
+
+@click.command()
+@click.argument("directory", default=".", type=click.Path(path_type=Path))
+@pass_context
+def init(context: Context, directory: Path) -> None:
+    """Make a folder for scripts: moonhook.toml and names for the Lua language server."""
+    if (directory / SETTINGS).exists():
+        raise CommandError(
+            f"{directory / SETTINGS} is there already.", "Get what is live: moonhook pull"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    folder = Folder(directory.resolve())
+    templates = files("moonhook_cli") / "templates"
+    made = {SETTINGS: "moonhook.toml", ".luarc.json": "luarc.json", "moonhook.lua": "moonhook.lua"}
+    written = []
+    for path, template in made.items():
+        if folder.read(path) is None:
+            folder.write(path, (templates / template).read_text(encoding="utf-8"))
+            written.append(path)
+    for path in ("scripts", "libraries"):
+        (folder.root / path).mkdir(exist_ok=True)
+    folder.write(".moonhook/.gitignore", "*\n")
+    if context.output.as_json:
+        context.output.json({"folder": str(folder.root), "files": written})
+    context.output.say(f"Made {', '.join(written)}. Get what is live: moonhook pull")
+
+
+@click.command()
+@click.option("--from", "environment", metavar="ENV", help="An [env.ENV] of the file.")
+@pass_context
+def pull(context: Context, environment: str | None) -> None:
+    """Get what is live into the folder.
+
+    What you changed stays. Where the server changed the same lines, the file has both between
+    conflict markers, as with git.
+    """
+    work = _Work(context, environment)
+    sources = read_sources(context.server, work.remote.manifest)
+    pulled = pull_into(work.folder, work.target, work.remote, sources, work.state)
+    write_state(work.folder, environment, pulled.state)
+    rows = [{"action": action, "file": path} for path, action in pulled.changes.items()]
+    if not pulled.conflicts:
+        columns = (("action", "ACTION"), ("file", "FILE"))
+        context.output.table(rows, columns, "The folder has what is live.")
+        return
+    if not context.output.as_json:
+        context.output.table(rows, (("action", "ACTION"), ("file", "FILE")), "")
+    raise CommandError(
+        f"Changed on both sides: {', '.join(pulled.conflicts)}.",
+        "Choose between the lines from <<<<<<< to >>>>>>>, then push.",
+        "CONFLICT",
+    )
+
+
+@click.command()
+@_to_option
+@_prune_option
+@pass_context
+def diff(context: Context, environment: str | None, *, prune: bool) -> None:
+    """Show what a push would change."""
+    work = _Work(context, environment)
+    plan = work.plan(prune=prune)
+    _show(context, plan)
+
+
+@click.command()
+@_to_option
+@_prune_option
+@click.option("--draft", is_flag=True, help="Save sources as your drafts; nothing goes live.")
+@click.option("--note", default="", help="What the release is for.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--check", is_flag=True, help="Change nothing; exit 2 if something differs.")
+@pass_context
+def push(
+    context: Context,
+    environment: str | None,
+    note: str,
+    *,
+    prune: bool,
+    draft: bool,
+    yes: bool,
+    check: bool,
+) -> None:
+    """Put the folder live as one release, all or nothing.
+
+    Shows the plan and asks. What went live since your last pull is never overwritten.
+    """
+    work = _Work(context, environment)
+    if check:
+        _check(context, work, prune=prune)
+        return
+    plan = work.plan(prune=prune)
+    if not plan["changes"]:
+        work.keep(work.remote)
+        if context.output.as_json:
+            context.output.json({"changes": [], "release": None, "issuedHooks": []})
+        context.output.say("Nothing to change.")
+        return
+    work.refuse_overwriting()
+    if not context.output.as_json:
+        _show(context, plan)
+    if not yes:
+        _ask(context)
+    applied = apply_plan(context.server, plan["id"], note=note, publish=not draft)
+    release = applied["release"]
+    if not draft:
+        _keep_after(work, release)
+    if context.output.as_json:
+        context.output.json({"changes": plan["changes"], **applied})
+        return
+    if release:
+        context.output.say(f"Release {release['number']} is live at {work.remote.organisation}.")
+    else:
+        context.output.say("Saved as your drafts; nothing went live.")
+    for issued in applied["issuedHooks"]:
+        show_issued_hook(context, issued)
+
+
+class _Work:
+    """A folder and the organisation that it is compared with."""
+
+    def __init__(self, context: Context, environment: str | None) -> None:
+        self.folder = find_folder()
+        self.settings = Settings(self.folder.read(SETTINGS) or "")
+        self.target: Target = self.settings.target(environment)
+        # Before anything is sent: a file that is wrong ends the command.
+        self.sources = self.folder.sources()
+        self._context = context
+        context.use_profile(self.target.profile)
+        self.remote = read_remote(context.server)
+        check_organisation(self.remote, self.target.organisation)
+        self.state = read_state(self.folder, environment, self.remote.organisation_id)
+
+    def manifest(self) -> Manifest:
+        return self.settings.manifest(self.sources, self.target)
+
+    def plan(self, *, prune: bool) -> dict[str, Any]:
+        """The plan. Raises ``CommandError`` with its problems."""
+        manifest = self.manifest()
+        by_digest = {digest_of(source): source for source in self.sources.values()}
+        plan = make_plan(self._context.server, manifest, by_digest, prune=prune)
+        if plan["problems"]:
+            lines = [
+                f"{self._place(manifest, problem['path'])}: {problem['message']}"
+                for problem in plan["problems"]
+            ]
+            raise CommandError(
+                "The server refuses this. " + "\n".join(lines),
+                "Correct the files named above; nothing was changed.",
+                "PROBLEMS",
+            )
+        return plan
+
+    def _place(self, manifest: Manifest, path: str) -> str:
+        """The file or section that a path such as ``scripts[3].source`` is about."""
+        section, _, rest = path.partition("[")
+        number, _, key = rest.partition("]")
+        if section not in manifest or not number.isdigit():
+            return path or SETTINGS
+        item = manifest[section][int(number)]
+        if section == "scripts":
+            file = self.settings.names(self.sources).get(item["name"], SETTINGS)
+            return file if key in {"", ".source"} else f"{SETTINGS} ({file}{key})"
+        name = f"{item['script']}/{item['name']}" if section == "hooks" else item["name"]
+        return f'{SETTINGS} ({section}."{name}"{key})'
+
+    def refuse_overwriting(self) -> None:
+        if self.state is None or self.state.manifest == self.remote.manifest:
+            return
+        newest = self.remote.release or {}
+        raise CommandError(
+            f"Release {newest.get('number')} went live since your last pull "
+            f"(by {newest.get('by')}, {newest.get('at')}). Nothing was changed.",
+            "Run `moonhook pull` to take it over, then push again.",
+            "CONFLICT",
+        )
+
+    def keep(self, remote: Remote) -> None:
+        """Makes what is live the base of the next merge."""
+        number = remote.release["number"] if remote.release else None
+        listed = self.sources | {SETTINGS: self.settings.text}
+        state = State(remote.organisation_id, number, remote.manifest, listed)
+        write_state(self.folder, self.target.name, state)
+
+
+def _keep_after(work: _Work, release: dict[str, Any] | None) -> None:
+    """Keeps what is live after a push, unless yet another release went live since.
+
+    Then the former state stays, so that the next push tells of that release.
+    """
+    remote = read_remote(work._context.server)
+    newest = remote.release
+    if release is None or newest is None or newest["id"] == release["id"]:
+        work.keep(remote)
+
+
+def _check(context: Context, work: _Work, *, prune: bool) -> None:
+    try:
+        plan = work.plan(prune=prune)
+    except NotAllowedError as error:
+        # A key that may only read cannot upload: a source that the server does not have differs.
+        manifest = work.manifest()
+        missing = set(missing_blobs(context.server, (s["source"] for s in manifest["scripts"])))
+        if not missing:
+            raise
+        names = [item["name"] for item in manifest["scripts"] if item["source"] in missing]
+        raise DiffersError(
+            f"These sources differ: {', '.join(names)}.",
+            f"Push the folder. (The plan itself was not made: {error.message})",
+            "DIFFERS",
+        ) from None
+    _show(context, plan)
+    if plan["changes"]:
+        raise click.exceptions.Exit(DiffersError.exit_code)
+
+
+def _show(context: Context, plan: dict[str, Any]) -> None:
+    output = context.output
+    if output.as_json:
+        output.json({"changes": plan["changes"], "secretsMissing": plan["secretsMissing"]})
+        return
+    output.table(plan["changes"], _CHANGE_COLUMNS, "Nothing to change.")
+    for change in plan["changes"]:
+        if change["diff"]:
+            output.say(f"\n{change['kind']} {change['name']}", "bold")
+            for line in change["diff"].splitlines():
+                output.say(line, _style(line))
+    for name in plan["secretsMissing"]:
+        output.note(f"The secret {name} is not set there: moonhook secrets set {name}")
+
+
+def _style(line: str) -> str:
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+def _ask(context: Context) -> None:
+    if not sys.stdin.isatty():
+        raise CommandError(
+            "A push asks before it changes something, and nobody can answer here.",
+            "Add --yes to push without a question.",
+        )
+    click.confirm("Put this live?", abort=True, err=True)
+
+
+def show_issued_hook(context: Context, issued: dict[str, Any]) -> None:
+    """Prints a hook's URL and call token, which the server shows only once."""
+    hook = issued["hook"]
+    context.output.say(f"\nHook {hook['script']['name']}/{hook['name']}; shown only now:")
+    context.output.say(f"  URL         {hook['url']}")
+    context.output.say(f"  secure URL  {hook['secureUrl']}")
+    context.output.say(f"  HookID      {hook['id']}")
+    context.output.say(f"  call token  {issued['callToken']}")

@@ -1,0 +1,120 @@
+"""An organisation's manifest and sources on the server, and plans to change them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from moonhook_cli.errors import CommandError, NotAllowedError
+from moonhook_cli.server import Server, problem_of
+from moonhook_cli.settings import Manifest, digest_of
+
+_MANIFEST = """{
+  manifest
+  organisation { id name }
+  releases(first: 1) { nodes { id number at by note } }
+}"""
+_SOURCES = """query Sources($after: String) {
+  scripts(first: 100, after: $after) {
+    nodes { live { source } }
+    pageInfo { hasNextPage endCursor }
+  }
+}"""
+_MISSING = "query Missing($digests: [String!]!) { missingBlobs(digests: $digests) }"
+_PLAN = """mutation Plan($manifest: JSON!, $prune: Boolean!) {
+  planManifest(manifest: $manifest, prune: $prune) {
+    id
+    changes { kind name action diff }
+    problems { path code message }
+    secretsMissing
+  }
+}"""
+_APPLY = """mutation Apply($id: ID!, $note: String!, $publish: Boolean!) {
+  applyPlan(id: $id, note: $note, publish: $publish) {
+    release { id number }
+    issuedHooks { hook { id name url secureUrl script { name } } callToken }
+  }
+}"""
+_DIGESTS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What is live, and the newest release; ``None`` before the first one."""
+
+    organisation_id: str
+    organisation: str
+    manifest: Manifest
+    release: dict[str, Any] | None
+
+
+def read_remote(server: Server) -> Remote:
+    data = server.graphql(_MANIFEST)
+    newest = data["releases"]["nodes"]
+    return Remote(
+        data["organisation"]["id"],
+        data["organisation"]["name"],
+        data["manifest"],
+        newest[0] if newest else None,
+    )
+
+
+def read_sources(server: Server, manifest: Manifest) -> dict[str, str]:
+    """The sources of the manifest's scripts, by digest."""
+    found: dict[str, str] = {}
+    after: str | None = None
+    while True:
+        page = server.graphql(_SOURCES, after=after)["scripts"]
+        for script in page["nodes"]:
+            if script["live"]:
+                found[digest_of(script["live"]["source"])] = script["live"]["source"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+        after = page["pageInfo"]["endCursor"]
+    if any(item["source"] not in found for item in manifest["scripts"]):
+        raise CommandError(
+            "A release went live while the sources were read.", "Run the command again.", "CONFLICT"
+        )
+    return found
+
+
+def missing_blobs(server: Server, digests: Iterable[str]) -> list[str]:
+    listed = sorted(set(digests))
+    return [
+        digest
+        for start in range(0, len(listed), _DIGESTS_AT_ONCE)
+        for digest in server.graphql(_MISSING, digests=listed[start : start + _DIGESTS_AT_ONCE])[
+            "missingBlobs"
+        ]
+    ]
+
+
+def upload(server: Server, digest: str, source: str) -> None:
+    path = f"/admin/blobs/{digest}"
+    response = server.request("PUT", path, content=source.encode())
+    if response.status_code not in {HTTPStatus.CREATED, HTTPStatus.NO_CONTENT}:
+        raise problem_of(response)
+
+
+def make_plan(
+    server: Server, manifest: Manifest, sources: Mapping[str, str], *, prune: bool
+) -> dict[str, Any]:
+    """The server's plan. Uploads the sources, by digest, that it does not have."""
+    for digest in missing_blobs(server, sources):
+        upload(server, digest, sources[digest])
+    plan: dict[str, Any] = server.graphql(_PLAN, manifest=manifest, prune=prune)["planManifest"]
+    plan["changes"] = [change for change in plan["changes"] if change["action"] != "None"]
+    return plan
+
+
+def apply_plan(server: Server, plan_id: str, *, note: str, publish: bool) -> dict[str, Any]:
+    applied: dict[str, Any] = server.graphql(_APPLY, id=plan_id, note=note, publish=publish)
+    return dict(applied["applyPlan"])
+
+
+def check_organisation(remote: Remote, expected: str | None) -> None:
+    if expected is not None and remote.organisation != expected:
+        raise NotAllowedError(
+            f"This key belongs to {remote.organisation}, not to {expected}.",
+            "Log in with a key of that organisation, or choose another --profile.",
+        )

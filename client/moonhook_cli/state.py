@@ -1,0 +1,54 @@
+"""What the server had at the last pull or push: the base of merges, by environment.
+
+It is in `.moonhook/`, which git ignores.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from moonhook_cli.folder import Folder, FolderError
+
+_DIRECTORY = ".moonhook"
+_ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    organisation: str
+    """The organisation's id."""
+    release: int | None
+    """The number of its newest release."""
+    manifest: dict[str, Any]
+    files: dict[str, str]
+    """The texts as the server's side of a merge, by path."""
+
+
+def read_state(folder: Folder, environment: str | None, organisation: str) -> State | None:
+    """``None`` before the first pull or push, and for another organisation."""
+    text = folder.read(_path(environment))
+    if text is None:
+        return None
+    try:
+        state = State(**json.loads(text))
+    except (ValueError, TypeError):
+        raise FolderError(
+            _path(environment), "is damaged.", "Delete the file, then run: moonhook pull"
+        ) from None
+    return state if state.organisation == organisation else None
+
+
+def write_state(folder: Folder, environment: str | None, state: State) -> None:
+    folder.write(f"{_DIRECTORY}/.gitignore", "*\n")
+    values = {name: getattr(state, name) for name in State.__slots__}
+    folder.write(_path(environment), json.dumps(values, ensure_ascii=False))
+
+
+def _path(environment: str | None) -> str:
+    if environment is not None and not _ENVIRONMENT.fullmatch(environment):
+        raise FolderError(
+            f"[env.{environment}]", "has a name that is not letters, digits, `-` or `_`.",
+            "Rename it.",
+        )  # fmt: skip
+    return f"{_DIRECTORY}/{'default' if environment is None else f'env-{environment}'}.json"
