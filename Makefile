@@ -7,7 +7,7 @@ export DJANGO_SETTINGS_MODULE := config.settings
 # Without cached bytecode, each process of the tests would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run announce test test-slow soak test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
+.PHONY: run announce test test-client test-slow soak test-browser test-conformance bench bench-floods lint format types migrations-check lock licences audit clean
 
 run: announce $(VENV)/.runtime-installed
 	@exec $(BIN)/python manage.py serve
@@ -34,6 +34,17 @@ TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisable
 # TEST_SIZE=full makes them as large as in `make soak`.
 test-slow: $(VENV)/.dev-installed
 	$(PYTEST) --dist loadfile -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
+
+# The client's wheel in an environment of its own, against a server from this folder. Not by
+# `python -m pytest`, which would import the folder's files instead of the wheel's.
+CLIENT := $(VENV)-client
+test-client: $(VENV)/.runtime-installed $(CLIENT)/.installed
+	rm -rf $(CLIENT)/wheel
+	$(CLIENT)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation --wheel-dir $(CLIENT)/wheel ./client
+	$(CLIENT)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--force-reinstall $(CLIENT)/wheel/*.whl
+	cd client && $(abspath $(CLIENT))/bin/pytest $(PYTEST_ARGS)
 
 # The suite on other Pythons, as far as this machine can have them, then what is slow, at full size.
 soak: $(VENV)/.dev-installed
@@ -66,8 +77,9 @@ format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.dev-installed
+types: $(VENV)/.dev-installed $(CLIENT)/.installed
 	$(BIN)/mypy .
+	cd client && $(abspath $(CLIENT))/bin/mypy moonhook_cli
 
 migrations-check: $(VENV)/.dev-installed
 	$(BIN)/python manage.py makemigrations --check --dry-run
@@ -78,6 +90,7 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashe
 lock: $(VENV)/.dev-installed
 	$(LOCK) pyproject.toml -o requirements/runtime.txt $(LOCK_ARGS)
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt $(LOCK_ARGS)
+	$(LOCK) client/pyproject.toml --extra test -o requirements/client.txt $(LOCK_ARGS)
 	$(LOCK) --group audit -o requirements/audit.txt $(LOCK_ARGS)
 	$(LOCK) pyproject.toml --group bench -c requirements/runtime.txt -o requirements/bench.txt $(LOCK_ARGS)
 
@@ -90,7 +103,7 @@ audit: $(VENV)-audit/.installed
 	$(VENV)-audit/bin/python requirements/audit.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench $(CLIENT)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -109,6 +122,11 @@ $(VENV)/.dev-installed: requirements/dev.txt | $(VENV)/bin/python
 $(VENV)-audit/.installed: requirements/audit.txt
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(CLIENT)/.installed: requirements/client.txt
+	$(PYTHON) -m venv $(CLIENT)
+	@$(CLIENT)/bin/python requirements/install.py $<
 	@touch $@
 
 $(VENV)-bench/.installed: requirements/bench.txt

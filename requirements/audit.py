@@ -17,7 +17,7 @@ from typing import Any
 import requests
 from pip._internal.commands import create_command
 
-LOCK_FILES = ("runtime.txt", "dev.txt")
+LOCK_FILES = ("runtime.txt", "dev.txt", "client.txt")
 ANSWER_SECONDS = 10
 
 

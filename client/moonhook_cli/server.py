@@ -130,20 +130,20 @@ class Server:
             "Check the address, the network and whether the server is running.",
         )
 
-    def graphql(self, query: str, **variables: object) -> dict[str, Any]:
+    def graphql(self, document: str, /, **variables: object) -> dict[str, Any]:
         """The data of the document. Raises ``CommandError`` by the error's code."""
-        body = {"query": query, "variables": variables}
+        body = {"query": document, "variables": variables}
         accept = "application/graphql-response+json, application/json;q=0.9"
         response = self.request("POST", "/admin/graphql", json_body=body, accept=accept)
         if response.status_code == HTTPStatus.UNAUTHORIZED and self.renew_token:
             self.token = self.renew_token()
             response = self.request("POST", "/admin/graphql", json_body=body, accept=accept)
-        document = document_of(response)
-        if errors := document.get("errors"):
+        answer = document_of(response)
+        if errors := answer.get("errors"):
             raise _graphql_error(errors)
-        if "data" not in document:
+        if "data" not in answer:
             raise problem_of(response)
-        data: dict[str, Any] = document["data"]
+        data: dict[str, Any] = answer["data"]
         return data
 
     def _log(self, line: str) -> None:

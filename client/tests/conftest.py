@@ -1,11 +1,13 @@
 """One server for all tests; each test has an organisation, a home and a folder of its own."""
 
+import atexit
 import itertools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,18 @@ from server import Key, Server
 
 MOONHOOK = str(Path(sys.executable).with_name("moonhook"))
 _numbers = itertools.count(1)
+
+
+@cache
+def _preloaded() -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("preloaded.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(process.communicate)
+    return process
 
 
 class Client:
@@ -36,25 +50,34 @@ class Client:
 
     def run(
         self, *arguments: str, stdin: str = "", **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [MOONHOOK, *arguments],
-            cwd=self.folder,
-            env=self.environment | environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+    ) -> "subprocess.CompletedProcess[str]":
+        """Runs it in a fork of a process that has imported it already."""
+        files = [self.home / name for name in ("stdin", "stdout", "stderr")]
+        self.home.mkdir(exist_ok=True)
+        files[0].write_text(stdin)
+        command = {
+            "arguments": arguments,
+            "folder": str(self.folder),
+            "environment": self.environment | environment,
+            "files": [str(file) for file in files],
+        }
+        process = _preloaded()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(command) + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        return subprocess.CompletedProcess(
+            list(arguments), status, files[1].read_text(), files[2].read_text()
         )
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, stdout: int = subprocess.PIPE) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [MOONHOOK, *arguments],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.STDOUT,
             text=True,
         )
@@ -128,7 +151,3 @@ def other_client(tmp_path: Path, server: Server, key: Key) -> Client:
     colleague = Client(tmp_path / "other-home", folder)
     colleague.log_in(server, key)
     return colleague
-
-
-def names(rows: Sequence[dict[str, Any]]) -> list[str]:
-    return [row["name"] for row in rows]

@@ -188,8 +188,6 @@ def _read_event(file: Path) -> Event:
 
 def _recorded(context: Context, run_id: str) -> Event:
     recorded = context.server.graphql(_RECORDED, id=run_id)["run"]
-    if recorded is None:
-        raise CommandError(f"There is no run {run_id}.", "See the ids: moonhook runs", "NOT_FOUND")
     if recorded["requestBody"] is None and recorded["requestBytes"]:
         raise CommandError(
             "The payload of this run was removed, or is not text.", "Choose another run."

@@ -104,8 +104,6 @@ def _followed(
 def show(context: Context, run_id: str) -> None:
     """Show a run with its reply, log and error."""
     run = context.server.graphql(_SHOW, id=run_id)["run"]
-    if run is None:
-        raise _unknown(run_id)
     show_run(context.output, run, {})
 
 
@@ -127,8 +125,6 @@ def retry(context: Context, run_id: str) -> None:
     """Replay a run, wait for the end of the first attempt, and show it."""
     server = context.server
     old = server.graphql(_SCRIPT, id=run_id)["run"]
-    if old is None:
-        raise _unknown(run_id)
     script = old["script"]["id"]
     known = set(_replays_of(server, run_id, script))
     server.graphql(_REPLAY, ids=[run_id])
@@ -150,10 +146,6 @@ def retry(context: Context, run_id: str) -> None:
 def _replays_of(server: Server, run_id: str, script: str) -> list[str]:
     nodes = server.graphql(_REPLAYS, script=script)["runs"]["nodes"]
     return [run["id"] for run in nodes if (run["replayOf"] or {}).get("id") == run_id]
-
-
-def _unknown(run_id: str) -> CommandError:
-    return CommandError(f"There is no run {run_id}.", "See the ids: moonhook runs", "NOT_FOUND")
 
 
 @click.command()
