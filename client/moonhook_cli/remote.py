@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from rich.console import Console
+from rich.progress import track
+
 from moonhook_cli.errors import CommandError, NotAllowedError
 from moonhook_cli.server import Server, problem_of
 from moonhook_cli.settings import Manifest, digest_of
@@ -100,7 +103,11 @@ def make_plan(
     server: Server, manifest: Manifest, sources: Mapping[str, str], *, prune: bool
 ) -> dict[str, Any]:
     """The server's plan. Uploads the sources, by digest, that it does not have."""
-    for digest in missing_blobs(server, sources):
+    missing = missing_blobs(server, sources)
+    console = Console(stderr=True)
+    for digest in track(
+        missing, "Uploading", console=console, transient=True, disable=not console.is_terminal
+    ):
         upload(server, digest, sources[digest])
     plan: dict[str, Any] = server.graphql(_PLAN, manifest=manifest, prune=prune)["planManifest"]
     plan["changes"] = [change for change in plan["changes"] if change["action"] != "None"]

@@ -1,6 +1,8 @@
 """Where secrets of profiles are kept: the system's keyring, else a file of mode 0600."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +61,35 @@ class KeyringStore:
 
     description = "the keyring"
 
-    def __init__(self, keyring: Any) -> None:
-        self._keyring = keyring
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
 
     def get(self, name: str) -> str | None:
-        value = self._keyring.get_password(SERVICE, name)
+        with _keyring_errors():
+            value = self._backend.get_password(SERVICE, name)
         return value if isinstance(value, str) else None
 
     def set(self, name: str, value: str) -> None:
-        self._keyring.set_password(SERVICE, name, value)
+        with _keyring_errors():
+            self._backend.set_password(SERVICE, name, value)
 
     def delete(self, name: str) -> None:
         if self.get(name) is not None:
-            self._keyring.delete_password(SERVICE, name)
+            with _keyring_errors():
+                self._backend.delete_password(SERVICE, name)
+
+
+@contextmanager
+def _keyring_errors() -> Iterator[None]:
+    from keyring.errors import KeyringError  # noqa: PLC0415  An optional dependency.
+
+    try:
+        yield
+    except KeyringError as error:
+        raise CommandError(
+            f"The keyring refuses: {error}.",
+            "Unlock it, or set PYTHON_KEYRING_BACKEND=keyring.backends.null.Keyring to use a file.",
+        ) from None
 
 
 SecretStore = FileStore | KeyringStore

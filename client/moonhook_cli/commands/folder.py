@@ -131,11 +131,11 @@ def push(
     if not context.output.as_json:
         _show(context, plan)
     if not yes:
-        _ask(context)
+        _ask(context, "Save these drafts?" if draft else "Put this live?")
     applied = apply_plan(context.server, plan["id"], note=note, publish=not draft)
     release = applied["release"]
     if not draft:
-        _keep_after(work, release)
+        work.keep_after(release)
     if context.output.as_json:
         context.output.json({"changes": plan["changes"], **applied})
         return
@@ -206,23 +206,22 @@ class _Work:
             "CONFLICT",
         )
 
+    def keep_after(self, release: dict[str, Any] | None) -> None:
+        """Keeps what is live after a push, unless yet another release went live since.
+
+        Then the former state stays, so that the next push tells of that release.
+        """
+        remote = read_remote(self._context.server)
+        newest = remote.release
+        if release is None or newest is None or newest["id"] == release["id"]:
+            self.keep(remote)
+
     def keep(self, remote: Remote) -> None:
         """Makes what is live the base of the next merge."""
         number = remote.release["number"] if remote.release else None
         listed = self.sources | {SETTINGS: self.settings.text}
         state = State(remote.organisation_id, number, remote.manifest, listed)
         write_state(self.folder, self.target.name, state)
-
-
-def _keep_after(work: _Work, release: dict[str, Any] | None) -> None:
-    """Keeps what is live after a push, unless yet another release went live since.
-
-    Then the former state stays, so that the next push tells of that release.
-    """
-    remote = read_remote(work._context.server)
-    newest = remote.release
-    if release is None or newest is None or newest["id"] == release["id"]:
-        work.keep(remote)
 
 
 def _check(context: Context, work: _Work, *, prune: bool) -> None:
@@ -264,13 +263,13 @@ def _style(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
-def _ask(context: Context) -> None:
-    if not sys.stdin.isatty():
+def _ask(context: Context, question: str) -> None:
+    if context.output.as_json or not sys.stdin.isatty():
         raise CommandError(
             "A push asks before it changes something, and nobody can answer here.",
             "Add --yes to push without a question.",
         )
-    click.confirm("Put this live?", abort=True, err=True)
+    click.confirm(question, abort=True, err=True)
 
 
 def show_issued_hook(context: Context, issued: dict[str, Any]) -> None:

@@ -65,7 +65,9 @@ def login(
 def _by_device(context: Context, server: Server, scopes: str, *, opens: bool) -> dict[str, Any]:
     started = start_login(server, scopes)
     context.output.note(f"Open {started.address} and enter the code {started.user_code}")
-    if opens and sys.stderr.isatty():
+    # Another scheme, from a server that is not what it seems, could open a local program.
+    is_page = started.address_with_code.startswith(("https://", "http://"))
+    if opens and is_page and sys.stderr.isatty():
         webbrowser.open(started.address_with_code)
     context.output.note("Waiting for your approval there…")
     return wait_for_approval(server, started)

@@ -93,7 +93,7 @@ def undo(context: Context, release: str, *, force: bool, yes: bool) -> None:
     changed = ", ".join(f"{one['kind']} {one['name']}" for one in found["changes"])
     context.output.note(f"Release {found['number']} changed: {changed}")
     if not yes:
-        if not sys.stdin.isatty():
+        if context.output.as_json or not sys.stdin.isatty():
             raise CommandError(
                 "Undoing asks before it changes something, and nobody can answer here.",
                 "Add --yes to undo without a question.",
