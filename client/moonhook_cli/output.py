@@ -1,6 +1,7 @@
 """What commands print: tables for people, JSON for programs."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from moonhook_cli.redaction import redacted
+
+# What the server writes, in UTC, to the microsecond.
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)")
 
 
 class Output:
@@ -24,7 +28,8 @@ class Output:
         )
 
     def json(self, document: object) -> None:
-        sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+        # Control characters of payloads steer no terminal.
+        sys.stdout.write(json.dumps(document, ensure_ascii=sys.stdout.isatty()) + "\n")
         sys.stdout.flush()
 
     def say(self, text: str, style: str = "") -> None:
@@ -56,8 +61,9 @@ class Output:
             return
         columns = list(columns)
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for _, title in columns:
-            table.add_column(title, overflow="fold")
+        for key, title in columns:
+            # An id in one piece can be copied.
+            table.add_column(title, overflow="fold", no_wrap=key == "id")
         for row in rows:
             table.add_row(*(Text(_cell(row.get(key))) for key, _ in columns))
         self.console.print(table)
@@ -75,4 +81,6 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
+    if found := _TIME.fullmatch(str(value)):
+        return f"{found[1]} {found[2]}Z"
     return printable(str(value)).replace("\n", " ")

@@ -105,8 +105,9 @@ def make_plan(
     """The server's plan. Uploads the sources, by digest, that it does not have."""
     missing = missing_blobs(server, sources)
     console = Console(stderr=True)
+    is_shown = bool(missing) and console.is_terminal
     for digest in track(
-        missing, "Uploading", console=console, transient=True, disable=not console.is_terminal
+        missing, "Uploading", console=console, transient=True, disable=not is_shown
     ):
         upload(server, digest, sources[digest])
     plan: dict[str, Any] = server.graphql(_PLAN, manifest=manifest, prune=prune)["planManifest"]

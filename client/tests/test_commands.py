@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 import urllib.error
@@ -90,6 +91,24 @@ def test_an_error_is_shown_as_a_compiler_shows_it(pushed: Client) -> None:
 
     assert "scripts/sum.lua:2: attempt to index a nil value (field 'items')" in output
     assert " 2 | return order.items.first\n   |              ^^^^^\n" in output
+
+
+def test_an_error_in_a_library_names_its_file(pushed: Client) -> None:
+    pushed.write("moonhook.toml", SETTINGS + '[libraries.money]\nname = "The money"\n')
+    library = "local M = {}\nfunction M.f()\n  return nothing.x\nend\nreturn M\n"
+    pushed.write("libraries/money.lua", library)
+    pushed.ok("push", "--yes")
+    pushed.write("scripts/sum.lua", 'return require("The money").f()\n')
+
+    output = pushed.fails(1, "run", "scripts/sum.lua")
+
+    assert "libraries/money.lua:3: attempt to index a nil value (global 'nothing')" in output
+    assert " 3 |   return nothing.x\n   |          ^^^^^^^\n" in output
+    assert "is not a script" in pushed.fails(1, "run", "libraries/money.lua")
+
+
+def test_times_in_tables_are_short(pushed: Client) -> None:
+    assert re.search(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ ", pushed.ok("releases"))
 
 
 def test_a_source_that_does_not_compile_names_the_line(pushed: Client) -> None:
@@ -192,7 +211,7 @@ def test_a_hook_gets_a_test_event(pushed: Client, server: Server, key: Key) -> N
     pushed.write("scripts/sum.lua", "return params.get('trigger')\n")
     pushed.ok("push", "--yes")
 
-    assert pushed.json("hooks", "test", "sum/orders")["trigger"] == "Test"
+    assert pushed.json("hooks", "test", "sum/orders")["trigger"] == "test"
 
 
 def test_a_secret_is_set_from_standard_input_and_never_shown(logged_in: Client) -> None:
