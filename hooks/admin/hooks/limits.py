@@ -6,7 +6,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultiple,
+    UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
@@ -45,7 +45,7 @@ def _field_of(rule: HookRule, in_force: CallRules) -> forms.Field:
         return forms.BooleanField(**texts, widget=UnfoldBooleanWidget)
     if rule.kind is list and rule.choices:
         return forms.MultipleChoiceField(
-            **texts, choices=rule.choices, widget=UnfoldAdminCheckboxSelectMultiple
+            **texts, choices=rule.choices, widget=UnfoldAdminCheckboxSelectMultipleWidget
         )
     if rule.choices:
         return forms.ChoiceField(**texts, choices=rule.choices, widget=UnfoldAdminSelectWidget)
