@@ -51,8 +51,8 @@ STEPS = (
     (
         "organisations",
         "organisations",
-        """INSERT INTO accounts_organisation (id, name, is_active, created_at)
-        SELECT pg_temp.id(1, n), 'Organisation ' || n, true, now() - interval '2 years'
+        """INSERT INTO accounts_organisation (id, name, is_active, created_at, revised_at)
+        SELECT pg_temp.id(1, n), 'Organisation ' || n, true, now() - interval '2 years', now()
         FROM generate_series(%(first)s, %(last)s) n""",
     ),
     (

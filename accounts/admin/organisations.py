@@ -20,6 +20,7 @@ from accounts.flows.organisations import create_organisation, save_organisation
 from accounts.models import Membership, Organisation
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
+from core.admin.revisions import EXPECTED_REVISION
 from core.http.origin import origin_of
 
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
@@ -109,7 +110,12 @@ class OrganisationAdmin(
     ) -> Organisation:
         organisation, origin = form.instance, origin_of(request)
         if change:
-            save_organisation(organisation, form.changed_data, origin=origin)
+            save_organisation(
+                organisation,
+                [name for name in form.changed_data if name != EXPECTED_REVISION],
+                expected_revision=form.cleaned_data.get(EXPECTED_REVISION),
+                origin=origin,
+            )
             return organisation
         return create_organisation(organisation.name, origin=origin)
 

@@ -28,6 +28,7 @@ from accounts.models import (
 )
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+from accounts.revisions import REVISION, revise
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Actor, Origin
 
@@ -42,13 +43,27 @@ def create_organisation(name: str, *, origin: Origin = NOWHERE) -> Organisation:
 
 
 def save_organisation(
-    organisation: Organisation, changed: Collection[str], *, origin: Origin
+    organisation: Organisation,
+    changed: Collection[str],
+    *,
+    expected_revision: int | None = None,
+    origin: Origin,
 ) -> None:
-    """Saves the organisation, and records the names of the fields that were changed."""
-    organisation.save()
-    if changed:
-        reason = ", ".join(sorted(changed))
-        record_about_organisation(AuthEventKind.ORGANISATION_CHANGED, organisation, origin, reason)
+    """Saves the named fields of the organisation, and records their names.
+
+    Raises ``ConflictError`` if it is not at ``expected_revision``.
+    """
+    with transaction.atomic():
+        stored = Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        stored.check_revision(expected_revision)
+        if not changed:
+            return
+        for name in changed:
+            setattr(stored, name, getattr(organisation, name))
+        revise(stored, stored.pk, origin)
+        stored.save(update_fields={*changed, *REVISION})
+    reason = ", ".join(sorted(changed))
+    record_about_organisation(AuthEventKind.ORGANISATION_CHANGED, stored, origin, reason)
 
 
 def record_about_organisation(

@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
+from accounts.models.revised import Revised
 from core.plain_text import validate_plain_text
 
 
@@ -32,7 +33,7 @@ class Activation(models.Model):
         super().save(*args, **kwargs)
 
 
-class Organisation(Activation):
+class Organisation(Activation, Revised):
     """The tenant: owns API keys, scripts, hooks, runs, secrets and stored values."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

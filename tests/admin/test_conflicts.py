@@ -8,7 +8,8 @@ import pytest
 from django.db.models import Model
 
 from accounts.audit import person
-from accounts.models import AuthEvent, Organisation
+from accounts.flows.organisations import save_organisation
+from accounts.models import AuthEvent, Membership, Organisation
 from core.http.origin import Origin
 from hooks.flows.hooks import update_hook
 from hooks.flows.senders import set_sender
@@ -17,7 +18,7 @@ from jobs.schedules.schedules import create_schedule, update_schedule
 from scripts_engine.flows.stored_values import fingerprint, set_stored_value
 from scripts_engine.models import Release, Script, Secret, StoredValue
 from scripts_engine.secrets import set_secret
-from tests.admin.pages import page_of, text_of
+from tests.admin.pages import nothing_inlined, page_of, text_of
 from tests.client import Client
 from tests.factories import make_hook, make_user
 
@@ -184,6 +185,81 @@ def test_a_stored_values_form_tells_a_conflict(
     again = {**typed, "expected_revision": revision_on(text), "seen": seen[1]}
     assert save(as_bob, stored, again).status_code == 302
     assert (StoredValue.objects.get().value, StoredValue.objects.get().revision) == ("3", 3)
+
+
+def test_an_organisations_form_tells_a_conflict_and_saves_nothing(
+    as_root: Client, acme: Organisation, by_carol: Origin
+) -> None:
+    seen = revision_on(text_of(as_root.get(page_of(acme))))
+    theirs = Organisation.objects.get()
+    theirs.runs_kept = 500
+    save_organisation(theirs, ["runs_kept"], origin=by_carol)
+    events, members = AuthEvent.objects.count(), Membership.objects.count()
+    typed = {
+        "name": "Acme",
+        "is_active": "on",
+        "runs_kept": "9000",
+        "run_bytes_quota": "77",
+        "expected_revision": seen,
+        **nothing_inlined(),
+    }
+
+    refused = save(as_root, acme, typed)
+
+    text = page_text(refused)
+    assert refused.status_code == 200
+    assert "“Acme” was changed by carol@example.com at" in text
+    assert "It holds now: Maximum number of runs: 500." in text
+    assert 'value="9000"' in text
+    acme.refresh_from_db()
+    assert (acme.runs_kept, acme.run_bytes_quota, acme.revision) == (500, None, 2)
+    assert (AuthEvent.objects.count(), Membership.objects.count()) == (events, members)
+
+    again = {**typed, "expected_revision": revision_on(text)}
+    assert save(as_root, acme, again).status_code == 302
+    acme.refresh_from_db()
+    assert (acme.runs_kept, acme.run_bytes_quota, acme.revision) == (9000, 77, 3)
+
+
+def test_an_administrators_form_of_an_organisation_tells_a_conflict(
+    as_bob: Client, acme: Organisation, by_carol: Origin
+) -> None:
+    seen = revision_on(text_of(as_bob.get(page_of(acme))))
+    theirs = Organisation.objects.get()
+    theirs.failure_mails = True
+    save_organisation(theirs, ["failure_mails"], origin=by_carol)
+
+    typed = {"name": "Acme Ltd", "expected_revision": seen, **nothing_inlined()}
+    text = page_text(save(as_bob, acme, typed))
+
+    assert "“Acme” was changed by carol@example.com at" in text
+    acme.refresh_from_db()
+    assert (acme.name, acme.failure_mails) == ("Acme", True)
+
+
+def test_an_organisation_saved_without_a_change_keeps_its_revision(
+    as_bob: Client, acme: Organisation
+) -> None:
+    events = AuthEvent.objects.count()
+
+    assert save(as_bob, acme, {"name": "Acme", **nothing_inlined()}).status_code == 302
+
+    acme.refresh_from_db()
+    assert (acme.revision, acme.revised_by) == (1, "")
+    assert AuthEvent.objects.count() == events
+
+
+def test_a_saved_form_of_an_organisation_overwrites_only_the_changed_fields(
+    acme: Organisation, by_carol: Origin
+) -> None:
+    mine, theirs = Organisation.objects.get(), Organisation.objects.get()
+    theirs.runs_kept, mine.failure_mails = 500, True
+    save_organisation(theirs, ["runs_kept"], origin=by_carol)
+
+    save_organisation(mine, ["failure_mails"], origin=by_carol)
+
+    acme.refresh_from_db()
+    assert (acme.runs_kept, acme.failure_mails, acme.revision) == (500, True, 3)
 
 
 @pytest.mark.parametrize("sent", ["x", "1.5", "-", "9" * 400])

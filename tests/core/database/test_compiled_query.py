@@ -36,6 +36,9 @@ def organisation_row(name: str, **more: Any) -> dict[str, Any]:
         "runs_kept": None,
         "run_bytes_quota": None,
         "failure_mails": False,
+        "revision": 1,
+        "revised_at": timezone.now(),
+        "revised_by": "",
         "created_at": timezone.now(),
     } | more
 
