@@ -1,5 +1,6 @@
 """The pages of schedules: list with outcomes, form with the next ticks, Run now, delete."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from unfold.widgets import (
 )
 
 from accounts.admin.reach import person
+from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
@@ -37,7 +39,7 @@ from jobs.schedules.cron import MAX_CRON_CHARACTERS, known_time_zones
 from jobs.schedules.saving import MAX_PAYLOAD_BYTES
 from jobs.schedules.schedules import (
     create_schedule,
-    delete_schedule,
+    delete_schedules,
     long_runs,
     run_schedule_now,
     update_schedule,
@@ -176,8 +178,10 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
     fieldsets = ((None, {"fields": _FIELDS}),)
     readonly_fields = ("next_five",)
 
-    def delete_by_flow(self, request: HttpRequest, obj: Schedule) -> None:
-        delete_schedule(obj, origin=origin_of(request))
+    def delete_by_flow(
+        self, request: HttpRequest, organisation: Organisation, rows: Sequence[Schedule]
+    ) -> None:
+        delete_schedules(rows, origin=origin_of(request))
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_safe(self.next_ticks_view))

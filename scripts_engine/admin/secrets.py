@@ -1,6 +1,6 @@
 """Secret pages: values are set here and never shown."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from django import forms
 from django.contrib import admin
@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState
@@ -90,5 +91,8 @@ class SecretAdmin(DeletedByFlowModelAdmin):
             expected_revision=data.get(EXPECTED_REVISION),
         )
 
-    def delete_by_flow(self, request: HttpRequest, obj: Any) -> None:
-        delete_secret(obj.organisation, obj.name, origin=origin_of(request))
+    def delete_by_flow(
+        self, request: HttpRequest, organisation: Organisation, rows: Sequence[Secret]
+    ) -> None:
+        for secret in rows:
+            delete_secret(organisation, secret.name, origin=origin_of(request))

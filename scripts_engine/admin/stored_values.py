@@ -1,6 +1,7 @@
 """The pages of stored values: what scripts keep between runs, as people see and change it."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -16,6 +17,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState, display
@@ -215,8 +217,11 @@ class StoredValueAdmin(DeletedByFlowModelAdmin):
         show_next(form, "seen", fingerprint(current))
         super().show_conflict(form, conflict, current)
 
-    def delete_by_flow(self, request: HttpRequest, obj: StoredValue) -> None:
-        delete_stored_value(obj, origin=origin_of(request))
+    def delete_by_flow(
+        self, request: HttpRequest, organisation: Organisation, rows: Sequence[StoredValue]
+    ) -> None:
+        for stored in rows:
+            delete_stored_value(stored, origin=origin_of(request))
 
     @display(description="Key")
     def key_text(self, stored: StoredValue) -> str:

@@ -1,6 +1,7 @@
 """Creates, changes, restores and deletes scripts, each as a release."""
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -138,16 +139,28 @@ def restore_script_version(
 
 
 def delete_script(script: Script, *, held: Scopes = EVERYTHING, origin: Origin = NOWHERE) -> None:
-    """Deletes the script, with immediate effect on its hooks and queued runs.
+    """Deletes the script as ``delete_scripts`` does."""
+    delete_scripts(script.organisation, [script], held=held, origin=origin)
 
-    Its runs and versions stay readable. ``held`` are the actor's scopes in the organisation;
-    hooks and schedules, which end with the script, need their own. Raises ``MissingScopeError`` or
+
+def delete_scripts(
+    organisation: Organisation,
+    scripts: Iterable[Script],
+    *,
+    held: Scopes = EVERYTHING,
+    origin: Origin = NOWHERE,
+) -> None:
+    """Deletes scripts of the organisation, with immediate effect on their hooks and queued runs.
+
+    Their runs and versions stay readable. ``held`` are the actor's scopes in the organisation;
+    hooks and schedules, which end with the scripts, need their own. Raises ``MissingScopeError`` or
     ``ValidationError``.
     """
-    with releasing(script.organisation_id, origin) as changes:
-        changes.watch_with_dependents([script.pk])
+    ids = [script.pk for script in scripts]
+    with releasing(organisation.pk, origin) as changes:
+        changes.watch_with_dependents(ids)
         require(held, changes.scopes_of_deletion())
-        change_scripts(changes.organisation, {script.pk: None}, origin=origin)
+        change_scripts(changes.organisation, dict.fromkeys(ids), origin=origin)
 
 
 def record_about_script(

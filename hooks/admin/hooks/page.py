@@ -1,5 +1,6 @@
 """Hook pages: create with the call token shown once, rotate, enable, disable, delete."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from unfold.enums import ActionVariant
 from accounts.admin.reach import person
 from accounts.admin.rotating_secrets import RotatingSecretAdmin
 from accounts.admin.tenancy import TenantModelAdmin
+from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import EmptyState, action, display
@@ -34,7 +36,7 @@ from hooks.admin.hooks.sender import sender_context
 from hooks.admin.scripts_and_runs import pin_label
 from hooks.flows.hooks import (
     IssuedHook,
-    delete_hook,
+    delete_hooks,
     issue_hook,
     rotate_call_token,
     switch_hooks,
@@ -239,8 +241,10 @@ class HookAdmin(
         (None, {"fields": _READ_ONLY}),
     )
 
-    def delete_by_flow(self, request: HttpRequest, obj: Hook) -> None:
-        delete_hook(obj, origin=origin_of(request))
+    def delete_by_flow(
+        self, request: HttpRequest, organisation: Organisation, rows: Sequence[Hook]
+    ) -> None:
+        delete_hooks(rows, origin=origin_of(request))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         hooks: Any = super().get_queryset(request)

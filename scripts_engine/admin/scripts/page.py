@@ -1,6 +1,6 @@
 """The pages of scripts: list, editor with Try it, delete."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -17,6 +17,7 @@ from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import RoleNeededError, maker_of, person
+from accounts.models import Organisation
 from accounts.scopes import MissingScopeError, Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState, action, display
@@ -42,7 +43,7 @@ from scripts_engine.admin.suspects import Suspect, suspect_of
 from scripts_engine.failures import failing_since
 from scripts_engine.flows.drafts import draft_by
 from scripts_engine.flows.publish_source import publish_source
-from scripts_engine.flows.scripts import create_script, delete_script
+from scripts_engine.flows.scripts import create_script, delete_scripts
 from scripts_engine.flows.source import SourceError, with_lua_line_ends
 from scripts_engine.lua_reference import editor_entries
 from scripts_engine.models import Run, Script, ScriptVersion
@@ -295,12 +296,14 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
     warn_unsaved_form = True
     delete_question = _DELETE
 
-    def delete_by_flow(self, request: HttpRequest, obj: Script) -> None:
-        held = maker_of(request, obj.organisation).scopes
+    def delete_by_flow(
+        self, request: HttpRequest, organisation: Organisation, rows: Sequence[Script]
+    ) -> None:
+        held = maker_of(request, organisation).scopes
         try:
-            delete_script(obj, held=held, origin=origin_of(request))
+            delete_scripts(organisation, rows, held=held, origin=origin_of(request))
         except MissingScopeError as refusal:
-            raise RoleNeededError.beyond(refusal, obj.organisation) from refusal
+            raise RoleNeededError.beyond(refusal, organisation) from refusal
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
