@@ -1,13 +1,13 @@
 """Undoes a release: a new release puts back what it replaced, all or nothing."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from accounts.scopes import Scopes, require
+from accounts.scopes import Scope, Scopes, require
 from core.errors import ConflictError, LimitExceededError
 from core.http.origin import Origin
 from scripts_engine.models import Release
@@ -41,6 +41,11 @@ class Item:
         return f"“{self.name}” ({self.kind.name.lower()})"
 
 
+def scopes_of(items: Iterable[Item]) -> set[Scope]:
+    """The scopes that it takes to undo these."""
+    return {item.kind.scope_of(item.now, item.target) for item in items}
+
+
 def undo_release(
     release: Release, *, held: Scopes, force: bool = False, note: str = "", origin: Origin
 ) -> Release:
@@ -54,7 +59,7 @@ def undo_release(
         items = [item for item in _items(release, changes) if not item.is_done]
         if not items:
             raise ConflictError(f"{release} is undone already.")
-        require(held, {item.kind.scope_of(item.now, item.target) for item in items})
+        require(held, scopes_of(items))
         if not force:
             _check_unchanged(release, items)
         _put_back(changes, items, origin)

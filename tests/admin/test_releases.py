@@ -7,13 +7,19 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import Organisation, User
+from accounts.models import Organisation, Role, User
+from accounts.scopes import EVERYTHING, ROLE_SCOPES, Scope
+from core.http.origin import NOWHERE
+from hooks.flows.hooks import update_hook
 from hooks.models import Hook
-from scripts_engine.flows.scripts import update_script
+from scripts_engine.flows.scripts import delete_scripts, update_script
 from scripts_engine.models import Release, Run, Script
+from scripts_engine.releases.undo import undo_release
 from scripts_engine.runs.spec import NOBODY
 from tests import factories
 from tests.admin.pages import CONFIRMED, everything, list_of, page_of, run_of, text_of
+from tests.admin.roles import client_of
+from tests.written import nothing_written
 
 
 @pytest.fixture
@@ -118,6 +124,96 @@ def test_second_undo_says_that_it_is_done(as_bob: Client, published: Release) ->
 
     assert "is undone already" in text_of(answer)
     assert Release.objects.count() == 3
+
+
+def without(scope: Scope, acme: Organisation, patch: pytest.MonkeyPatch) -> Client:
+    """An author of Acme whose role lacks the scope."""
+    patch.setitem(ROLE_SCOPES, Role.AUTHOR, Role.AUTHOR.scopes - {scope})
+    return client_of(acme, Role.AUTHOR)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "undone"),
+    [(Scope.PUBLISH, "hook"), (Scope.WRITE_HOOKS, "script")],
+    ids=["hooks-need-no-publish", "scripts-need-no-write-hooks"],
+)
+def test_undo_needs_only_the_scopes_of_what_it_changes(
+    acme: Organisation,
+    acme_script: Script,
+    monkeypatch: pytest.MonkeyPatch,
+    lacking: Scope,
+    undone: str,
+) -> None:
+    hook = factories.make_hook(acme_script).hook
+    update_script(acme_script, author=NOBODY, source="return 2")
+    releases = {"hook": Release.objects.get(number=2), "script": Release.objects.get(number=3)}
+    client = without(lacking, acme, monkeypatch)
+    release, other = releases.pop(undone), next(iter(releases.values()))
+    undo_button = page_of(release, "undo")
+
+    assert undo_button in text_of(client.get(page_of(release)))
+    assert client.get(undo_button).status_code == 200
+    assert page_of(other, "undo") not in text_of(client.get(page_of(other)))
+    with nothing_written():
+        refused = [
+            client.get(page_of(other, "undo")),
+            client.post(page_of(other, "undo"), {**CONFIRMED, "force": "on"}),
+        ]
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert all("role Administrator in Acme" in text_of(answer) for answer in refused)
+
+    assert client.post(undo_button, {**CONFIRMED, "force": "on"}).status_code == 302
+    hook.refresh_from_db()
+    assert (hook.deleted_at is not None, Script.objects.get().source) == {
+        "hook": (True, "return 2"),
+        "script": (False, 'return params.get("body")'),
+    }[undone]
+
+
+def test_undo_of_a_script_needs_the_scope_of_the_hooks_that_end_with_it(
+    acme: Organisation, acme_script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = Release.objects.get(number=1)
+    client = without(Scope.WRITE_HOOKS, acme, monkeypatch)
+    assert client.get(page_of(created, "undo")).status_code == 200
+
+    factories.make_hook(acme_script)
+
+    with nothing_written():
+        answers = [client.get(page_of(created, "undo")), client.post(page_of(created, "undo"))]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert all("role Administrator in Acme" in text_of(answer) for answer in answers)
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_undo_is_neither_offered_nor_open_to_roles_that_only_read(
+    acme: Organisation, published: Release, role: Role
+) -> None:
+    client = client_of(acme, role)
+
+    assert page_of(published, "undo") not in text_of(client.get(page_of(published)))
+    with nothing_written():
+        answers = [
+            client.get(page_of(published, "undo")),
+            client.post(page_of(published, "undo"), CONFIRMED),
+        ]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert all("role Author or Administrator in Acme" in text_of(answer) for answer in answers)
+
+
+def test_undo_page_names_what_changed_since_and_only_that(
+    as_bob: Client, acme_script: Script, published: Release
+) -> None:
+    hook = factories.make_hook(acme_script, "till").hook
+    delete_scripts(acme_script.organisation, [acme_script])
+    deletion = Release.objects.latest("number")
+    back = undo_release(deletion, held=EVERYTHING, origin=NOWHERE)
+    update_hook(hook, name="desk")
+
+    text = text_of(as_bob.get(page_of(back, "undo")))
+
+    assert text.count("that change is lost") == 1
+    assert "<li>Hook “till”</li>" in text
 
 
 def test_undo_of_globex_is_out_of_reach(as_bob: Client, globex: Organisation) -> None:

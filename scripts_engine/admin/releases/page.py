@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +17,7 @@ from unfold.enums import ActionVariant
 
 from accounts.admin.reach import RoleNeededError, is_superuser, maker_of, organisation_ids_with
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
-from accounts.scopes import MissingScopeError, Scope
+from accounts.scopes import MissingScopeError, Scope, missing
 from core.admin.confirmation import is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
@@ -40,7 +41,7 @@ from scripts_engine.admin.releases.words import (
     undone_changes,
 )
 from scripts_engine.models import Release, ReleaseChange
-from scripts_engine.releases.undo import Item, preview_undo, undo_release
+from scripts_engine.releases.undo import Item, preview_undo, scopes_of, undo_release
 
 
 class UndoForm(NoteForm):
@@ -67,7 +68,8 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
     )
     view_scope = Scope.READ_SCRIPTS
     page_scopes = {
-        "undo": Scope.PUBLISH,
+        # And the scope of each object that it would change.
+        "undo": Scope.READ_SCRIPTS,
         "promote": Scope.PUBLISH,
         "plan": Scope.PUBLISH,
         "issued": Scope.WRITE_HOOKS,
@@ -155,6 +157,18 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers to undo what is not undone yet, to those who may change all of it."""
+        release: Release | None = self.get_object(request, unquote(str(object_id)))
+        items = [] if release is None else preview_undo(release)
+        if release is None or not items or self._lacking(request, release, items):
+            return []
+        buttons: list[Any] = super().get_actions_detail(request, object_id)
+        return buttons
+
+    def _lacking(self, request: HttpRequest, release: Release, items: list[Item]) -> list[Scope]:
+        return missing(maker_of(request, release.organisation).scopes, scopes_of(items))
+
     @action(description="Undo", icon="undo", variant=ActionVariant.WARNING)
     def undo(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Names what would change and what is lost; undoes after the confirmation."""
@@ -164,6 +178,8 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
             told = f"{release} is undone already: everything is as it was before."
             self.message_user(request, told, messages.INFO)
             return redirect(page_of(release))
+        if lacking := self._lacking(request, release, items):
+            raise RoleNeededError(*lacking, place=release.organisation)
         conflicts = any(item.has_changed_since for item in items)
         form = UndoForm(request.POST if is_confirmed(request) else None, has_conflicts=conflicts)
         if form.is_valid() and (made := self._undone(request, release, form)) is not None:
