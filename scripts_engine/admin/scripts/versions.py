@@ -83,14 +83,15 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
     change_form_template = "admin/script_version.html"
     list_display = ("__str__", "created_at", "shown_author")
     list_filter = (("script", ScopedAutocompleteFilter),)
-    list_select_related = ("script", "created_by", "created_with")
     ordering = ("-id",)
     actions_detail = ("publish", "update_dependents", "discard", "restore")
     fields = readonly_fields = ("number",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.select_related("base").prefetch_related("created_by__memberships")
+        # Django ignores list_select_related where the rows select any already.
+        related = rows.select_related("script", "created_by", "created_with", "base")
+        return related.prefetch_related("created_by__memberships")
 
     @display(description="By")
     def shown_author(self, version: ScriptVersion) -> str:
