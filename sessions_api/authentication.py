@@ -9,6 +9,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.audit import person, program
+from accounts.credentials import API_KEY_ID_PREFIX, SecretKind
 from accounts.models import User
 from core.http.cross_origin import is_cross_origin
 from core.http.origin import Actor, act_as, client_address
@@ -19,6 +20,13 @@ from sessions_api.models import Session
 
 REALM = 'Bearer realm="moonhook"'
 _SCHEME = "bearer"
+_SCHEME_MISSING = "The scheme Bearer is missing. Send Authorization: Bearer mhx_…"
+_OTHER_CREDENTIALS = {
+    SecretKind.API_KEY: "This is an API secret. Open a session first: POST /session.",
+    API_KEY_ID_PREFIX: "This is an API key's id. Open a session first: POST /session.",
+    SecretKind.DEVICE_TOKEN: "This is a device token. Open a session first: POST /session.",
+    SecretKind.CALL_TOKEN: "This is a hook's call token, which opens no session.",
+}
 
 
 def authenticate_session(request: HttpRequest) -> Session:
@@ -33,6 +41,7 @@ def authenticate_session(request: HttpRequest) -> Session:
     if session is None:
         raise Problem(
             ProblemCode.SESSION_INVALID,
+            _told_by_form(presented),
             headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
         )
     bind(session=session.pk)
@@ -67,8 +76,11 @@ class SessionAuthentication(BaseAuthentication):
 
 
 class PresentedToken(NamedTuple):
+    """``without_scheme`` is the first word of a header whose scheme is not Bearer."""
+
     token: str
     by_cookie: bool
+    without_scheme: str = ""
 
 
 def cookie_name() -> str:
@@ -81,10 +93,21 @@ def presented_token(request: HttpRequest) -> PresentedToken | None:
     authorization = request.META.get("HTTP_AUTHORIZATION")
     if authorization is not None:
         scheme, _, token = authorization.strip().partition(" ")
-        return PresentedToken(token.strip() if scheme.lower() == _SCHEME else "", False)
+        if scheme.lower() == _SCHEME:
+            return PresentedToken(token.strip(), by_cookie=False)
+        return PresentedToken("", by_cookie=False, without_scheme=scheme)
     if cookie := request.COOKIES.get(cookie_name()):
-        return PresentedToken(cookie, True)
+        return PresentedToken(cookie, by_cookie=True)
     return None
+
+
+def _told_by_form(presented: PresentedToken) -> str:
+    """What the form of a refused token tells, the same for real and invented ones; or nothing."""
+    text = presented.token or presented.without_scheme
+    for prefix, detail in _OTHER_CREDENTIALS.items():
+        if text.startswith(prefix):
+            return detail
+    return "" if presented.by_cookie or presented.token else _SCHEME_MISSING
 
 
 def set_cookie(response: HttpResponse, token: str, max_age_seconds: int) -> None:

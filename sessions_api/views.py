@@ -57,7 +57,10 @@ class OpenSessionSerializer(serializers.Serializer[Any]):
 
     uid = StringField()
     password = StringField()
-    credential = serializers.ChoiceField(choices=Credential.choices)
+    credential = serializers.ChoiceField(
+        choices=Credential.choices,
+        error_messages={"invalid_choice": f"Send {' or '.join(Credential.values)}."},
+    )
     email = StringField(required=False, allow_null=True)
 
 

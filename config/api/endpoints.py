@@ -9,7 +9,7 @@ from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.view import GraphQLOverHTTPView
 from core.http.bulkhead import Bulkhead
 from core.http.origin import client_address, network_of
-from core.http.problems import Problem, ProblemCode
+from core.http.problems import Problem, ProblemCode, meaning
 from sessions_api.authentication import authenticate_session, refuse_cross_origin_cookie
 from sessions_api.models import Credential, Session
 
@@ -59,9 +59,7 @@ def _session_by(credential: Credential, request: HttpRequest, otherwise: str) ->
         refused = problem.code is ProblemCode.SESSION_INVALID
         raise GraphQLProblem(
             GraphQLCode.UNAUTHENTICATED,
-            "The session is unknown, has expired or was ended."
-            if refused
-            else "Present a session: Authorization: Bearer mhx_…",
+            problem.detail or meaning(problem.code).detail,
             error="invalid_token" if refused else None,
         ) from None
     if session.credential is not credential:

@@ -13,11 +13,15 @@ from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
+    GraphQLEnumType,
     GraphQLError,
     GraphQLFormattedError,
+    GraphQLInputObjectType,
     GraphQLInputType,
+    GraphQLNamedType,
     GraphQLSchema,
     GraphQLSyntaxError,
+    GraphQLType,
     InlineFragmentNode,
     ObjectValueNode,
     OperationDefinitionNode,
@@ -57,11 +61,15 @@ MAX_CACHED_CHARACTERS = 1_000
 MAX_CACHED_DOCUMENTS = 64
 # graphql-core lists this limit with the specification's rules.
 LIMIT_RULES: Sequence[type[ASTValidationRule]] = (MaxIntrospectionDepthRule,)
+# Also bounds the comparisons of wrong names with those of the schema, for suggestions.
 MAX_ERRORS = 20
 
 
 class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
-    """Names the argument and its type, but not the value, which may be a PIN sent as a number."""
+    """Names the argument, its type and an enum's values, but not the given value.
+
+    The value may be a PIN sent as a number.
+    """
 
     def report_error(self, error: GraphQLError) -> None:
         node = error.nodes[0] if error.nodes else None
@@ -77,7 +85,9 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
     def _message(self) -> str:
         expected = f"Expected value of type '{self.context.get_input_type()}'"
         argument = self._argument_name()
-        return f"{expected} for argument '{argument}'." if argument else f"{expected}."
+        allowed = allowed_values(self.context.get_input_type())
+        place = f" for argument '{argument}'" if argument else ""
+        return f"{expected}{place}.{allowed}"
 
     def _argument_name(self) -> str | None:
         argument = self.context.get_argument()
@@ -85,6 +95,14 @@ class ValuesOfCorrectTypeWithoutValuesRule(ValuesOfCorrectTypeRule):
         if argument is None or owner is None:
             return None
         return next((name for name, known in owner.args.items() if known is argument), None)
+
+
+def allowed_values(type_: GraphQLType | None) -> str:
+    """A sentence with the values of an enum, after a space; empty for other types."""
+    named = get_named_type(type_)
+    if not isinstance(named, GraphQLEnumType):
+        return ""
+    return f" Allowed: {', '.join(named.values)}."
 
 
 # Budget for comparing each pair of fields with the same response name, which is quadratic work
@@ -126,7 +144,7 @@ def _validated(schema: GraphQLSchema, query: str, limits: DocumentLimits) -> Doc
         )
     except GraphQLSyntaxError as error:
         raise RefusedRequest(invalid_request_reply([syntax_error(error)])) from None
-    if errors := validate(schema, document, SPECIFIED_RULES, hide_suggestions=True):
+    if errors := validate(schema, document, SPECIFIED_RULES, MAX_ERRORS):
         raise RefusedRequest(invalid_request_reply([validation_error(error) for error in errors]))
     violations = limit_violations(document, limits)
     violations += validate(schema, document, LIMIT_RULES)
@@ -223,21 +241,30 @@ def _errors_of(
             return [bad_input(f"Variable '${name}' of type '{written_type}' is missing.", name)]
         return []
 
-    paths: list[str] = []
+    wrong: list[tuple[str, str]] = []
 
     def note(path: list[str | int], _value: Any, _error: GraphQLError) -> None:
-        if len(paths) >= MAX_ERRORS:
+        if len(wrong) >= MAX_ERRORS:
             raise _EnoughErrors
-        paths.append(_printed(name, path))
+        wrong.append((_printed(name, path), allowed_values(_type_at(type_, path))))
 
     try:
         coerce_input_value(variables[name], type_, note)
     except _EnoughErrors:
         pass
     except RecursionError:
-        paths.append(name)
+        wrong.append((name, ""))
     message = f"Variable '${name}' of type '{written_type}' got an invalid value"
-    return [bad_input(f"{message} at '{path}'.", path) for path in paths]
+    return [bad_input(f"{message} at '{path}'.{allowed}", path) for path, allowed in wrong]
+
+
+def _type_at(type_: GraphQLInputType, path: list[str | int]) -> GraphQLType:
+    """The named type of the input at the path, whose numbers are places in lists."""
+    named: GraphQLNamedType = get_named_type(type_)
+    for key in path:
+        if isinstance(key, str) and isinstance(named, GraphQLInputObjectType):
+            named = get_named_type(named.fields[key].type)
+    return named
 
 
 class _EnoughErrors(Exception):

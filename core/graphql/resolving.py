@@ -1,5 +1,6 @@
 """Helpers for resolvers: refusals of flows, rows by id and together, times, added fields."""
 
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -84,14 +85,28 @@ def required(value: str | None, field: str) -> str:
 def one(rows: QuerySet[Row], id: str) -> Row:
     """Return the row with that id.
 
-    Unknown and malformed ids and those of other tenants raise the same NOT_FOUND, so that ids
-    cannot be enumerated.
+    Unknown ids and those of other tenants raise the same NOT_FOUND, so that ids cannot be
+    enumerated.
     """
-    primary_key = parse_uuid(id)
-    row = None if primary_key is None else rows.filter(pk=primary_key).first()
+    row = rows.filter(pk=id_of(rows.model, id)).first()
     if row is None:
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return row
+
+
+def id_of(model: type[Model], text: str) -> uuid.UUID:
+    """Parse the id of a row of the model. A malformed one raises NOT_FOUND, which says so."""
+    primary_key = parse_uuid(text)
+    if primary_key is None:
+        raise malformed_id(str(model._meta.verbose_name))
+    return primary_key
+
+
+def malformed_id(kind: str) -> GraphQLProblem:
+    """The problem of text that cannot be the id of such an object."""
+    return GraphQLProblem(
+        GraphQLCode.NOT_FOUND, f"There is no such {kind}: its id is a UUID, and this is not one."
+    )
 
 
 def as_utc(moment: datetime, field: str) -> datetime:

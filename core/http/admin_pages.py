@@ -19,7 +19,7 @@ from django.http.response import HttpResponseBase
 
 _PAGES = "/admin/"
 # Of programs, which have no login of the admin.
-_ENDPOINT = re.compile(r"/admin/(?:graphql|blobs/[^/]+)")
+_ENDPOINT = re.compile(r"/admin/(?:graphql|schema\.graphql|blobs)(?:/.*)?", re.DOTALL)
 _WORDS = "/admin/jsi18n/"
 
 # A source of a policy has no notation for an IPv6 address.

@@ -115,7 +115,13 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_admin_page(request):
         return _page(request, "404.html", HTTPStatus.NOT_FOUND)
-    return problem_response(request, Problem(ProblemCode.NOT_FOUND))
+    return no_such_path(request)
+
+
+def no_such_path(request: HttpRequest, **_parts: str) -> HttpResponse:
+    has_slash = request.path_info.endswith("/")
+    detail = "No such path. Paths have no trailing slash." if has_slash else "No such path."
+    return problem_response(request, Problem(ProblemCode.NOT_FOUND, detail))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -180,13 +186,12 @@ def as_problem(error: Exception) -> Problem | None:
 
 
 def field_errors(detail: Any) -> list[FieldError]:
-    """The errors of a flat serializer. REST framework's messages repeat values only of choices."""
+    """The errors of a flat serializer.
+
+    REST framework's messages repeat values only of choices, whose fields have their own.
+    """
     return [
-        FieldError(field=field, code=str(item.code), detail=_without_value(item))
+        FieldError(field=field, code=str(item.code), detail=str(item))
         for field, items in detail.items()
         for item in items
     ]
-
-
-def _without_value(item: exceptions.ErrorDetail) -> str:
-    return "This is not one of the choices." if item.code == "invalid_choice" else str(item)

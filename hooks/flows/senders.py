@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from difflib import get_close_matches
 
 from django.db import transaction
 from django.utils import timezone
@@ -67,7 +68,7 @@ def checked_options(
 ) -> dict[str, str | None] | None:
     """The options to store. Raises ``ValidationError`` by field."""
     if sender is not None and sender not in PRESETS:
-        raise invalid("sender", "There is no such sender.")
+        raise invalid("sender", f"There is no such sender.{_meant(sender)}")
     if (hmac is not None) != (sender == "hmac"):
         raise invalid("hmac", "The sender “hmac” needs these options, and no other has them.")
     if hmac is None:
@@ -84,6 +85,12 @@ def checked_options(
     except InvalidOptionError as error:
         raise invalid(error.field, str(error)) from None
     return column_of(options)
+
+
+def _meant(sender: str) -> str:
+    """A sentence with the most similar sender, after a space; empty if none is similar."""
+    similar = get_close_matches(sender[:100].lower(), PRESETS, 1)
+    return f" Did you mean {similar[0]}?" if similar else " The query `senders` lists them."
 
 
 def turn_to(hook: Hook, sender: str | None, options: dict[str, str | None] | None) -> None:

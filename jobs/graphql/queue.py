@@ -9,10 +9,9 @@ from django.db.models import Prefetch, prefetch_related_objects
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find, scoped
-from core.database.ids import parse_uuid
 from core.graphql.mutation import mutation
 from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.resolving import caller_origin, extend, peers_of
+from core.graphql.resolving import caller_origin, extend, id_of, peers_of
 from jobs.models import QueueEntry
 from jobs.queue.cancel import NotQueuedError, cancel_run
 from jobs.queue.enqueue import MAX_DELAY_SECONDS, MAX_KEY_CHARACTERS, request_run
@@ -106,8 +105,8 @@ def _runs_with(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Run]:
     """Raises NOT_FOUND unless all ids are of the caller's runs."""
     if len(ids) > MAX_REPLAYS:
         raise _too_many("ids")
-    wanted = {parse_uuid(each) for each in ids}
-    runs = list(_replayable(info).filter(pk__in=wanted - {None}))
+    wanted = {id_of(Run, each) for each in ids}
+    runs = list(_replayable(info).filter(pk__in=wanted))
     if len(runs) != len(wanted):
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return runs

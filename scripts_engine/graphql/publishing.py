@@ -17,10 +17,9 @@ from accounts.graphql.scope import (
 )
 from accounts.graphql.shared import expected_revision
 from accounts.scopes import Scope
-from core.database.ids import parse_uuid
 from core.graphql.mutation import mutation
 from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.resolving import caller_origin
+from core.graphql.resolving import caller_origin, id_of
 from scripts_engine.flows.drafts import (
     MAX_PUBLISHED,
     delete_draft,
@@ -76,8 +75,8 @@ def _versions(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[ScriptVersio
     """The versions of these ids, each once. Raises NOT_FOUND if one is unknown."""
     if len(ids) > MAX_PUBLISHED:
         raise ValidationError({"versions": f"Choose 1 to {MAX_PUBLISHED} versions."})
-    keys = {parse_uuid(each) for each in ids}
-    rows = list(scoped(info, ScriptVersion).filter(pk__in=keys - {None}).defer("source"))
+    keys = {id_of(ScriptVersion, each) for each in ids}
+    rows = list(scoped(info, ScriptVersion).filter(pk__in=keys).defer("source"))
     if len(rows) < len(keys):
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return rows

@@ -15,7 +15,7 @@ from accounts.graphql.shared import enum_value
 from core.database.ids import parse_uuid
 from core.graphql.enums import described_enum
 from core.graphql.problem import GraphQLCode, GraphQLProblem
-from core.graphql.resolving import as_peers, as_utc, peers_of
+from core.graphql.resolving import as_peers, as_utc, id_of, malformed_id, peers_of
 from scripts_engine.callers import is_caller_of
 from scripts_engine.models import Run, RunStatus, Script
 
@@ -103,7 +103,9 @@ def filtered(
 
 def _caller_id(info: GraphQLResolveInfo, caller: str) -> uuid.UUID:
     caller_id = parse_uuid(caller)
-    if caller_id is None or not is_caller_of(caller_id, caller_organisation(info)):
+    if caller_id is None:
+        raise malformed_id("caller")
+    if not is_caller_of(caller_id, caller_organisation(info)):
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return caller_id
 
@@ -114,12 +116,9 @@ def attempts_of(info: GraphQLResolveInfo, first_run: str) -> list[uuid.UUID]:
     Found apart from the list, each by its index: an alternative in one query would cost the scan of
     the organisation's runs.
     """
-    first_run_id = parse_uuid(first_run)
+    first_run_id = id_of(Run, first_run)
     runs = scoped(info, Run).order_by().values_list("pk", flat=True)
-    found: list[uuid.UUID] = []
-    if first_run_id is not None:
-        found += runs.filter(pk=first_run_id)
-        found += runs.filter(first_run=first_run_id)
+    found = [*runs.filter(pk=first_run_id), *runs.filter(first_run=first_run_id)]
     if not found:
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return found

@@ -296,6 +296,14 @@ def test_a_wrong_field_is_named_and_its_value_not_repeated(
     assert Session.objects.count() == 0
 
 
+def test_wrong_credential_is_answered_with_the_choices(client: Client, db: None) -> None:
+    login = {"uid": "u", "password": "p", "credential": "apikey"}
+
+    [error] = post_session(client, login).json()["errors"]
+
+    assert error["detail"] == "Send ApiKey or Token."
+
+
 def test_missing_fields_are_all_named(client: Client, db: None) -> None:
     problem = post_session(client, {}).json()
 

@@ -55,6 +55,38 @@ def test_a_session_is_shown_without_its_token(client: Client, acme_key: IssuedAp
     assert response.json() == opened
 
 
+@pytest.mark.parametrize(
+    ("authorization", "detail"),
+    [
+        ("Bearer mhs_x", "This is an API secret. Open a session first: POST /session."),
+        ("mhs_x", "This is an API secret. Open a session first: POST /session."),
+        ("Bearer mhk_x", "This is an API key's id. Open a session first: POST /session."),
+        ("Bearer mht_x", "This is a device token. Open a session first: POST /session."),
+        ("Bearer mhc_x", "This is a hook's call token, which opens no session."),
+        ("mhx_x", "The scheme Bearer is missing. Send Authorization: Bearer mhx_…"),
+        ("Basic dTpw", "The scheme Bearer is missing. Send Authorization: Bearer mhx_…"),
+        ("Bearer mhx_x", "The session is unknown, has expired or was ended."),
+        ("Bearer ", "The scheme Bearer is missing. Send Authorization: Bearer mhx_…"),
+    ],
+)
+def test_refusal_says_what_the_presented_text_is(
+    client: Client, db: None, authorization: str, detail: str
+) -> None:
+    headers = {"Authorization": authorization}
+
+    session = client.get("/session", headers=headers)
+    query = client.post(
+        "/admin/graphql", {"query": "{ __typename }"}, "application/json", headers=headers
+    )
+
+    assert (session.status_code, session.json()["code"]) == (401, "session-invalid")
+    assert session.json()["detail"] == detail
+    assert query.status_code == 401
+    [error] = query.json()["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (detail, "UNAUTHENTICATED")
+    assert Session.objects.count() == 0
+
+
 @pytest.mark.parametrize("method", ["get", "head"])
 def test_every_answer_names_the_methods_and_is_not_stored(
     client: Client, acme_token: str, method: str

@@ -8,13 +8,13 @@ from config.api import admin_schema, user_schema
 
 ROOT = Path(settings.BASE_DIR)
 SCHEMAS = {
-    ROOT / "tests/snapshots/user.graphql": f"{user_schema.schema}\n",
-    ROOT / "tests/snapshots/admin.graphql": f"{admin_schema.schema}\n",
+    ROOT / "docs/schemas/user.graphql": f"{user_schema.schema}\n",
+    ROOT / "docs/schemas/admin.graphql": f"{admin_schema.schema}\n",
 }
 
 
 class Command(BaseCommand):
-    help = "Writes the GraphQL schemas to tests/snapshots, where a diff shows each change."
+    help = "Writes the GraphQL schemas to docs/schemas, where a diff shows each change."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for path, text in SCHEMAS.items():

@@ -1,20 +1,30 @@
 """The committed GraphQL schemas, where a diff shows each change of the interface."""
 
-from pathlib import Path
-
 import graphene
 import pytest
+from django.conf import settings
 
 from config.api import admin_schema, user_schema
+from tests.client import Client
 
-SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots"
+COMMITTED = settings.BASE_DIR / "docs/schemas"
 SCHEMAS = {"user": user_schema.schema, "admin": admin_schema.schema}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_schema_is_the_committed_one(name: str) -> None:
     """After an intended change, run: manage.py export_schemas."""
-    assert f"{SCHEMAS[name]}\n" == (SNAPSHOTS / f"{name}.graphql").read_text()
+    assert f"{SCHEMAS[name]}\n" == (COMMITTED / f"{name}.graphql").read_text()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_schema_is_served_to_everyone(name: str, client: Client) -> None:
+    response = client.get(f"/{name}/schema.graphql")
+
+    assert response.status_code == 200
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
+    assert "Content-Security-Policy" not in response
+    assert response.content == (COMMITTED / f"{name}.graphql").read_bytes()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

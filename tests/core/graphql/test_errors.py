@@ -155,10 +155,36 @@ def test_a_flood_of_errors_is_cut_short() -> None:
     assert len(codes(response)) == 20
 
 
-def test_enum_values_are_not_suggested() -> None:
+def test_wrong_enum_value_in_the_document_is_answered_with_the_allowed_ones() -> None:
     response = post("mutation { sendPinCode(sendVia: Smss) }")
 
-    assert "Did you mean" not in response.content.decode()
+    message = answer(response)["errors"][0]["message"]
+    assert message == (
+        "Expected value of type 'SendVia' for argument 'sendVia'. Allowed: Both, Sms."
+    )
+
+
+def test_wrong_enum_value_in_a_variable_is_answered_with_the_allowed_ones() -> None:
+    query = "mutation ($via: SendVia!) { sendPinCode(sendVia: $via) }"
+
+    response = post(query, variables={"via": "Smss"})
+
+    message = answer(response)["errors"][0]["message"]
+    assert message == (
+        "Variable '$via' of type 'SendVia!' got an invalid value at 'via'. Allowed: Both, Sms."
+    )
+
+
+def test_similar_field_is_suggested_for_an_unknown_one() -> None:
+    message = answer(post_as_alice("{ mee { email } }"))["errors"][0]["message"]
+
+    assert message == "Cannot query field 'mee' on type 'Query'. Did you mean 'me'?"
+
+
+def test_errors_of_a_document_are_cut_short() -> None:
+    response = post("{ " + " ".join(f"mee{number}" for number in range(100)) + " }")
+
+    assert codes(response) == ["GRAPHQL_VALIDATION_FAILED"] * 20 + ["LIMIT_EXCEEDED"]
 
 
 @pytest.mark.parametrize(

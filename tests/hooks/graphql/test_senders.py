@@ -86,6 +86,22 @@ def test_the_verify_token_is_shown(hook: Hook, acme_token: str) -> None:
     assert answer.data["setSender"]["verifyToken"] == open_verify_token(hook.pk, bytes(ciphertext))
 
 
+@pytest.mark.parametrize(
+    ("sender", "message"),
+    [
+        ("Github", "There is no such sender. Did you mean github?"),
+        ("nobody-knows", "There is no such sender. The query `senders` lists them."),
+    ],
+)
+def test_unknown_sender_is_answered_with_a_similar_one(
+    hook: Hook, acme_token: str, sender: str, message: str
+) -> None:
+    answer = admin_graphql(SET_SENDER, acme_token, hook=str(hook.pk), sender=sender)
+
+    assert answer.errors[0]["message"] == message
+    assert Hook.objects.get().sender == ""
+
+
 def test_the_sender_hmac_has_its_options(hook: Hook, acme_token: str) -> None:
     options = {
         "header": "X-Signature",

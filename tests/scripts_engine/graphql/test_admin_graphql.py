@@ -45,6 +45,27 @@ def echo(acme: Organisation) -> Script:
     return make_script(acme)
 
 
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ('{ script(id: "abc") { id } }', "script"),
+        ('{ run(id: "abc") { id } }', "run"),
+        ('{ runs(firstRun: "abc") { nodes { id } } }', "run"),
+        ('{ runs(hook: "abc") { nodes { id } } }', "caller"),
+        ('mutation { publish(versions: ["abc"]) { id } }', "version"),
+        ('mutation { replayRuns(ids: ["abc"]) }', "run"),
+    ],
+)
+def test_malformed_id_is_not_found_and_the_kind_named(
+    acme_token: str, query: str, kind: str
+) -> None:
+    answer = admin_graphql(query, acme_token)
+
+    assert answer.errors[0]["extensions"]["code"] == "NOT_FOUND"
+    message = f"There is no such {kind}: its id is a UUID, and this is not one."
+    assert answer.errors[0]["message"] == message
+
+
 def test_a_script_is_created_with_its_first_version(acme: Organisation, acme_token: str) -> None:
     answer = admin_graphql(CREATE_SCRIPT, acme_token, name="echo", source="return 1")
 
