@@ -10,11 +10,12 @@ from hooks.graphql.hooks import HooksQuery
 from hooks.graphql.refused_calls import SendersQuery
 from jobs.graphql import queue, schedules
 from jobs.graphql.schedules import SchedulesQuery
-from scripts_engine.graphql import mutations, plans, publishing
+from scripts_engine.graphql import mutations, plans, publishing, stored_values
 from scripts_engine.graphql.plans import PlansQuery
 from scripts_engine.graphql.queries import ScriptsQuery
 from scripts_engine.graphql.releases import ReleasesQuery
 from scripts_engine.graphql.run_script import run_script_field
+from scripts_engine.graphql.stored_values import StoredValuesQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
 
@@ -23,6 +24,7 @@ class Query(
     ScriptsQuery,
     ReleasesQuery,
     PlansQuery,
+    StoredValuesQuery,
     HooksQuery,
     SendersQuery,
     SchedulesQuery,
@@ -79,6 +81,8 @@ class Mutation(graphene.ObjectType):
     restore_script_version = placed_here(mutations.restore_script_version_field)
     set_secret = placed_here(mutations.set_secret_field)
     delete_secret = placed_here(mutations.delete_secret_field)
+    set_stored_value = placed_here(stored_values.set_stored_value_field)
+    delete_stored_value = placed_here(stored_values.delete_stored_value_field)
     end_session = placed_here(end_session_field)
     revoke_device = placed_here(users.revoke_device_field)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import graphene
 from django.core.exceptions import ValidationError
-from django.db.models import Field, Model, Q, QuerySet
+from django.db.models import BinaryField, Field, Model, Q, QuerySet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import get_argument_values
 
@@ -23,8 +23,8 @@ LARGEST_PAGE = 200
 PAGING = frozenset({"first", "after"})
 # Counts stop here, because counting further would read every row.
 LARGEST_COUNT = 10_000
-# A cursor of a time and a UUID has about 110 characters.
-LONGEST_CURSOR = 512
+# A cursor of a time and a UUID has about 110 characters; one of a key of 256 bytes 690.
+LONGEST_CURSOR = 1024
 
 
 class PageInfo(graphene.ObjectType):
@@ -93,17 +93,28 @@ class Page:
 
 def cursor_of(key: list[Any]) -> str:
     """The cursor of the row with these values of the key fields."""
-    texts = [value.isoformat() if isinstance(value, datetime) else str(value) for value in key]
+    texts = [_key_text(value) for value in key]
     return base64.urlsafe_b64encode(json.dumps(texts).encode()).decode()
 
 
-def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
+def _key_text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return bytes(value).hex() if isinstance(value, bytes | memoryview) else str(value)
+
+
+NEWEST_FIRST = "newest first"
+
+
+def connection_of(
+    node: type[graphene.ObjectType], order: str = NEWEST_FIRST
+) -> type[graphene.ObjectType]:
     """The connection type of a node type: ``nodes``, ``pageInfo``, ``totalCount``, …"""
     name = f"{node._meta.name}Connection"
     attributes = {
         "nodes": graphene.Field(
             graphene.NonNull(graphene.List(graphene.NonNull(node))),
-            description="The page, newest first.",
+            description=f"The page, {order}.",
         ),
         "page_info": graphene.Field(graphene.NonNull(PageInfo), description="The end of the page."),
         "total_count": graphene.Int(
@@ -119,12 +130,15 @@ def connection_of(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:
 
 
 def connection_field(
-    connection: type[graphene.ObjectType], description: str, **filters: graphene.Scalar
+    connection: type[graphene.ObjectType],
+    description: str,
+    order: str = NEWEST_FIRST,
+    **filters: graphene.Scalar,
 ) -> graphene.Field:
     """A list field with ``first``, ``after`` and the filters as arguments."""
     return graphene.Field(
         graphene.NonNull(connection),
-        description=f"{description} Newest first.",
+        description=f"{description} {order.capitalize()}.",
         args={
             "first": graphene.Int(
                 default_value=DEFAULT_PAGE,
@@ -229,5 +243,7 @@ def _key(rows: QuerySet[Any], cursor: str) -> list[Any]:
 
 def _key_value(field: Field[Any, Any], text: str) -> Any:
     """Parse a value; out of its column's range it raises."""
+    if isinstance(field, BinaryField):
+        return bytes.fromhex(text)
     value = field.clean(text, None)
     return as_utc(value, "after") if isinstance(value, datetime) else value

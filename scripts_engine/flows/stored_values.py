@@ -50,14 +50,15 @@ def set_stored_value(
     key: bytes,
     value: str,
     expires_at: datetime | None,
-    seen: str,
+    seen: str | None = None,
     origin: Origin = NOWHERE,
     expected_revision: int | None = None,
 ) -> StoredValue:
-    """Sets the value, JSON text, if the key still has the value of the fingerprint ``seen``.
+    """Sets the value, JSON text; with ``seen``, if the key still has the value of that fingerprint.
 
-    Revisions count what people set, fingerprints tell what scripts set. Raises ``ValidationError``
-    by field, ``ConflictError`` or ``StoredValueChangedError``.
+    Revisions count what people and programs set, fingerprints tell what scripts set. Raises
+    ``ValidationError`` by field, ``StoredValueChangedError``, or, with an expected revision,
+    ``ConflictError`` for another one and ``NotFoundError`` without a value.
     """
     try:
         checked = check_value(value.encode("utf-8", "surrogatepass"))
@@ -67,8 +68,10 @@ def set_stored_value(
             current = _live(organisation, key)
             if current is not None:
                 current.check_revision(expected_revision)
-            if fingerprint(current) != seen:
+            if seen is not None and fingerprint(current) != seen:
                 raise StoredValueChangedError(current)
+            if current is None and expected_revision is not None:
+                raise NotFoundError("There is no such value.")
             write_value(organisation.pk, key, checked, expires_at)
             written = StoredValue.objects.of_organisation(organisation).get(key=key)
             if current is None:
@@ -83,11 +86,16 @@ def set_stored_value(
     return written
 
 
-def delete_stored_value(stored: StoredValue, *, origin: Origin = NOWHERE) -> None:
-    """Deletes the value. Raises ``NotFoundError`` if it does not exist."""
-    deleted, _ = StoredValue.objects.filter(pk=stored.pk).delete()
-    if not deleted:
-        raise NotFoundError("There is no such value.")
+def delete_stored_value(
+    stored: StoredValue, *, origin: Origin = NOWHERE, expected_revision: int | None = None
+) -> None:
+    """Deletes the value. Raises ``NotFoundError`` if it does not exist, or ``ConflictError``."""
+    with transaction.atomic(), only_writer(stored.organisation_id):
+        current = StoredValue.objects.filter(pk=stored.pk).first()
+        if current is None:
+            raise NotFoundError("There is no such value.")
+        current.check_revision(expected_revision)
+        current.delete()
     _record(ScriptEvent.STORED_VALUE_DELETED, stored, origin)
 
 

@@ -1,6 +1,6 @@
 """The scopes that the fields of scripts, runs and secrets need."""
 
-from accounts.graphql.field_scopes import for_programs, needs_scopes
+from accounts.graphql.field_scopes import any_key, for_programs, needs_scopes
 from accounts.scopes import Scope
 
 
@@ -20,6 +20,8 @@ def register() -> None:
             "missingBlobs": read,
             "plan": read,
             "secrets": secrets,
+            "storedValues": bodies,
+            "storedValue": bodies,
         },
     )
     for_programs(
@@ -42,6 +44,8 @@ def register() -> None:
             "runScript": needs_scopes(Scope.RUN_SCRIPTS, source=Scope.WRITE_DRAFTS),
             "setSecret": secrets,
             "deleteSecret": secrets,
+            "setStoredValue": secrets,
+            "deleteStoredValue": secrets,
         },
     )
     for_programs("Organisation", fields={"runBytesQuota": read, "runBytesUsed": read})
@@ -71,3 +75,6 @@ def register() -> None:
     for_programs("LogLine", bodies)
     for_programs("RunError", bodies)
     for_programs("Secret", secrets)
+    # Reached by reading or by setting; whoever only sets reads no value, not even an earlier one.
+    for_programs("StoredValue", any_key, fields={"value": bodies})
+    for_programs("StoredValueConnection", bodies)

@@ -177,6 +177,8 @@ MUTATIONS = {
     'deleteSchedule(id: "1")': "WriteHooks",
     'setSecret(name: "a", value: "b") { __typename }': "WriteSecrets",
     'deleteSecret(name: "a")': "WriteSecrets",
+    'setStoredValue(key: "a", value: "1") { __typename }': "WriteSecrets",
+    'deleteStoredValue(key: "a")': "WriteSecrets",
     'createUser(email: "eve@example.com") { __typename }': "WritePeople",
     'updateUser(id: "1") { __typename }': "WritePeople",
     'deactivateUser(id: "1") { __typename }': "WritePeople",
