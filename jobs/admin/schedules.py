@@ -63,7 +63,8 @@ class ScheduleForm(forms.ModelForm[Schedule]):
         ),
         help_text=(
             "Minute, hour, day of month, month, day of week. L is the month’s last day, MON#2 its "
-            "second Monday, 5L its last Friday."
+            "second Monday, 5L its last Friday. Also @hourly, @daily, @weekly, @monthly and "
+            "@yearly."
         ),
     )
     time_zone = forms.ChoiceField(

@@ -37,7 +37,9 @@ DEFAULT_NEXT_TICKS = 5
 MAX_NEXT_TICKS = 20
 DEFAULT_TICKS = 20
 CRON = (
-    "Five fields: minute, hour, day of month, month, day of week; also `L`, `LW`, `5L` and `MON#2`."
+    "Five fields: minute, hour, day of month, month, day of week; also `L`, `LW`, `5L` and "
+    "`MON#2`. Or `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` or "
+    "`@hourly`, which are answered as five fields."
 )
 TIME_ZONE = "An IANA time zone, as `Europe/Berlin`."
 

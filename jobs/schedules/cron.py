@@ -18,6 +18,16 @@ from cronsim import CronSim, CronSimError
 
 MAX_CRON_CHARACTERS = 200
 
+SHORTHANDS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
 _CRON = re.compile(r"[0-9A-Za-z*,/#-]+( [0-9A-Za-z*,/#-]+){4}")
 _STEP_OF_LAST = re.compile("LW?/")
 # Neither is a place: the server's own zone, and the placeholder for none.
@@ -53,18 +63,20 @@ def known_time_zones() -> frozenset[str]:
 def clean_cron(text: str) -> str:
     """The expression as it is stored: upper case, single spaces. Raises ``InvalidCronError``.
 
-    Takes the five fields of Debian's cron, also ``L`` for the month's last day or, as ``5L``, its
-    last Friday, ``LW`` for its last weekday, and ``MON#2`` for its second Monday.
+    A shorthand becomes its five fields, so that equal schedules are stored alike. Takes the five
+    fields of Debian's cron, also ``L`` for the month's last day or, as ``5L``, its last Friday,
+    ``LW`` for its last weekday, and ``MON#2`` for its second Monday.
     """
     if len(text) > MAX_CRON_CHARACTERS:
         raise InvalidCronError(f"Enter at most {MAX_CRON_CHARACTERS} characters.")
     cron = " ".join(text.split())
+    if cron.startswith("@"):
+        return _fields_of_shorthand(cron)
     number = len(cron.split())
     if number != 5:
-        for_example = " For @daily, enter 0 0 * * *." if cron.startswith("@") else ""
         raise InvalidCronError(
             "Enter five fields: minute, hour, day of month, month and day of week. "
-            f"This has {number}.{for_example}"
+            f"This has {number}."
         )
     if not _CRON.fullmatch(cron):
         raise InvalidCronError("Enter numbers, names of months and days, and * , - / L # only.")
@@ -81,6 +93,13 @@ def clean_cron(text: str) -> str:
     except StopIteration:
         raise InvalidCronError("No date fits all fields.") from None
     return cron
+
+
+def _fields_of_shorthand(text: str) -> str:
+    fields = SHORTHANDS.get(text.lower()) if text.isascii() else None
+    if fields is None:
+        raise InvalidCronError(f"Enter one of {', '.join(SHORTHANDS)}, or five fields.")
+    return fields
 
 
 def clean_time_zone(name: str) -> str:

@@ -56,6 +56,13 @@ def refusal(answer: GraphQLAnswer) -> tuple[str | None, str | None]:
     return answer.code, answer.errors[0]["extensions"].get("field")
 
 
+def test_shorthand_is_answered_as_its_fields(script: Script, acme_token: str) -> None:
+    answer = admin_graphql(CREATE, acme_token, script=str(script.pk), cron="@daily")
+
+    assert answer.data["createSchedule"]["cron"] == "0 0 * * *"
+    assert Schedule.objects.get().cron == "0 0 * * *"
+
+
 def test_a_schedule_is_created_with_defaults_and_with_everything(
     script: Script, acme_token: str
 ) -> None:
@@ -243,7 +250,7 @@ def test_next_ticks_before_saving(acme_token: str) -> None:
 @pytest.mark.parametrize(
     ("given", "field"),
     [
-        ({"cron": "@daily"}, "cron"),
+        ({"cron": "@reboot"}, "cron"),
         ({"cron": "0 0 30 2 *"}, "cron"),
         ({"timeZone": "Mars"}, "timeZone"),
         ({"first": 0}, "first"),

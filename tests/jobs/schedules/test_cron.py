@@ -46,8 +46,10 @@ def local_ticks(cron: str, zone: str, day: str) -> str:
         "* * *",
         "* * * *",
         "* * * * * *",
-        "@daily",
         "@reboot",
+        "@",
+        "@daily *",
+        "@wee\u212aly",
         "60 * * * *",
         "* 24 * * *",
         "* * 0 * *",
@@ -80,6 +82,23 @@ def test_what_is_no_expression_or_never_comes_is_refused(cron: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shorthand", "fields"),
+    [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        (" @Hourly ", "0 * * * *"),
+    ],
+)
+def test_shorthand_is_stored_as_its_fields(shorthand: str, fields: str) -> None:
+    assert clean_cron(shorthand) == fields
+    assert clean_cron(fields) == fields
+
+
+@pytest.mark.parametrize(
     ("cron", "message"),
     [
         ("61 9 * * *", "The minute is not valid, or never comes. Allowed: 0 to 59."),
@@ -97,10 +116,14 @@ def test_what_is_no_expression_or_never_comes_is_refused(cron: str) -> None:
             ),
         ),
         (
-            "@daily",
+            "0 0",
+            "Enter five fields: minute, hour, day of month, month and day of week. This has 2.",
+        ),
+        (
+            "@reboot",
             (
-                "Enter five fields: minute, hour, day of month, month and day of week. This has 1. "
-                "For @daily, enter 0 0 * * *."
+                "Enter one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, "
+                "or five fields."
             ),
         ),
     ],

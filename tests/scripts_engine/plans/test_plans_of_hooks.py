@@ -304,6 +304,18 @@ def test_a_plan_conflicts_with_a_hook_that_has_changed(shop: Organisation) -> No
         applied(plan, author=author)
 
 
+def test_shorthand_of_a_cron_expression_is_no_change_of_its_fields(shop: Organisation) -> None:
+    document = written_manifest(shop)
+    document["schedules"][0]["cron"] = "@hourly"
+    author = Author(api_key=make_api_key(shop).api_key)
+    applied(plan_manifest(shop, document), author=author)
+
+    again = plan_manifest(shop, document)
+
+    assert Schedule.objects.get().cron == "0 * * * *"
+    assert (again.problems, again.changes) == ([], [])
+
+
 def test_a_plan_conflicts_with_a_schedule_that_has_changed(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["schedules"][0]["cron"] = "5 5 * * *"
