@@ -118,6 +118,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return no_such_path(request)
 
 
+@csrf_exempt
 def no_such_path(request: HttpRequest, **_parts: str) -> HttpResponse:
     has_slash = request.path_info.endswith("/")
     detail = "No such path. Paths have no trailing slash." if has_slash else "No such path."
