@@ -58,6 +58,12 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         "Logins, and changes to users, keys, scripts, hooks and secrets are recorded here. "
         "Events appear automatically."
     )
+    filtered_empty_states = {
+        "Failed admin logins": EmptyState(
+            "Refused attempts to log in to this admin appear here.",
+            title="No failed admin logins",
+        )
+    }
     view_scope = Scope.READ_AUDIT
     list_display = ("when", "who", "what", "to_whom", "from_where")
     list_filter = (

@@ -22,7 +22,7 @@ from accounts.admin.reach import administered_organisations
 from accounts.models import ApiKey, Organisation, User
 from config.admin.navigation import navigation
 from core.admin.links import page_of
-from core.database.ids import parse_uuid
+from core.database.ids import ids_from_prefix, parse_uuid
 from hooks.models import Hook
 from jobs.models import Schedule
 from scripts_engine.admin.runs.presentation import status_label
@@ -59,7 +59,11 @@ def _rows(request: HttpRequest, term: str) -> Iterator[SearchResult]:
     row_id = parse_uuid(term)
     if row_id is not None:
         yield from _by_id(request, row_id)
-    elif len(term) >= _MIN_NAME_CHARACTERS:
+        return
+    if (ids := ids_from_prefix(term)) is not None:
+        for run in _reached(request, Run).filter(pk__range=ids).order_by("-pk")[:_SHOWN]:
+            yield _result(request, run)
+    if len(term) >= _MIN_NAME_CHARACTERS:
         yield from _by_name(request, term)
 
 

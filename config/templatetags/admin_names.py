@@ -4,22 +4,26 @@ from typing import Any
 
 from django import template
 from django.db.models import Model
+from django.template import Context
 from django.urls import reverse
 from django.utils.text import capfirst
 
 from config.admin.sidebar import place_of
+from core.admin.display import EmptyState
 
 register = template.Library()
 
 
-@register.filter
-def breadcrumbs(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+@register.simple_tag(takes_context=True)
+def breadcrumbs(context: Context, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Unfold's breadcrumbs without the app, which the sidebar does not name.
 
     On a narrow screen, the longest is shortened before the others.
     """
     shown = parts[1:] if len(parts) > 1 else parts
     titles = [_title(part) for part in shown]
+    if name := _filtered_list_name(context):
+        titles[-1] = name
     longest = max(titles, key=len, default="")
     return [
         {"link": part.get("link"), "title": title, "is_longest": title == longest}
@@ -27,11 +31,28 @@ def breadcrumbs(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+@register.simple_tag(takes_context=True)
+def list_name(context: Context, opts: Any) -> str:
+    """The name of a model's list, or of the filtered list that the sidebar offers."""
+    if name := _filtered_list_name(context):
+        return name
+    return _list_name(_address_of(opts)) or capfirst(str(opts.verbose_name_plural))
+
+
 @register.filter
-def list_name(opts: Any) -> str:
-    """The name of a model's list."""
-    address = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
-    return _list_name(address) or capfirst(str(opts.verbose_name_plural))
+def filtered_empty_state(changelist: Any) -> EmptyState | None:
+    """The empty state of a filtered list that the sidebar offers."""
+    states = getattr(changelist.model_admin, "filtered_empty_states", {})
+    return states.get(_list_name(f"{_address_of(changelist.opts)}{changelist.get_query_string()}"))
+
+
+def _address_of(opts: Any) -> str:
+    return reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+
+
+def _filtered_list_name(context: Context) -> str:
+    address = context["request"].get_full_path()
+    return _list_name(address) if "?" in address else ""
 
 
 def _title(part: dict[str, Any]) -> str:

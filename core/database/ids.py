@@ -1,5 +1,6 @@
 """UUIDs as ids: parsing, texts, and filters by the time in UUIDs of version 7."""
 
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -38,6 +39,25 @@ def parse_uuid(text: str) -> uuid.UUID | None:
         return uuid.UUID(text)
     except ValueError:
         return None
+
+
+_PREFIX = re.compile(r"[0-9a-f]{8,31}")
+_SHORT = 13
+
+
+def short_id(key: uuid.UUID) -> str:
+    """The first 12 digits, as lists show an id: a UUIDv7's time, to the millisecond."""
+    return str(key)[:_SHORT]
+
+
+def ids_from_prefix(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
+    """The lowest and highest UUID with these first digits; ``None`` if fewer than 8 or malformed."""
+    digits = text.strip().lower().replace("-", "")
+    if (whole := parse_uuid(digits)) is not None:
+        return whole, whole
+    if not _PREFIX.fullmatch(digits):
+        return None
+    return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
 
 
 def as_uuid(value: Any) -> uuid.UUID:

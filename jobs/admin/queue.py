@@ -21,6 +21,7 @@ from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import link, list_of, page_of
+from core.database.ids import short_id
 from core.http.origin import origin_of
 from jobs.admin.runs import what_was_cancelled
 from jobs.admin.story import until
@@ -131,7 +132,7 @@ class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
 
     @display(description="Run")
     def shown_run(self, entry: QueueEntry) -> str:
-        return link(page_of(Run(pk=entry.pk)), f"Run {str(entry.pk)[-8:]}")
+        return link(page_of(Run(pk=entry.pk)), short_id(entry.pk))
 
     @display(description="Attempt")
     def shown_attempt(self, entry: QueueEntry) -> str:

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin.reach import person
 from accounts.scopes import Scope
+from core.admin.display import EmptyState
 from core.admin.links import action_of, list_of, page_of
 from core.database.ids import parse_uuid
 from core.errors import RateLimitedError
@@ -79,6 +80,13 @@ class QueuedRunAdmin(RunAdmin):
             ("cancel", "replay", "replays", "replays_progress", "replays_cancel"),
             Scope.OPERATE_QUEUE,
         ),
+    }
+    filtered_empty_states = {
+        "Dead letters": EmptyState(
+            "No accepted work has failed for good. Work whose last attempt failed appears here "
+            "until it is replayed or dismissed.",
+            title="No dead letters",
+        )
     }
     action_scopes = dict.fromkeys(("replay_selected", "dismiss_selected"), Scope.OPERATE_QUEUE)
     actions = ("replay_selected", "dismiss_selected")

@@ -48,6 +48,10 @@ class Trigger(models.TextChoices):
     TEST = "test", "Test event"
 
 
+# A caller made the request, and got an answer.
+CALLED = (Trigger.HOOK, Trigger.ADMIN_GRAPHQL, Trigger.ADMIN)
+
+
 # How a run may have ended after its script ran.
 OUTCOMES = (RunStatus.SUCCEEDED, *map(RunStatus, FAILURES))
 

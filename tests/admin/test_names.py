@@ -15,7 +15,7 @@ from config.admin.sidebar import place_of
 from core.admin.links import action_of, list_of, page_of
 from hooks.models import Hook
 from jobs.models import Message, QueueEntry
-from scripts_engine.models import Script, ScriptVersion
+from scripts_engine.models import Run, Script, ScriptVersion
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.addresses import REGISTERED, object_addresses
@@ -85,6 +85,29 @@ def test_the_search_has_the_names_of_the_sidebar(as_root: Client) -> None:
     assert search_results(as_root, "task result") == []
 
 
+@pytest.mark.parametrize(
+    ("address", "name", "empty"),
+    [
+        (list_of(Run, dead_letter="yes"), "Dead letters", "No dead letters"),
+        (
+            list_of(AuthEvent, kind__exact="admin.login-refused"),
+            "Failed admin logins",
+            "No failed admin logins",
+        ),
+    ],
+    ids=["dead-letters", "failed-admin-logins"],
+)
+def test_a_filtered_list_of_the_sidebar_has_its_own_title_and_empty_state(
+    as_root: Client, address: str, name: str, empty: str
+) -> None:
+    response = as_root.get(address)
+
+    assert breadcrumbs_of(response) == [name]
+    assert title_of(response) == f"{name} | Moonhook"
+    assert f"{empty}</h2>" in text_of(response)
+    assert "Clear search and filters" not in text_of(response)
+
+
 # --- Rows ---------------------------------------------------------------------------------------
 
 
@@ -132,6 +155,13 @@ def test_a_breadcrumb_escapes_names(as_bob: Client, acme: Organisation) -> None:
 def test_the_form_for_a_new_key_is_called_like_its_button(as_bob: Client) -> None:
     assert title_of(as_bob.get(list_of(ApiKey, "add"))) == "Create API key | Moonhook"
     assert title_of(as_bob.get(list_of(Hook, "add"))) == "Create hook | Moonhook"
+
+
+def test_a_form_for_a_new_row_is_the_last_breadcrumb(as_bob: Client) -> None:
+    response = as_bob.get(list_of(Hook, "add"))
+
+    assert breadcrumbs_of(response) == ["Hooks", "Create hook"]
+    assert button_names(response) == []
 
 
 def test_the_form_for_a_new_script_is_called_like_its_button(as_bob: Client) -> None:

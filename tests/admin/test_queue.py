@@ -70,6 +70,17 @@ def test_the_queue_says_how_much_waits(as_bob: Client, acme: Organisation) -> No
     assert "in 59\N{NO-BREAK SPACE}minutes" in text or "in 1\N{NO-BREAK SPACE}hour" in text
 
 
+def test_a_run_in_the_queue_has_the_short_id_by_which_it_is_found(
+    as_bob: Client, acme: Organisation
+) -> None:
+    run = queue(hook_that(acme, "return 1"))
+    short = str(run.pk)[:13]
+
+    assert f">{short}</a>" in text_of(as_bob.get(QUEUE))
+    assert list(as_bob.get(list_of(Run), {"q": short}).context["cl"].result_list) == [run]
+    assert str(run.pk) in text_of(as_bob.get("/admin/search/", {"s": short}))
+
+
 def test_the_queue_shows_no_other_organisation(
     as_bob: Client, as_root: Client, foreign: Hook
 ) -> None:

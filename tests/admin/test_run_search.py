@@ -44,6 +44,18 @@ def called(hook: Hook, body: bytes, minutes_ago: int) -> Run:
     return factories.make_past_run(hook, at, request_body=body)
 
 
+def test_a_run_is_found_by_the_first_digits_of_its_id(as_bob: Client, acme_hook: Hook) -> None:
+    older, newer = answered(acme_hook, 200), answered(acme_hook, 201)
+    Run.objects.filter(pk=older.pk).update(id="01890000-aaaa-7000-8000-000000000001")
+
+    assert [run.pk.hex for run in found(as_bob, q="01890000-AAAA")] == [
+        "01890000aaaa70008000000000000001"
+    ]
+    assert found(as_bob, q=newer.pk.hex[:20]) == [newer]
+    assert found(as_bob, q="0189000") == []
+    assert found(as_bob, q="01890000-bbbb") == []
+
+
 @pytest.mark.parametrize(
     ("typed", "statuses"),
     [

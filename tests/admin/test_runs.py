@@ -42,6 +42,19 @@ def test_the_page_shows_request_and_reply(as_bob: Client, acme: Organisation) ->
     assert "203.0.113.9" in text
 
 
+def test_a_scheduled_run_has_no_caller(as_bob: Client, acme_hook: Hook) -> None:
+    run = factories.make_past_run(acme_hook, timezone.now(), "queued")
+    Run.objects.filter(pk=run.pk).update(
+        trigger="schedule", hook_id=None, client_address="203.0.113.9", response_status=202
+    )
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Called from" not in text
+    assert "Answered with" not in text
+    assert "The script has not run.</p>" in text
+
+
 def test_a_failed_run_shows_its_line(as_bob: Client, acme: Organisation) -> None:
     run = run_of(hook_that(acme, 'local a = 1\nerror("no such order")\n'))
 

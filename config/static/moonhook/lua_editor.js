@@ -41,6 +41,9 @@ const completer = (entries) => ({
     },
 });
 
+// Leaves Ctrl-K to the search dialog of the page.
+const leaveSearchKey = (editor) => editor.commands.bindKey("Ctrl-K|Command-K", null);
+
 // While typing, nothing is preselected, so Enter still starts a new line. Tab and arrows select.
 const disableAutoSelect = (editor) => {
     const { Autocomplete } = ace.require("ace/autocomplete");
@@ -191,6 +194,7 @@ const setUp = () => {
     const entries = JSON.parse(document.getElementById("lua-completions").textContent);
     const mark = marker(editor.session);
     editor.completers = [completer(entries)];
+    leaveSearchKey(editor);
     disableAutoSelect(editor);
     editor.setOptions({
         enableLiveAutocompletion: true,

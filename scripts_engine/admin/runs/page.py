@@ -20,6 +20,7 @@ from core.admin.display import display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.admin.page_context import PageContext
+from core.database.ids import ids_from_prefix
 from core.http.bulkhead import place_left_to_others
 from core.http.origin import client_address
 from scripts_engine.admin.runs.bodies import body_of
@@ -48,7 +49,7 @@ from scripts_engine.admin.runs.timeline import timeline_of
 from scripts_engine.admin.scripts.live import live_of
 from scripts_engine.callers import callers_of, name_triggers
 from scripts_engine.models import Run
-from scripts_engine.models.run import FAILURES
+from scripts_engine.models.run import CALLED, FAILURES
 from scripts_engine.releases.live import release_that_ran
 from scripts_engine.runs.execution import headers_left_out, run_again
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
@@ -134,7 +135,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
     list_filter_submit = True
     list_select_related = ("script",)
     search_fields = ("id",)
-    search_help_text = "Run ID from the Moonhook-Run-Id header"
+    search_help_text = "Run ID, or its first 8 digits or more"
     ordering = ("-id",)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -166,14 +167,11 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds a run by its id, the only indexed text of a run."""
+        """Finds runs by the first digits of their id, the only indexed text of a run."""
         if not search_term:
             return queryset, False
-        try:
-            run_id = uuid.UUID(search_term.strip())
-        except ValueError:
-            return queryset.none(), False
-        return queryset.filter(pk=run_id), False
+        ids = ids_from_prefix(search_term)
+        return queryset.none() if ids is None else queryset.filter(pk__range=ids), False
 
     @display(description="Started")
     def shown_start(self, run: Run) -> str:
@@ -214,6 +212,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             "run": row,
             "release": release_that_ran(row.script_version_id, row.started_at),
             "live": live_of(row.script),
+            "has_caller": row.trigger in CALLED,
             "caller": callers_of([row]).get(row.pk),
             "status": status_label(row.status),
             "timeline": timeline_of(row) if row.has_run and is_read else None,
