@@ -185,7 +185,7 @@ def _reply_in_words(rules: CallRules) -> str:
 
 
 _DUPLICATES = {
-    Idempotency.NONE.value: "not looked for",
+    Idempotency.NONE.value: "not detected",
     Idempotency.EVENT_ID.value: "by the sender's event id",
     Idempotency.BODY_HASH.value: "by equal method, path, query and body",
 }
@@ -199,8 +199,8 @@ RULES = (
         shown="Networks of callers in CIDR notation; empty if calls may come from anywhere.",
         given="Up to 64 networks of callers in CIDR notation; empty: all.",
         label="Networks",
-        help="One per line, for example 192.0.2.0/24. Other callers are answered like a wrong "
-        "token. Empty: every network.",
+        help="One per line, for example 192.0.2.0/24. Callers from other networks get 404, as "
+        "if the token were wrong. Empty: every network.",
         rows=3,
         words=lambda rules: ", ".join(rules.allowed_networks) or "every network",
     ),
@@ -259,7 +259,7 @@ RULES = (
         shown="How old or early a signed time may be; null if none is signed.",
         given="How old or early a signed time may be: 10 to 86400.",
         is_nullable=True,
-        label="Tolerance of signed times (s)",
+        label="Accepted age of signatures (s)",
         empty=_tolerance_in_words,
     ),
     HookRule(
@@ -320,7 +320,7 @@ RULES = (
         shown="Verified calls a minute; null if unlimited.",
         given="Verified calls a minute: 1 to 1000000.",
         is_nullable=True,
-        label="Calls a minute",
+        label="Calls per minute",
         words=_calls_in_words,
         title="Calls",
     ),
@@ -331,7 +331,7 @@ RULES = (
         shown="Calls that may come at once; null if unlimited.",
         given="Calls that may come at once: 1 to 1000000.",
         is_nullable=True,
-        label="Calls at once",
+        label="Burst",
         empty=lambda rules: "a tenth of the calls a minute",
     ),
     HookRule(
@@ -339,7 +339,7 @@ RULES = (
         shown="Runs at the same time; null if unlimited.",
         given="Runs at the same time: 1 to 10000.",
         is_nullable=True,
-        label="Runs at the same time",
+        label="Concurrent runs",
         words=_runs_in_words,
     ),
     HookRule(

@@ -157,7 +157,7 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
     def code(self, event: AuthEvent) -> str:
         return event.kind
 
-    @display(description="To whom")
+    @display(description="Target")
     def to_whom(self, event: Any) -> SafeString | str:
         return event.to_whom
 

@@ -90,12 +90,12 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     )
     view_scope = Scope.READ_PEOPLE
     action_scopes = {"unlock_selected": Scope.WRITE_PEOPLE}
-    list_display = ("email", "state", "failures_today", "consecutive_failures", "day_started_at")
+    list_display = ("email", "state", "failures_today", "consecutive_failures", "counting_since")
     search_fields = ("email",)
     search_help_text = "E-mail"
     ordering = ("-consecutive_failures", "email")
     actions = ("unlock_selected",)
-    fields = ("email", "state", "failures_today", "day_started_at", "consecutive_failures")
+    fields = ("email", "state", "failures_today", "counting_since", "consecutive_failures")
     readonly_fields = fields
 
     def place_of(self, row: PinFailures) -> Organisation | None:
@@ -108,6 +108,10 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     @display(description="State", label={"Not locked": "success", "Locked": "danger"})
     def state(self, failures: PinFailures) -> str:
         return "Locked" if failures.is_stopped else "Not locked"
+
+    @display(description="Counting since", ordering="day_started_at")
+    def counting_since(self, failures: PinFailures) -> str:
+        return date_format(failures.day_started_at, "DATETIME_FORMAT")
 
     @admin.action(description="Unlock selected addresses", permissions=["view"])
     def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:

@@ -51,7 +51,7 @@ def short_id(key: uuid.UUID) -> str:
 
 
 def ids_from_prefix(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
-    """The lowest and highest UUID with these first digits; ``None`` if fewer than 8 or malformed."""
+    """The lowest and highest UUID with 8 first digits or more; ``None`` if malformed."""
     digits = text.strip().lower().replace("-", "")
     if (whole := parse_uuid(digits)) is not None:
         return whole, whole

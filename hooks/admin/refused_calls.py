@@ -76,7 +76,7 @@ class RefusedCallAdmin(PageContext, ReadOnlyTenantModelAdmin):
         js = (Script("moonhook/copy.js", defer=True),)
 
     empty_state = EmptyState(
-        "No call was refused. Calls with a wrong token, signature, network or method appear here, "
+        "No refused calls. Calls with a wrong token, signature, network or method appear here, "
         "with what is wrong and what to do."
     )
     view_scope = Scope.READ_SCRIPTS

@@ -201,7 +201,7 @@ def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
 def refused_calls_of_hook(request: HttpRequest, hook: Hook) -> Panel:
     return _refused_calls(
         hook.refused_calls.select_related("hook")[:LATEST],
-        empty="No call was refused.",
+        empty="No refused calls.",
         all_calls=list_of(RefusedCall, hook__id__exact=hook.pk),
         in_full=has_scope(request, Scope.READ_PAYLOADS, hook.organisation),
     )
@@ -213,7 +213,7 @@ def refused_calls_of_script(request: HttpRequest, script: Script) -> Panel | Non
         return None
     return _refused_calls(
         script.refused_calls.select_related("hook")[:LATEST],
-        empty="No call was refused, not even one with a token that no hook has.",
+        empty="No refused calls.",
         all_calls=list_of(RefusedCall, script__id__exact=script.pk),
         in_full=has_scope(request, Scope.READ_PAYLOADS, script),
     )

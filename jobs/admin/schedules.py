@@ -71,7 +71,7 @@ class ScheduleForm(forms.ModelForm[Schedule]):
         choices=_time_zones,
         initial="UTC",
         widget=UnfoldAdminSelectWidget,
-        help_text="The clock that the fields are read by, with its daylight saving time.",
+        help_text="Cron times are in this time zone; daylight saving time is applied.",
     )
     # The column holds bytes, which forms of models leave out.
     body = forms.CharField(
@@ -152,7 +152,7 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
     help_texts = {
         "script": "Runs at each tick, in the queue.",
         "name": "What it is for, for example “nightly report”.",
-        "is_enabled": "Ticks while it is off are not made up for.",
+        "is_enabled": "Runs missed while it is off are not caught up.",
         "overlap": (
             "Skip: the tick is left out. Buffer one: one tick waits until the run has ended. "
             "Allow all: runs overlap."
@@ -233,7 +233,7 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         ticks: list[ScheduleTick] = schedule.latest_ticks
         return line_of(schedule, ticks) if ticks else "None yet"
 
-    @display(description="Next ticks")
+    @display(description="Next runs")
     def next_five(self, schedule: Schedule) -> SafeString:
         address = reverse("admin:jobs_schedule_next_ticks")
         return rendered(preview_of(schedule.cron, schedule.time_zone), address)

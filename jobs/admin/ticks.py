@@ -29,7 +29,7 @@ class Preview(NamedTuple):
 
 def preview_of(cron: str, time_zone: str) -> Preview:
     if not cron.strip():
-        return Preview([], "Enter five fields above to see the next ticks.")
+        return Preview([], "Enter five fields above to see the next runs.")
     try:
         ticks = next_ticks(cron, time_zone, timezone.now(), _SHOWN)
     except (InvalidCronError, UnknownTimeZoneError) as error:

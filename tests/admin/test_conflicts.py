@@ -88,7 +88,7 @@ def test_the_limits_form_tells_a_conflict(
     text = page_text(save(as_bob, hook, typed, "limits"))
 
     assert "changed by carol@example.com" in text
-    assert "Calls a minute: 60" in text
+    assert "Calls per minute: 60" in text
     assert 'value="70"' in text
     assert Hook.objects.get().calls_per_minute == 60
     save(as_bob, hook, {**typed, "expected_revision": revision_on(text)}, "limits")

@@ -53,7 +53,7 @@ def test_a_superuser_is_asked_to_add_an_organisation_first(as_root: Client) -> N
 def test_then_to_write_a_script(as_bob: Client) -> None:
     text = text_of(as_bob.get(HOME))
 
-    assert "There is no script." in text
+    assert "No scripts yet." in text
     assert list_of(Script, "add") in text
 
 

@@ -140,7 +140,7 @@ def test_bob_replaces_and_ends_a_secret(as_bob: Client, acme_hook: Hook) -> None
     assert SigningSecret.objects.live().count() == 2
     as_bob.post(end_of(before), CONFIRMED)
 
-    assert "End signing secret" in words_of(asked)
+    assert "Revoke signing secret" in words_of(asked)
     assert [*SigningSecret.objects.live()] == [newest]
 
 

@@ -37,7 +37,7 @@ def is_wider_than_the_screen(page: Page) -> bool:
 
 def test_from_the_key_to_the_run(admin_browser: AdminBrowser, bob: User) -> None:
     page = admin_browser.log_in(bob)
-    expect(page.get_by_text("There is no script.")).to_be_visible()
+    expect(page.get_by_text("No scripts yet.")).to_be_visible()
 
     admin_browser.open("/admin/accounts/apikey/add/")
     page.get_by_label("Name").fill("warehouse sync")
@@ -61,7 +61,7 @@ def test_from_the_key_to_the_run(admin_browser: AdminBrowser, bob: User) -> None
 
     write_source(page, FIXED)
     page.get_by_role("button", name="Create script").click()
-    expect(page.get_by_text("was added successfully")).to_be_visible()
+    expect(page.get_by_text("Create a hook or a schedule to run it.")).to_be_visible()
     expect(page.get_by_text("No hooks. Create one")).to_be_visible()
 
     page.locator("section").filter(has_text="No hooks.").get_by_role("link").click()
@@ -110,7 +110,7 @@ def test_revoking_asks_and_going_back_revokes_nothing(
 
     admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/change/")
     admin_browser.open(f"/admin/accounts/apikey/{api_key.pk}/revoke/")
-    page.get_by_role("link", name="No, go back").click()
+    page.get_by_role("link", name="Cancel").click()
     page.wait_for_url("**/change/")
     api_key.refresh_from_db()
     assert api_key.revoked_at is None

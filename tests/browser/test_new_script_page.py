@@ -53,7 +53,7 @@ def test_the_result_of_a_new_script_survives_its_first_save(new_page: Page) -> N
     new_page.get_by_label("Name").fill("orders")
 
     new_page.keyboard.press("Control+s")
-    expect(new_page.get_by_text("was added successfully")).to_be_visible()
+    expect(new_page.get_by_text("Create a hook or a schedule to run it.")).to_be_visible()
 
     expect(result.get_by_text("2 rows")).to_be_visible()
     expect(new_page.get_by_label("Body", exact=True)).to_have_value(re.compile("product,quantity"))

@@ -54,7 +54,7 @@ def test_the_next_ticks_are_shown_as_one_types(
     admin_browser.enter_as(bob)
     page = admin_browser.open(f"{list_of(Schedule, 'add')}?script={script.pk}")
     ticks = page.locator("#next-ticks")
-    expect(ticks).to_contain_text("Enter five fields above to see the next ticks.")
+    expect(ticks).to_contain_text("Enter five fields above to see the next runs.")
 
     page.get_by_label("Cron").press_sequentially("0 6 * *")
     expect(ticks).to_contain_text("This has 4.")

@@ -316,3 +316,20 @@ def test_another_run_in_the_address_is_ignored_with_a_notice(
     )
     expect(page.get_by_label("Body", exact=True)).to_have_value("")
     expect(page.get_by_label("Use a recent request")).to_have_value("")
+
+
+def test_ctrl_k_in_the_editor_opens_the_search(page: Page, script: Script) -> None:
+    focus_source(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("saved")
+
+    expect(page.get_by_role("dialog").get_by_role("searchbox")).to_have_value("saved")
+    assert source_on(page) == "return 'saved'"
+
+
+@in_both_looks
+def test_scrollbars_follow_the_colour_scheme(page: Page) -> None:
+    scheme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    is_dark = page.evaluate("document.documentElement.classList.contains('dark')")
+
+    assert scheme == ("dark" if is_dark else "light")

@@ -500,7 +500,7 @@ def test_differences_are_in_words(script: Script, kind: Kind) -> None:
         "Runs: the live version -> version 2",
         "Networks: every network -> 192.0.2.1/32",
         "Methods: GET, POST -> POST",
-        "Calls a minute: unlimited -> 60",
+        "Calls per minute: unlimited -> 60",
         "Reply: The script's reply -> Accepted: reply as soon as the run is queued",
     ]
     assert kind.difference(organisation, None, before | {"enabled": False}).splitlines() == [
@@ -508,4 +508,4 @@ def test_differences_are_in_words(script: Script, kind: Kind) -> None:
         "Script: echo",
         "Enabled: no",
     ]
-    assert "Calls a minute: 60" in kind.difference(organisation, after, None)
+    assert "Calls per minute: 60" in kind.difference(organisation, after, None)

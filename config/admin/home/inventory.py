@@ -107,7 +107,7 @@ def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
         )
     if not inventory.has(Script) and has_scope(request, Scope.PUBLISH):
         return NextStep(
-            "There is no script. A script runs whenever one of its hooks is called.",
+            "No scripts yet. Write a script, then create a hook that runs it.",
             Link("Add script", list_of(Script, "add")),
         )
     if inventory.has(Script) and not inventory.has(Hook) and has_scope(request, Scope.WRITE_HOOKS):

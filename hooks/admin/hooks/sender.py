@@ -37,17 +37,18 @@ from hooks.flows.senders import (
 from hooks.models import AnsweredHandshake, CredentialUse, Hook, RefusedCall, SigningSecret
 from hooks.rule_values import preset_of
 from hooks.senders import PRESETS, Handshake, Preset
+from hooks.senders.contract import Strength
 from scripts_engine.models import Run
 
 NOBODY = ""
 _LATEST_HANDSHAKES = 5
 _END = Question(
-    title="End signing secret",
+    title="Revoke signing secret",
     consequences=(
         "Calls that are signed with this secret are refused from now on. If it is the only one, "
         "every call is refused until you set another."
     ),
-    button="End",
+    button="Revoke secret",
 )
 _EXPECT = Question(
     title="Expect the handshake",
@@ -126,7 +127,7 @@ class SigningSecretForm(forms.Form):
         label="Keep the present secret valid for",
         coerce=int,
         initial=86_400,
-        choices=[(86_400, "1 day"), (3_600, "1 hour"), (604_800, "7 days"), (0, "End it now")],
+        choices=[(86_400, "1 day"), (3_600, "1 hour"), (604_800, "7 days"), (0, "Revoke now")],
         widget=UnfoldAdminSelectWidget,
         help_text="Both are accepted until then. A third secret ends the oldest immediately.",
     )
@@ -203,7 +204,7 @@ class SenderPages(TenantModelAdmin):
                 set_signing_secret(hook, value, origin=origin, by=by)
 
         if is_saved(form, save, hook):
-            logged, told = f"Set the sender {preset.title}.", f"{preset.title} calls this hook."
+            logged, told = f"Set the sender {preset.title}.", _saved(preset)
             return done(self, request, hook, logged, told)
         return self._sender_page(request, hook, preset, form)
 
@@ -261,7 +262,9 @@ class SenderPages(TenantModelAdmin):
         if not is_confirmed(request):
             return ask(self, request, _END, [hook])
         delete_signing_secret(secret, origin=origin_of(request), by=person(request))
-        return done(self, request, hook, "Ended a signing secret.", "The signing secret has ended.")
+        return done(
+            self, request, hook, "Revoked a signing secret.", "The signing secret is revoked."
+        )
 
     def expect_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hook: Hook = self.get_or_404(request, object_id)
@@ -301,6 +304,13 @@ class SenderPages(TenantModelAdmin):
         )
         response["Cache-Control"] = "no-store"
         return response
+
+
+def _saved(preset: Preset) -> str:
+    if preset.strength not in (Strength.SIGNED, Strength.BODY_UNSIGNED):
+        return "Saved."
+    who = "the sender" if preset.name == "hmac" else preset.title
+    return f"Saved. Calls must now be signed by {who}."
 
 
 def sender_context(hook: Hook) -> dict[str, Any]:

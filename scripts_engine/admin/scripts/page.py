@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin.options import IS_POPUP_VAR
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +25,7 @@ from core.admin.confirmation import Question
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.flow_forms import add_errors
-from core.admin.links import list_of
+from core.admin.links import list_of, page_of
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
@@ -438,6 +440,20 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
             **fields,
             **by,
         )
+
+    def response_add(
+        self, request: HttpRequest, obj: Script, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        if IS_POPUP_VAR in request.POST:
+            response: HttpResponse = super().response_add(request, obj, post_url_continue)
+            return response
+        next_step = (
+            "Library created. Scripts load it with require."
+            if obj.is_library
+            else "Script created. Create a hook or a schedule to run it."
+        )
+        self.message_user(request, next_step, messages.SUCCESS)
+        return redirect(page_of(obj))
 
     def show_refusal(self, form: ScriptForm, refusal: Exception) -> None:
         form.show_refusal(refusal)
