@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+from django.forms.widgets import Script as ScriptFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -50,6 +51,7 @@ class Share(NamedTuple):
 class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
     class Media:
         css: ClassVar = {"all": ("moonhook/queue.css",)}
+        js = (ScriptFile("moonhook/live.js", defer=True),)
 
     empty_state = EmptyState(
         "Nothing waits. Accepted calls, pushes of scripts, replays and schedules' ticks appear "

@@ -11,7 +11,7 @@ from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -77,7 +77,7 @@ class QueuedRunAdmin(RunAdmin):
     page_scopes = {
         **RunAdmin.page_scopes,
         **dict.fromkeys(
-            ("cancel", "replay", "replays", "replays_progress", "replays_cancel"),
+            ("cancel", "replay", "replays", "replays_cancel"),
             Scope.OPERATE_QUEUE,
         ),
     }
@@ -168,7 +168,6 @@ class QueuedRunAdmin(RunAdmin):
             )
             for address, name, view in (
                 ("replays", "replays", require_GET(self.replays)),
-                ("replays/progress", "replays_progress", require_GET(self.replays_progress)),
                 ("replays/cancel", "replays_cancel", require_POST(self.cancel_replays)),
             )
         ]
@@ -186,20 +185,11 @@ class QueuedRunAdmin(RunAdmin):
                 "opts": self.opts,
                 "title": "Replays",
                 "progress": progress,
-                "progress_address": f"{list_of(Run, 'replays_progress')}?{first_and_last}",
                 "cancel": f"{list_of(Run, 'replays_cancel')}?{first_and_last}",
                 "queue": list_of(QueueEntry),
                 "dead_letters": list_of(Run, dead_letter=YES),
             },
         )
-
-    def replays_progress(self, request: HttpRequest) -> HttpResponse:
-        """The same as JSON: ``{ended, text, parts: [{kind, start, width}]}``."""
-        progress = progress_of(self._replays(request))
-        parts = [part._asdict() for part in progress.parts]
-        response = JsonResponse({"ended": progress.ended, "text": progress.text, "parts": parts})
-        response["Cache-Control"] = "no-store"
-        return response
 
     def cancel_replays(self, request: HttpRequest) -> HttpResponse:
         """Takes those that wait, or wait to be tried again, out of the queue. POST only."""

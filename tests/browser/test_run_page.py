@@ -13,6 +13,7 @@ from tests import factories
 from tests.admin.pages import page_of, run_of
 from tests.browser.conftest import AdminBrowser
 from tests.browser.looks import in_both_looks
+from tests.working_queue import queue, work_all
 
 pytestmark = [pytest.mark.browser, in_both_looks]
 
@@ -191,3 +192,19 @@ def test_a_keys_page_gives_a_first_query_to_copy(admin_browser: AdminBrowser, bo
     assert clipboard(page).startswith(f"TOKEN=$(curl -sS {admin_browser.address}/session \\\n")
     assert not is_wider_than_the_screen(page)
     assert_nothing_went_wrong(admin_browser)
+
+
+def test_a_queued_run_shows_its_outcome_by_itself(
+    admin_browser: AdminBrowser, bob: User, hook: Hook
+) -> None:
+    run = queue(hook)
+    admin_browser.enter_as(bob)
+    page = admin_browser.open(page_of(run))
+    expect(page.get_by_role("button", name="Remove from queue")).to_be_visible()
+
+    work_all()
+
+    expect(page.locator(".mh-run-facts")).to_contain_text("Succeeded", timeout=10_000)
+    expect(page.get_by_role("button", name="Remove from queue")).to_have_count(0)
+    expect(page.locator("[data-live]")).to_have_count(0)
+    assert admin_browser.script_errors == []

@@ -36,8 +36,7 @@ from hooks.flows.senders import (
 )
 from hooks.models import AnsweredHandshake, CredentialUse, Hook, RefusedCall, SigningSecret
 from hooks.rule_values import preset_of
-from hooks.senders import PRESETS, Handshake, Preset
-from hooks.senders.contract import Strength
+from hooks.senders import PRESETS, Handshake, Preset, Strength
 from scripts_engine.models import Run
 
 NOBODY = ""
