@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -292,3 +293,18 @@ def test_page_looks_its_user_up_once(as_bob: Client, alice: User) -> None:
 
     look_ups = [query["sql"] for query in queries if 'AS "is_own"' in query["sql"]]
     assert len(look_ups) == 1
+
+
+def test_the_list_marks_staff_and_no_fault_of_others(
+    as_bob: Client, bob: User, alice: User
+) -> None:
+    rows = as_bob.get(list_of(User)).content.decode().split("<tr")
+    staff = {
+        user.email: cell[1].strip()
+        for user in (bob, alice)
+        for row in rows
+        if user.email in row
+        and (cell := re.search(r"field-shown_staff[^>]*>(.*?)</td>", row, re.DOTALL))
+    }
+
+    assert staff == {bob.email: "Yes", alice.email: ""}

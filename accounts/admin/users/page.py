@@ -118,7 +118,14 @@ class UserAdmin(
     }
     add_form = NewUserForm
     form = forms.ModelForm
-    list_display = ("email", "shown_name", "shown_active", "shown_staff", "shown_created_at")
+    list_display = (
+        "email",
+        "shown_name",
+        "shown_active",
+        "shown_staff",
+        "shown_last_login",
+        "shown_created_at",
+    )
     list_filter = (
         ("memberships__organisation", ScopedAutocompleteFilter),
         ("is_active", OwnUsersFilter),
@@ -229,9 +236,13 @@ class UserAdmin(
     def shown_active(self, user: Any) -> bool | None:
         return user.is_active if user.is_own else None
 
-    @admin.display(description="Staff", boolean=True)
-    def shown_staff(self, user: Any) -> bool | None:
-        return user.is_staff if user.is_own else None
+    @display(description="Staff")
+    def shown_staff(self, user: Any) -> str:
+        return "Yes" if user.is_own and user.is_staff else ""
+
+    @display(description="Last admin login")
+    def shown_last_login(self, user: Any) -> Any:
+        return user.last_login or "" if user.is_own else ""
 
     @display(description="Created at")
     def shown_created_at(self, user: Any) -> Any:
