@@ -184,7 +184,7 @@ def test_the_script_page_leads_to_the_form_with_the_script_chosen(
 ) -> None:
     response = as_bob.get(page_of(acme_script, "issue_hook"), follow=True)
 
-    assert f'value="{acme_script.pk}" selected' in text_of(response)
+    assert f'name="script" value="{acme_script.pk}"' in text_of(response)
 
 
 def test_the_page_shows_both_urls_with_a_token_placeholder(as_bob: Client, acme_hook: Hook) -> None:

@@ -19,6 +19,7 @@ from accounts.admin.reach import person
 from accounts.admin.rotating_secrets import RotatingSecretAdmin
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.scopes import Scope
+from core.admin import shown_once
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
@@ -27,18 +28,19 @@ from core.admin.links import action_of, link, page_of
 from core.admin.page_context import PageContext
 from core.errors import NotFoundError
 from core.http.origin import origin_of
+from hooks.admin.hooks.creation import NewHookForm, first_call_context
 from hooks.admin.hooks.limits import limits_context
 from hooks.admin.hooks.pin import PinPage, pin_context
-from hooks.admin.hooks.sender import sender_context
+from hooks.admin.hooks.sender import NOBODY, sender_context
 from hooks.admin.scripts_and_runs import pin_label
 from hooks.flows.hooks import (
-    IssuedHook,
     delete_hook,
     issue_hook,
     rotate_call_token,
     switch_hooks,
     update_hook,
 )
+from hooks.flows.senders import IssuedWithSender, issue_hook_with_sender
 from hooks.models import Hook
 from hooks.rule_values import preset_of
 from hooks.rules import rules_in_force
@@ -134,15 +136,6 @@ _TOKEN_PLACEHOLDER = "<call-token>"  # noqa: S105  (not a token)
 _EXAMPLE_PAYLOAD = {"hello": "world"}
 
 
-class HookForm(forms.ModelForm[Hook]):
-    """A hook's settings; a new one may be without a name, and gets a free one."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance._state.adding and "name" in self.fields:
-            self.fields["name"].required = False
-
-
 @admin.register(Hook)
 class HookAdmin(
     PageContext, RotatingSecretAdmin, PinPage, SwitchableHooks, DeletedByFlowModelAdmin
@@ -168,7 +161,7 @@ class HookAdmin(
             Script("moonhook/newest_call.js", defer=True),
         )
 
-    form = HookForm
+    add_form_template = "admin/new_hook.html"
     refusals = (ValidationError, NotFoundError)
     issue_button = "Create hook"
     credential = "call token"
@@ -286,15 +279,36 @@ class HookAdmin(
         hook, origin = form.instance, origin_of(request)
         if change:
             return update_hook(hook, origin=origin, **form.cleaned_data)
-        issued = issue_hook(hook.script, name=hook.name, origin=origin)
+        sender = form.cleaned_data["sender"]
+        if sender == NOBODY:
+            unsigned = issue_hook(hook.script, name=hook.name, origin=origin)
+            issued = IssuedWithSender(*unsigned, signing_secret=None)
+        else:
+            issued = issue_hook_with_sender(
+                hook.script,
+                name=hook.name,
+                sender=sender,
+                hmac=form.sender_options(),  # type: ignore[attr-defined]
+                origin=origin,
+                by=person(request),
+            )
         request.issued = issued  # type: ignore[attr-defined]
         return issued.hook
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        if obj is None:
+            kwargs["form"] = NewHookForm
+        return super().get_form(request, obj, change=change, **kwargs)
 
     def response_add(
         self, request: HttpRequest, obj: Hook, post_url_continue: str | None = None
     ) -> HttpResponse:
-        issued: IssuedHook = request.issued  # type: ignore[attr-defined]
-        return self.redirect_to_secret(request, *issued)
+        issued: IssuedWithSender = request.issued  # type: ignore[attr-defined]
+        if issued.signing_secret is not None:
+            shown_once.keep(request, _signing_secret_of(issued.hook), issued.signing_secret)
+        return self.redirect_to_secret(request, issued.hook, issued.call_token)
 
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -306,18 +320,25 @@ class HookAdmin(
             row, overlap_seconds=overlap_seconds, origin=origin_of(request), by=person(request)
         )
 
-    def issued_context(self, row: Hook, secret: str) -> dict[str, object]:
+    def issued_context(self, request: HttpRequest, row: Hook, secret: str) -> dict[str, object]:
+        signing_secret = shown_once.take(request, _signing_secret_of(row))
         return {
+            **first_call_context(row, row.url_with(secret), signing_secret),
+            "can": {"read_payloads": self.allows(request, Scope.READ_PAYLOADS, row)},
             "hook_id": str(row.pk),
             "call_token": secret,
             "calls": calls_of(row, secret),
             "previous_until": row.previous_good_until,
             "done": page_of(row),
             "sender_address": action_of(row, "sender"),
-            "has_sender": bool(row.sender),
             "script": row.script,
             "script_page": page_of(row.script),
         }
+
+
+def _signing_secret_of(hook: Hook) -> str:
+    """The name under which the secret is kept that was made together with the call token."""
+    return f"{hook.secret_name}:signing-secret"
 
 
 @dataclass(frozen=True, slots=True)
