@@ -80,7 +80,7 @@ def test_a_sender_is_found_and_chosen_by_keyboard(
 
     page.get_by_label("Find a sender").focus()
     page.keyboard.type("stri")
-    expect(page.locator(".mh-tile:visible")).to_have_count(1)
+    expect(page.locator(".mh-sender-tile:visible")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.get_by_role("radio", name="Stripe")).to_be_checked()
     page.keyboard.press("Enter")

@@ -1,5 +1,5 @@
 // Narrows the senders to those that the search names.
-const tiles = [...document.querySelectorAll("#tiles .mh-tile")];
+const tiles = [...document.querySelectorAll("#tiles .mh-sender-tile")];
 const search = document.getElementById("tile-search");
 const none = document.getElementById("no-tile");
 
