@@ -51,11 +51,16 @@ def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, 
         start = end
 
 
-def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Hour]:
-    """Counts all runs on the primary key, and the rare ones on partial indexes."""
+def runs_by_hour(
+    runs: RunQuerySet, since: datetime, until: datetime, *, has_drafts: bool = True
+) -> list[Hour]:
+    """Counts all runs on the primary key, and the rare ones on partial indexes.
+
+    ``has_drafts``: whether there may be runs of drafts among these.
+    """
     hours = list(hours_between(since, until))
     counted: Counter[tuple[int, str, str]] = Counter()
-    for number, kind, status, count in _counted(runs, hours):
+    for number, kind, status, count in _counted(runs, hours, has_drafts):
         counted[number, kind, status] = count
     return [
         Hour(
@@ -69,7 +74,7 @@ def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Ho
 
 
 def _counted(
-    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]]
+    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]], has_drafts: bool
 ) -> Iterator[tuple[int, str, str, int]]:
     """Yields hour number, kind, status and count; the kind ``all`` has no status."""
     parts = []
@@ -82,8 +87,9 @@ def _counted(
         parts += [
             every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
             others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
-            drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")),
         ]
+        if has_drafts:
+            parts.append(drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")))
     yield from parts[0].union(*parts[1:], all=True)
 
 

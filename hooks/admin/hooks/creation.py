@@ -10,12 +10,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from core.admin.links import action_of
+from hooks.admin.hooks.day import newest_calls
 from hooks.admin.hooks.sender import (
     NOBODY,
     SecretInput,
     hmac_fields,
     is_secret_brought,
-    newest_call,
 )
 from hooks.admin.scripts_and_runs import strength_label
 from hooks.call_sender import open_verify_token
@@ -107,7 +107,7 @@ def first_call_context(hook: Hook, url: str, signing_secret: str | None) -> dict
     """What the page with a new URL says about the sender, and about the call that it waits for."""
     preset = preset_of(hook)
     waiting = {
-        "newest_call": newest_call(hook),
+        "newest_calls": newest_calls(hook),
         "newest_call_address": action_of(hook, "newest_call"),
     }
     if preset is None:

@@ -10,7 +10,6 @@ from django.db.models import Model, QuerySet
 from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
@@ -24,11 +23,12 @@ from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.issuing import curl, json_body
-from core.admin.links import action_of, link, page_of
+from core.admin.links import action_of, page_of
 from core.admin.page_context import PageContext
 from core.errors import NotFoundError
 from core.http.origin import origin_of
 from hooks.admin.hooks.creation import NewHookForm, first_call_context
+from hooks.admin.hooks.day import day_of, newest_calls
 from hooks.admin.hooks.limits import limits_context
 from hooks.admin.hooks.pin import PinPage, pin_context
 from hooks.admin.hooks.sender import NOBODY, sender_context
@@ -45,8 +45,8 @@ from hooks.models import Hook
 from hooks.rule_values import preset_of
 from hooks.rules import rules_in_force
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.admin.scripts.live import live_line, live_of
-from scripts_engine.models import Run
+from scripts_engine.admin.panels import enabled_label
+from scripts_engine.admin.scripts.live import live_of
 
 _DISABLE = Question(
     title="Disable hook",
@@ -130,7 +130,7 @@ _DELETE = Question(
     button="Delete",
 )
 
-_READ_ONLY = ("live_version", "hook_id", "created_at", "last_called", "previous_token")
+_READ_ONLY = ("hook_id", "created_at", "previous_token")
 
 _TOKEN_PLACEHOLDER = "<call-token>"  # noqa: S105  (not a token)
 _EXAMPLE_PAYLOAD = {"hello": "world"}
@@ -235,10 +235,6 @@ class HookAdmin(
     def organisation(self, hook: Hook) -> str:
         return hook.organisation.name
 
-    @display(description="Live version")
-    def live_version(self, hook: Hook) -> SafeString | str:
-        return live_line(live_of(hook.script))
-
     @display(description="Runs")
     def runs(self, hook: Hook) -> SafeString | str:
         return pin_label(hook)
@@ -247,14 +243,6 @@ class HookAdmin(
     def hook_id(self, hook: Hook) -> str:
         return str(hook.pk)
 
-    @display(description="Last called")
-    def last_called(self, hook: Hook) -> SafeString | str:
-        run = Run.objects.filter(hook_id=hook.pk).only("id", "started_at").first()
-        if run is None:
-            # Older runs may have been deleted.
-            return "No recorded calls"
-        return link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT"))
-
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
         until = hook.previous_good_until
@@ -262,8 +250,27 @@ class HookAdmin(
             return f"Valid until {until:%Y-%m-%d %H:%M} UTC"
         return "No longer valid" if hook.previous_digest else "Not set"
 
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """None beside the title: the page's own menu has them."""
+        return []
+
+    def menu_of(self, request: HttpRequest, hook: Hook) -> list[tuple[str, str]]:
+        """Titles and addresses."""
+        if not self.may_change(request, hook):
+            return []
+        switch = ("Disable", "disable") if hook.is_enabled else ("Enable", "enable")
+        actions = (("Rotate call token", "rotate"), switch, ("Delete", "delete"))
+        return [(title, action_of(hook, name)) for title, name in actions]
+
     def page_context(self, request: HttpRequest, row: Hook) -> dict[str, Any]:
         return {
+            "menu": self.menu_of(request, row),
+            "enabled": enabled_label(row.is_enabled),
+            "day": day_of(row),
+            "newest_calls": newest_calls(row),
+            "newest_call_address": action_of(row, "newest_call"),
+            "live": live_of(row.script),
+            "script_page": page_of(row.script),
             "calls": calls_of(row),
             "hook_id": str(row.pk),
             "script": row.script,

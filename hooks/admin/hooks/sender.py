@@ -1,7 +1,7 @@
 """Who calls a hook: choosing the sender, setting its signing secret, waiting for the first call."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -25,20 +25,19 @@ from core.admin.flow_forms import is_saved
 from core.admin.links import action_of, page_of
 from core.admin.revisions import RevisionForm
 from core.http.origin import origin_of
+from hooks.admin.hooks.day import newest_calls
 from hooks.admin.refused_calls import refusals_of
 from hooks.admin.scripts_and_runs import strength_label
 from hooks.call_sender import OPTIONS, HmacOption, open_verify_token
-from hooks.flows.refused_calls import explain
 from hooks.flows.senders import (
     delete_signing_secret,
     expect_handshake,
     set_sender,
     set_signing_secret,
 )
-from hooks.models import AnsweredHandshake, CredentialUse, Hook, RefusedCall, SigningSecret
+from hooks.models import CredentialUse, Hook, SigningSecret
 from hooks.rule_values import preset_of
 from hooks.senders import PRESETS, Handshake, Preset
-from scripts_engine.models import Run
 
 NOBODY = ""
 _LATEST_HANDSHAKES = 5
@@ -131,15 +130,6 @@ class SigningSecretForm(forms.Form):
         widget=UnfoldAdminSelectWidget,
         help_text="Both are accepted until then. A third secret ends the oldest immediately.",
     )
-
-
-class NewestCall(NamedTuple):
-    """What came of the newest call that concerns the sender."""
-
-    state: str
-    """waiting, verified, called (without a sender), answered or refused"""
-    text: str
-    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +280,14 @@ class SenderPages(TenantModelAdmin):
         return redirect(action_of(hook, "issued"))
 
     def newest_call_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The newest outcome as JSON: ``{state, text, address}``. Takes no parameters."""
+        """The newest call of each kind as JSON: ``{calls: [{state, text, ago, address, link}]}``.
+
+        Takes no parameters.
+        """
         if request.GET:
             raise Http404
         hook: Hook = self.get_or_404(request, object_id)
-        response = JsonResponse(newest_call(hook)._asdict())
+        response = JsonResponse({"calls": [call._asdict() for call in newest_calls(hook)]})
         response["Cache-Control"] = "no-store"
         return response
 
@@ -323,8 +316,6 @@ def sender_context(hook: Hook) -> dict[str, Any]:
     return {
         "preset": preset,
         "strength": None if preset is None else strength_label(preset.strength),
-        "newest_call": newest_call(hook),
-        "newest_call_address": action_of(hook, "newest_call"),
         "sender_address": action_of(hook, "sender"),
         "secret_address": action_of(hook, "secret"),
         "secrets": [] if preset is None else live_secrets(hook),
@@ -341,28 +332,6 @@ def _token_of(request: HttpRequest, hook: Hook) -> str:
     """The call token that the page with the URL sent along; empty if it is not the hook's."""
     call_token = request.POST.get("call_token", "")
     return call_token if call_token and hook.has_secret(call_token) else ""
-
-
-def newest_call(hook: Hook) -> NewestCall:
-    """Whether the sender's newest call was verified, greeted or refused, and why."""
-    runs = Run.objects.filter(hook_id=hook.pk).order_by("-id")
-    if hook.sender:
-        runs = runs.filter(verified__isnull=False)
-    refused = RefusedCall.objects.filter(hook=hook).select_related("hook__script")
-    newest = [rows.first() for rows in (runs, hook.handshakes.all(), refused)]
-    # Their ids are ordered by time.
-    call = max(filter(None, newest), key=lambda each: each.pk, default=None)
-    if isinstance(call, Run):
-        state = "verified" if hook.sender else "called"
-        at, place = _at(call.started_at), call.client_address or "nowhere"
-        return NewestCall(state, f"{state.capitalize()} at {at}, from {place}.", page_of(call))
-    if isinstance(call, AnsweredHandshake):
-        return NewestCall("answered", f"The handshake was answered at {_at(call.at)}.")
-    if isinstance(call, RefusedCall):
-        hints = explain(call)
-        reason = hints[0].sentence if hints else ""
-        return NewestCall("refused", f"Refused at {_at(call.at)}. {reason}", page_of(call))
-    return NewestCall("waiting", "Waiting for the first call.")
 
 
 def live_secrets(hook: Hook) -> list[LiveSecret]:
