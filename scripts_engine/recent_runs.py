@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
+from uuid import UUID
 
-from django.db.models import CharField, Count, IntegerField, Value
+from django.db.models import CharField, Count, IntegerField, Model, OuterRef, Subquery, Value
 
-from scripts_engine.models import RunStatus
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import OUTCOMES, RunQuerySet
 
 HOUR = timedelta(hours=1)
@@ -112,6 +113,58 @@ def _count_of(status: RunStatus, hour: int, counted: Counter[tuple[int, str, str
 def _total_of(hour: int, counted: Counter[tuple[int, str, str]]) -> int:
     drafts = sum(counted[hour, _DRAFTS, status] for status in RunStatus)
     return max(0, counted[hour, _ALL, ""] - drafts)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The newest run of a row, and its runs since a time."""
+
+    newest: Run | None
+    """With its id, status and start alone."""
+    runs: int
+    failed: int
+
+
+def activity_of(
+    rows: Sequence[Model], column: str, since: datetime, *, without_drafts: bool = False
+) -> dict[UUID, Activity]:
+    """Reads the activity of each row by its id, whose runs name it in ``column``.
+
+    Takes at most five statements for any number of rows, and counts on indexes alone.
+    """
+    if not rows:
+        return {}
+    ids = [row.pk for row in rows]
+    newest = _newest_runs(rows, column, without_drafts=without_drafts)
+    runs = Run.objects.called_since(since).order_by()
+    of_rows = runs.filter(**{f"{column}__in": ids})
+    counted, failed = _count_by(column, of_rows), _count_by(column, of_rows.failed())
+    if without_drafts:
+        places = {row.organisation_id for row in rows}  # type: ignore[attr-defined]
+        drafts = runs.of_drafts().filter(organisation__in=places)
+        counted.subtract(_count_by(column, drafts))
+        failed.subtract(_count_by(column, drafts.failed()))
+    return {
+        key: Activity(newest.get(key), max(0, counted[key]), max(0, failed[key])) for key in ids
+    }
+
+
+def _count_by(column: str, runs: RunQuerySet) -> Counter[UUID]:
+    return Counter(dict(runs.values_list(column).annotate(count=Count("pk"))))
+
+
+def _newest_runs(rows: Sequence[Model], column: str, *, without_drafts: bool) -> dict[UUID, Run]:
+    runs = Run.objects.of_saved_versions() if without_drafts else Run.objects.all()
+    # By a range of one value: see ``in_range_of``.
+    of_row = {f"{column}__gte": OuterRef("pk"), f"{column}__lte": OuterRef("pk")}
+    newest = runs.filter(**of_row).order_by(column, "-id").values("pk")[:1]
+    model = type(rows[0])._default_manager
+    found = model.filter(pk__in=[row.pk for row in rows]).order_by()
+    ids = dict(found.annotate(newest_run=Subquery(newest)).values_list("pk", "newest_run"))
+    known = Run.objects.only("status", "started_at").in_bulk(
+        [each for each in ids.values() if each]
+    )
+    return {key: known[run_id] for key, run_id in ids.items() if run_id in known}
 
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:

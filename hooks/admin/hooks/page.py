@@ -30,6 +30,7 @@ from core.http.origin import origin_of
 from hooks.admin.hooks.creation import NewHookForm, first_call_context
 from hooks.admin.hooks.day import day_of, newest_calls
 from hooks.admin.hooks.limits import limits_context
+from hooks.admin.hooks.listed import ListedHooks
 from hooks.admin.hooks.pin import PinPage, pin_context
 from hooks.admin.hooks.sender import NOBODY, sender_context
 from hooks.admin.scripts_and_runs import pin_label
@@ -138,7 +139,12 @@ _EXAMPLE_PAYLOAD = {"hello": "world"}
 
 @admin.register(Hook)
 class HookAdmin(
-    PageContext, RotatingSecretAdmin, PinPage, SwitchableHooks, DeletedByFlowModelAdmin
+    PageContext,
+    RotatingSecretAdmin,
+    ListedHooks,
+    PinPage,
+    SwitchableHooks,
+    DeletedByFlowModelAdmin,
 ):
     empty_state = EmptyState(
         "A hook is a URL that runs one script when it is called. Create one and give its URL "
@@ -173,7 +179,16 @@ class HookAdmin(
     change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
-    list_display = ("__str__", "script", "runs", "organisation", "is_enabled", "created_at")
+    list_display = (
+        "named",
+        "script",
+        "last_call",
+        "calls_of_day",
+        "runs",
+        "organisation",
+        "is_enabled",
+        "created_at",
+    )
     list_filter = (
         ("script", ScopedAutocompleteFilter),
         ("is_enabled", BooleanRadioFilter),
