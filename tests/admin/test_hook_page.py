@@ -22,6 +22,8 @@ from tests.client import Client
 from tests.factories import set_rules
 from tests.hooks.github import call, make_github, signed
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 def github(acme: Organisation) -> IssuedHook:

@@ -23,6 +23,8 @@ from tests.client import Client
 from tests.factories import make_hook, make_script
 from tests.hooks.github import call, make_github, signed
 
+pytestmark = pytest.mark.postgresql
+
 
 def rows_of(client: Client, model: type[Any]) -> list[str]:
     """The texts of the rows, without tags."""
