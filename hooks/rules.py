@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -75,6 +76,29 @@ class CallRules(NamedTuple):
 
 # --- The table ------------------------------------------------------------------------------------
 
+REPLY, DUPLICATES, WHO_MAY_CALL, RATE = (
+    "Reply and retries",
+    "Duplicates",
+    "Who may call",
+    "Rate",
+)
+# In the order of the form.
+GROUPS = (REPLY, DUPLICATES, WHO_MAY_CALL, RATE)
+
+
+class Applies(StrEnum):
+    """Where a rule means something."""
+
+    ALWAYS = "always"
+    ACCEPTED = "accepted"
+    """With the reply mode Accepted."""
+    RATE = "rate"
+    """With calls a minute."""
+    SENDER = "sender"
+    """With a sender."""
+    SIGNED_TIME = "signed-time"
+    """With a sender that signs the time."""
+
 
 def _is_unset(hook: Columns) -> Any:
     return None
@@ -125,6 +149,10 @@ class HookRule:
     """The form's choices; of a list, each value alone."""
     rows: int = 0
     """The form's lines for a list of texts, one on each."""
+    group: str = WHO_MAY_CALL
+    """The heading of the form under which it stands."""
+    applies: Applies = Applies.ALWAYS
+    """Where the form shows it."""
     words: Callable[[CallRules], str] | None = None
     """What the hook's page says of it; ``None``: nothing."""
     title: str = ""
@@ -160,6 +188,14 @@ def _default_burst(hook: Columns) -> int:
 def _tolerance(hook: Hook) -> int | None:
     sender = rules_in_force(hook).sender
     return hook.tolerance_seconds if sender is None else sender.rules.tolerance_seconds
+
+
+def size_in_words(size: int) -> str:
+    """In bytes, KiB or MiB, whichever divides it: ``1 MiB``."""
+    for unit, name in ((1024 * 1024, "MiB"), (1024, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit:,} {name}"
+    return f"{size:,} bytes"
 
 
 def _tolerance_in_words(rules: CallRules) -> str:
@@ -247,7 +283,7 @@ RULES = (
         shown="The largest payload, in bytes.",
         given="The largest payload: 1 to 1048576.",
         label="Largest payload (bytes)",
-        empty=lambda rules: f"{rules.max_body_bytes:,}",
+        empty=lambda rules: size_in_words(settings.HOOK_MAX_BODY_BYTES),
         words=lambda rules: f"{rules.max_body_bytes:,} bytes",
         title="Largest payload",
     ),
@@ -259,6 +295,7 @@ RULES = (
         shown="How old or early a signed time may be; null if none is signed.",
         given="How old or early a signed time may be: 10 to 86400.",
         is_nullable=True,
+        applies=Applies.SIGNED_TIME,
         label="Accepted age of signatures (s)",
         empty=_tolerance_in_words,
     ),
@@ -272,6 +309,7 @@ RULES = (
         shown="The URL that the sender signs; null if it is the hook's own.",
         given="The URL that the sender signs, if it is not the hook's own.",
         is_nullable=True,
+        applies=Applies.SENDER,
         label="Signed URL",
         help="If the sender signs the URL and sees another one than this server's.",
     ),
@@ -281,6 +319,7 @@ RULES = (
         clean=clean_idempotency,
         default=_default_idempotency,
         shown="How a repeated delivery is recognised.",
+        group=DUPLICATES,
         label="Duplicates",
         help="A repeated delivery gets the recorded reply, and nothing runs. Bodies are not "
         "compared where anyone may call with GET.",
@@ -298,8 +337,9 @@ RULES = (
         default=lambda hook: DAY_SECONDS,
         shown="How long a delivery is remembered.",
         given="How long a delivery is remembered: 1 to 604800.",
+        group=DUPLICATES,
         label="Remember deliveries for (s)",
-        empty=lambda rules: "a day",
+        empty=lambda rules: "24 h",
     ),
     HookRule(
         name="event_id_pointers",
@@ -310,6 +350,8 @@ RULES = (
         in_force=lambda hook: hook.event_id_pointers or (),
         shown="JSON pointers (RFC 6901) to the event id in a signed body.",
         given="Up to 3 JSON pointers (RFC 6901) to the event id in a signed body.",
+        group=DUPLICATES,
+        applies=Applies.SENDER,
         label="Event id in the body",
         help="Up to 3 JSON pointers, one per line, for example /event/id. Only in bodies that the "
         "sender signs.",
@@ -320,6 +362,7 @@ RULES = (
         shown="Verified calls a minute; null if unlimited.",
         given="Verified calls a minute: 1 to 1000000.",
         is_nullable=True,
+        group=RATE,
         label="Calls per minute",
         words=_calls_in_words,
         title="Calls",
@@ -331,6 +374,8 @@ RULES = (
         shown="Calls that may come at once; null if unlimited.",
         given="Calls that may come at once: 1 to 1000000.",
         is_nullable=True,
+        group=RATE,
+        applies=Applies.RATE,
         label="Burst",
         empty=lambda rules: "a tenth of the calls a minute",
     ),
@@ -339,6 +384,7 @@ RULES = (
         shown="Runs at the same time; null if unlimited.",
         given="Runs at the same time: 1 to 10000.",
         is_nullable=True,
+        group=RATE,
         label="Concurrent runs",
         words=_runs_in_words,
     ),
@@ -349,6 +395,7 @@ RULES = (
         default=lambda hook: ReplyMode.SCRIPT,
         shown="What callers get as the reply.",
         is_given_at_creation=True,
+        group=REPLY,
         label="Reply",
         help="A queued run that fails is tried again.",
         choices=(
@@ -363,6 +410,8 @@ RULES = (
         shown="The status of the reply to a call that was queued.",
         given="The status of the reply to a call that was queued: 200 to 299.",
         is_given_at_creation=True,
+        group=REPLY,
+        applies=Applies.ACCEPTED,
         label="Status of accepted calls",
         empty=lambda rules: str(
             default_accepted_status("" if rules.sender is None else rules.sender.rules.preset)
@@ -374,6 +423,8 @@ RULES = (
         shown="How often a queued run is tried.",
         given="How often a queued run is tried: 1 to 20.",
         is_given_at_creation=True,
+        group=REPLY,
+        applies=Applies.ACCEPTED,
         label="Attempts of a queued run",
         empty=lambda rules: f"{settings.QUEUE_MAX_ATTEMPTS}",
         words=lambda rules: f"{rules.max_attempts}",

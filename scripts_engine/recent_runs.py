@@ -6,19 +6,21 @@ sources, are not counted: they affect only their author. Runs are counted on ind
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil
+from uuid import UUID
 
-from django.db.models import CharField, Count, IntegerField, Value
+from django.db.models import CharField, Count, IntegerField, Model, OuterRef, Subquery, Value
 
-from scripts_engine.models import RunStatus
-from scripts_engine.models.run import OUTCOMES, RunQuerySet
+from scripts_engine.models import Run, RunStatus, Trigger
+from scripts_engine.models.run import FAILURES, OUTCOMES, RunQuerySet
 
 HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 
 _ALL, _OTHERS, _DRAFTS = "all", "others", "drafts"
+_HOOK = "hook_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,13 @@ class Hour:
     """Number of runs for every status of ``OUTCOMES``."""
     total: int
     """Number of all runs: also queued, running and cancelled ones."""
+
+    def without(self, others: "Hour") -> "Hour":
+        """The hour without some of its runs. Never below zero."""
+        counts = {
+            status: max(0, count - others.counts[status]) for status, count in self.counts.items()
+        }
+        return replace(self, counts=counts, total=max(0, self.total - others.total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +60,16 @@ def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, 
         start = end
 
 
-def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Hour]:
-    """Counts all runs on the primary key, and the rare ones on partial indexes."""
+def runs_by_hour(
+    runs: RunQuerySet, since: datetime, until: datetime, *, has_drafts: bool = True
+) -> list[Hour]:
+    """Counts all runs on the primary key, and the rare ones on partial indexes.
+
+    ``has_drafts``: whether there may be runs of drafts among these.
+    """
     hours = list(hours_between(since, until))
     counted: Counter[tuple[int, str, str]] = Counter()
-    for number, kind, status, count in _counted(runs, hours):
+    for number, kind, status, count in _counted(runs, hours, has_drafts):
         counted[number, kind, status] = count
     return [
         Hour(
@@ -69,7 +83,7 @@ def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Ho
 
 
 def _counted(
-    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]]
+    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]], has_drafts: bool
 ) -> Iterator[tuple[int, str, str, int]]:
     """Yields hour number, kind, status and count; the kind ``all`` has no status."""
     parts = []
@@ -82,8 +96,9 @@ def _counted(
         parts += [
             every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
             others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
-            drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")),
         ]
+        if has_drafts:
+            parts.append(drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")))
     yield from parts[0].union(*parts[1:], all=True)
 
 
@@ -106,6 +121,65 @@ def _count_of(status: RunStatus, hour: int, counted: Counter[tuple[int, str, str
 def _total_of(hour: int, counted: Counter[tuple[int, str, str]]) -> int:
     drafts = sum(counted[hour, _DRAFTS, status] for status in RunStatus)
     return max(0, counted[hour, _ALL, ""] - drafts)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The newest run of a row, and its runs since a time."""
+
+    newest: Run | None
+    """With its id, status and start alone."""
+    runs: int
+    failed: int
+
+
+def activity_of(
+    rows: Sequence[Model], column: str, since: datetime, *, without_drafts: bool = False
+) -> dict[UUID, Activity]:
+    """Reads the activity of each row by its id, whose runs name it in ``column``.
+
+    Takes at most five statements for any number of rows, and counts on indexes alone.
+    """
+    if not rows:
+        return {}
+    ids = [row.pk for row in rows]
+    newest = _newest_runs(rows, column, without_drafts=without_drafts)
+    runs = Run.objects.called_since(since).order_by()
+    of_rows = runs.filter(**{f"{column}__in": ids})
+    counted, failed = _count_by(column, of_rows), _count_by(column, of_rows.failed())
+    if column == _HOOK:
+        # Nobody sent test events.
+        for hook_id, status in of_rows.triggered_by(Trigger.TEST).values_list(column, "status"):
+            counted[hook_id] -= 1
+            failed[hook_id] -= status in FAILURES
+    if without_drafts:
+        places = {row.organisation_id for row in rows}  # type: ignore[attr-defined]
+        drafts = runs.of_drafts().filter(organisation__in=places)
+        counted.subtract(_count_by(column, drafts))
+        failed.subtract(_count_by(column, drafts.failed()))
+    return {
+        key: Activity(newest.get(key), max(0, counted[key]), max(0, failed[key])) for key in ids
+    }
+
+
+def _count_by(column: str, runs: RunQuerySet) -> Counter[UUID]:
+    return Counter(dict(runs.values_list(column).annotate(count=Count("pk"))))
+
+
+def _newest_runs(rows: Sequence[Model], column: str, *, without_drafts: bool) -> dict[UUID, Run]:
+    runs = Run.objects.of_saved_versions() if without_drafts else Run.objects.all()
+    if column == _HOOK:
+        runs = runs.exclude(trigger=Trigger.TEST)
+    # By a range of one value: see ``in_range_of``.
+    of_row = {f"{column}__gte": OuterRef("pk"), f"{column}__lte": OuterRef("pk")}
+    newest = runs.filter(**of_row).order_by(column, "-id").values("pk")[:1]
+    model = type(rows[0])._default_manager
+    found = model.filter(pk__in=[row.pk for row in rows]).order_by()
+    ids = dict(found.annotate(newest_run=Subquery(newest)).values_list("pk", "newest_run"))
+    known = Run.objects.only("status", "started_at").in_bulk(
+        [each for each in ids.values() if each]
+    )
+    return {key: known[run_id] for key, run_id in ids.items() if run_id in known}
 
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:

@@ -182,7 +182,7 @@ class ApiKeyIssuing(RotatingSecretAdmin):
     def is_rotatable(self, row: ApiKey) -> bool:
         return row.revoked_at is None
 
-    def issued_context(self, row: ApiKey, secret: str) -> dict[str, object]:
+    def issued_context(self, request: HttpRequest, row: ApiKey, secret: str) -> dict[str, object]:
         return {
             "api_key": row,
             "secret": secret,

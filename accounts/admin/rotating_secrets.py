@@ -34,7 +34,7 @@ class RotatingSecretAdmin(IssuedOnAdd):
         """Rotates through the flow; returns the row and its new secret."""
         raise NotImplementedError
 
-    def issued_context(self, row: Any, secret: str) -> dict[str, object]:
+    def issued_context(self, request: HttpRequest, row: Any, secret: str) -> dict[str, object]:
         """The context of ``issued_template``, apart from the title."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class RotatingSecretAdmin(IssuedOnAdd):
     def _shown(self: Any, request: HttpRequest, row: Any, secret: str) -> HttpResponse:
         rotated = f"{self.credential.capitalize()} rotated"
         title = rotated if row.previous_digest else self.issued_title
-        context = {"title": title, **self.issued_context(row, secret)}
+        context = {"title": title, **self.issued_context(request, row, secret)}
         return self._page(request, row, self.issued_template, context)
 
     def _not_shown(self: Any, request: HttpRequest, row: Any) -> HttpResponse:

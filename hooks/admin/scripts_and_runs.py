@@ -22,6 +22,7 @@ from hooks.admin.refused_calls import REASONS
 from hooks.models import Hook, IdempotencyKey, RefusedCall
 from hooks.senders import PRESETS, Strength
 from jobs.admin.runs import QueuedRunAdmin
+from jobs.models import Schedule
 from scripts_engine.admin.panels import LATEST, enabled_label, latest_runs
 from scripts_engine.admin.scripts.page import ScriptAdmin
 from scripts_engine.models import Run, Script
@@ -35,12 +36,22 @@ class CalledScriptAdmin(ScriptAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         hooks = Hook.objects.filter(script=OuterRef("pk"), deleted_at__isnull=True).order_by()
         count = hooks.values("script").annotate(count=Count("pk")).values("count")
-        return super().get_queryset(request).annotate(hooks_in_use=Coalesce(Subquery(count), 0))
+        timed = Schedule.objects.filter(script=OuterRef("pk")).order_by()
+        schedules = timed.values("script").annotate(count=Count("pk")).values("count")
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(
+                hooks_in_use=Coalesce(Subquery(count), 0),
+                schedules_in_use=Coalesce(Subquery(schedules), 0),
+            )
+        )
 
-    @display(description="Hooks")
-    def hook_count(self, script: Any) -> int:
-        count: int = script.hooks_in_use
-        return count
+    @display(description="Used by")
+    def used_by(self, script: Any) -> str:
+        counts = ((script.hooks_in_use, "hook"), (script.schedules_in_use, "schedule"))
+        words = [f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+        return ", ".join(words) or "None"
 
     def has_issue_hook_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         """Libraries have no hooks."""

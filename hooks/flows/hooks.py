@@ -67,13 +67,17 @@ def issue_hook(
     Without a name, it gets a free one. ``rules`` are by their names. Raises ``ValidationError`` by
     field or ``LimitExceededError``.
     """
-    hook = Hook(script=script, name=name, **cleaned_rules(rules))
+    return issue_new(Hook(script=script, name=name, **cleaned_rules(rules)), origin=origin)
+
+
+def issue_new(hook: Hook, *, default_name: str = DEFAULT_NAME, origin: Origin) -> IssuedHook:
+    """Saves a hook that is not stored yet, like ``issue_hook``."""
     call_token = hook.renew_secret()
-    with releasing(script.organisation_id, origin) as changes:
+    with releasing(hook.script.organisation_id, origin) as changes:
         changes.watch(kind_named(KIND), [hook.pk])
-        if not name.strip():
-            names = Hook.objects.filter(script=script, deleted_at=None).order_by()
-            hook.name = free_name(DEFAULT_NAME, set(names.values_list("name_key", flat=True)))
+        if not hook.name.strip():
+            names = Hook.objects.filter(script=hook.script, deleted_at=None).order_by()
+            hook.name = free_name(default_name, set(names.values_list("name_key", flat=True)))
         check_and_save(changes.organisation, [ChangedHook(hook, None)], origin=origin)
     return IssuedHook(hook, call_token)
 

@@ -255,6 +255,8 @@ def _events(change: ChangedHook) -> Iterator[Happened]:
     hook, before, changed = change.hook, change.before, change.changed
     if before is None:
         yield event_of(HookEvent.CALL_TOKEN_ISSUED, hook)
+        if hook.sender:
+            yield event_of(HookEvent.SENDER_SET, hook, hook.sender)
         return
     if "deleted_at" in changed:
         restored, deleted = HookEvent.HOOK_RESTORED, HookEvent.HOOK_DELETED

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -24,7 +25,7 @@ from hooks.call_sender import (
     seal_secret,
     seal_verify_token,
 )
-from hooks.flows.hooks import record_about_hook
+from hooks.flows.hooks import DEFAULT_NAME, issue_new, record_about_hook
 from hooks.flows.saving import changing_hook, locked_hooks
 from hooks.models import CredentialUse, Hook, SigningSecret
 from hooks.rule_values import invalid, misfits, preset_of
@@ -37,8 +38,45 @@ from hooks.senders import (
     check_hmac,
     check_secret,
 )
+from scripts_engine.models import Script
 
 _VERIFY_TOKEN_BYTES = 24
+_SIGNING_SECRET_BYTES = 32
+
+
+class IssuedWithSender(NamedTuple):
+    hook: Hook
+    call_token: str
+    signing_secret: str | None
+    """``None`` if the sender makes its own, or has none."""
+
+
+@transaction.atomic
+def issue_hook_with_sender(
+    script: Script,
+    *,
+    sender: str,
+    hmac: Mapping[str, str | None] | None = None,
+    name: str = "",
+    origin: Origin = NOWHERE,
+    by: User | None = None,
+) -> IssuedWithSender:
+    """Creates a hook that ``sender`` calls, with a signing secret if we may choose it.
+
+    Only the return value contains the token and the secret. Without a name, the hook gets a free
+    one after the sender. Raises what ``set_sender`` and ``issue_hook`` do.
+    """
+    options = checked_options(sender, hmac)
+    preset = PRESETS[sender]
+    new = Hook(script=script, name=name)
+    turn_to(new, sender, options)
+    default_name = DEFAULT_NAME if sender == "hmac" else preset.title
+    hook, call_token = issue_new(new, default_name=default_name, origin=origin)
+    value = secrets.token_hex(_SIGNING_SECRET_BYTES) if preset.takes_any_secret else None
+    if value is not None:
+        set_signing_secret(hook, value, origin=origin, by=by)
+        hook.refresh_from_db()
+    return IssuedWithSender(hook, call_token, value)
 
 
 def set_sender(

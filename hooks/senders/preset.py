@@ -108,8 +108,9 @@ class Preset:
     accepted. ``is_body_object``: a body other than a JSON object is refused, because the sender's
     handshake signs any other text for everyone, or because nothing else says where the body ends
     beside a URL. ``body_begins``: the first characters of a body beside a URL, which the query
-    never contains. ``methods`` is the default for the methods that
-    run the script; handshakes are answered whatever it says.
+    never contains. ``takes_any_secret``: the secret is entered at the sender, so we may choose it.
+    ``methods`` is the default for the methods that run the script; handshakes are answered whatever
+    it says.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Preset:
     accepted_status: int = 202
     patience_seconds: int | None = None
     refuses_body_hash: bool = False
+    takes_any_secret: bool = False
     extra_headers: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
     weaker_keys: tuple[str, ...] = ()
@@ -329,7 +331,7 @@ _ENUMS: dict[str, type[StrEnum]] = {
 }
 _LISTS = {"steps", "event_id_pointers", "extra_headers", "weaker", "weaker_keys", "methods"}
 _NUMBERS = {"tolerance_seconds", "accepted_status", "patience_seconds"}
-_SWITCHES = {"refuses_body_hash", "has_decoded_url", "is_body_object"}
+_SWITCHES = {"refuses_body_hash", "takes_any_secret", "has_decoded_url", "is_body_object"}
 
 
 def _value(name: str, field: str, value: Any) -> Any:
@@ -385,6 +387,8 @@ def _check(preset: Preset) -> None:
         ),
         "event_id_pointers need a signed body": bool(preset.event_id_pointers) and not signs_body,
         "accepted_status is not 200, 202 or 204": preset.accepted_status not in (200, 202, 204),
+        "takes_any_secret needs a secret that is text": preset.takes_any_secret
+        and preset.secret is not SecretFormat.TEXT,
         "steps or methods is empty": not preset.steps or not preset.methods,
     }
     for problem, is_there in problems.items():

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
@@ -14,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 from unfold.contrib.filters.admin import BooleanRadioFilter
+from unfold.views import ChangeList
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
@@ -44,9 +46,10 @@ from jobs.schedules.schedules import (
     run_schedule_now,
     update_schedule,
 )
+from scripts_engine.admin.activity import newest_cell
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.panels import enabled_label
-from scripts_engine.models import Script
+from scripts_engine.models import Run, Script
 from scripts_engine.runs.spec import Author
 
 
@@ -127,6 +130,27 @@ _FIELDS = (
 )
 
 
+class ScheduleChangeList(ChangeList):
+    """Reads the last run of the listed schedules only."""
+
+    result_list: Any
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        schedules = list(self.result_list)
+        ran = {each.pk: _last_run_id(each.latest_ticks) for each in schedules}
+        ids = [run_id for run_id in ran.values() if run_id is not None]
+        runs = Run.objects.only("status", "started_at").in_bulk(ids)
+        for schedule in schedules:
+            schedule.last_run = runs.get(ran[schedule.pk])
+        self.result_list = schedules
+
+
+def _last_run_id(ticks: list[ScheduleTick]) -> UUID | None:
+    """Of the ticks with the newest first."""
+    return next((tick.run_id for tick in ticks if tick.run_id is not None), None)
+
+
 @admin.register(Schedule)
 class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
     class Media:
@@ -162,7 +186,7 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
     }
     change_form_outer_before_template = "admin/schedule_warnings.html"
     change_form_outer_after_template = "admin/schedule_page.html"
-    list_display = ("__str__", "script", "when", "next_tick", "latest", "is_enabled")
+    list_display = ("__str__", "script", "when", "next_tick", "last_run", "latest", "is_enabled")
     list_filter = (
         ("script", ScopedAutocompleteFilter),
         ("is_enabled", BooleanRadioFilter),
@@ -227,6 +251,13 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         if schedule.next_tick_at is None or schedule.time_zone not in known_time_zones():
             return "None"
         return in_words(schedule.next_tick_at, schedule.time_zone)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return ScheduleChangeList
+
+    @display(description="Last run")
+    def last_run(self, schedule: Any) -> SafeString | str:
+        return newest_cell(schedule.last_run, "None recorded")
 
     @display(description="Latest ticks")
     def latest(self, schedule: Any) -> SafeString | str:

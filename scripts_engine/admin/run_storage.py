@@ -1,7 +1,9 @@
 """The storage used by an organisation's runs, as a bar with figures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -28,7 +30,10 @@ class RunStorageUse:
 
 
 def run_storage_use(organisation: Organisation) -> RunStorageUse:
-    storage: RunStorage | None = getattr(organisation, "run_storage", None)
+    return _use(organisation, getattr(organisation, "run_storage", None))
+
+
+def _use(organisation: Organisation, storage: RunStorage | None) -> RunStorageUse:
     limit, used = organisation.run_bytes_limit, storage.total_bytes if storage else 0
     return RunStorageUse(
         used=size_text(used),
@@ -39,8 +44,17 @@ def run_storage_use(organisation: Organisation) -> RunStorageUse:
 
 
 def run_storage_bar(organisation: Organisation) -> SafeString:
-    context = {"use": run_storage_use(organisation)}
-    return render_to_string("admin/parts/run_storage.html", context)
+    return _bar(run_storage_use(organisation))
+
+
+def run_storage_bars(organisations: Sequence[Organisation]) -> dict[UUID, SafeString]:
+    """In one statement for all."""
+    stored = RunStorage.objects.in_bulk([each.pk for each in organisations])
+    return {each.pk: _bar(_use(each, stored.get(each.pk))) for each in organisations}
+
+
+def _bar(use: RunStorageUse) -> SafeString:
+    return render_to_string("admin/parts/run_storage.html", {"use": use})
 
 
 def size_text(count: int) -> str:

@@ -66,6 +66,7 @@ def test_from_the_key_to_the_run(admin_browser: AdminBrowser, bob: User) -> None
 
     page.locator("section").filter(has_text="No hooks.").get_by_role("link").click()
     page.get_by_label("Name").fill("shop")
+    page.get_by_role("radio", name="No sender").click()
     page.get_by_role("button", name="Create hook").click()
     expect(page.get_by_text("shown only once")).to_be_visible()
     reply = page.request.post(copied(page, "Copy URL"), data="an order")
@@ -96,6 +97,7 @@ def test_a_script_is_chosen_by_typing(admin_browser: AdminBrowser, bob: User) ->
     page.locator(".select2-search__field").fill("inv")
     expect(page.get_by_role("option", name="orders")).to_have_count(0)
     page.get_by_role("option", name="invoices").click()
+    page.get_by_role("radio", name="No sender").click()
     page.get_by_role("button", name="Create hook").click()
 
     expect(page.get_by_text("shown only once")).to_be_visible()

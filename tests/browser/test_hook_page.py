@@ -78,7 +78,8 @@ def test_the_page_waits_for_the_first_call_and_says_what_came(
     assert call_as_github(issued, f"{SECRET}\n") == 401
     eventually(is_refusal_noted)
     expect(newest).to_contain_text("white space at its end")
-    newest.get_by_role("link", name="Show it").click()
+    expect(newest).to_contain_text("Verified at")
+    newest.get_by_role("link", name="Show the refused call").click()
 
     expect(page.get_by_role("heading", name="What is wrong, and what to do")).to_be_visible()
     assert Run.objects.count() == 1
@@ -94,6 +95,41 @@ def test_a_hook_with_everything_set_is_accessible(page: Page, issued: IssuedHook
     page.reload()
 
     assert findings(page) == []
-    page.locator("#newest-call").get_by_role("link", name="Show it").click()
+    page.locator("#newest-call").get_by_role("link", name="Show the refused call").click()
     expect(page.get_by_role("heading", name="What is wrong, and what to do")).to_be_visible()
+    assert findings(page) == []
+
+
+def test_settings_show_what_applies_and_keep_what_was_typed(
+    page: Page, admin_browser: AdminBrowser, issued: IssuedHook
+) -> None:
+    admin_browser.open(page_of(issued.hook, "limits"))
+    status, burst = (
+        page.get_by_label("Status of accepted calls"),
+        page.get_by_label("Calls at once"),
+    )
+    expect(status).to_be_hidden()
+    expect(burst).to_be_hidden()
+
+    page.get_by_label("Reply", exact=True).select_option("accepted")
+    status.fill("201")
+    page.get_by_label("Reply", exact=True).select_option("")
+    expect(status).to_be_hidden()
+    page.get_by_label("Reply", exact=True).select_option("accepted")
+    page.get_by_label("Calls a minute").fill("60")
+
+    expect(status).to_have_value("201")
+    expect(burst).to_be_visible()
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in tests/browser")
+def test_settings_and_the_open_menu_are_accessible(
+    page: Page, admin_browser: AdminBrowser, issued: IssuedHook
+) -> None:
+    page.locator("summary[aria-label=Actions]").click()
+    expect(page.get_by_role("link", name="Rotate call token")).to_be_visible()
+    assert findings(page) == []
+
+    admin_browser.open(page_of(issued.hook, "limits"))
+    page.get_by_label("Reply", exact=True).select_option("accepted")
     assert findings(page) == []

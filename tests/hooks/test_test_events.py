@@ -1,18 +1,20 @@
 """Test events of a hook: through the checks of any call, and no call of the sender."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from accounts.models import AuthEvent, Organisation, User
 from accounts.scopes import Scope
-from hooks.admin.hooks.sender import newest_call
+from hooks.admin.hooks.day import day_of, newest_calls
 from hooks.flows.call_notes import call_notes
 from hooks.flows.hooks import IssuedHook
 from hooks.models import CredentialUse, RefusedCall
 from hooks.senders import PRESETS
 from scripts_engine.models import Run
+from scripts_engine.recent_runs import Activity, activity_of
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
 from tests.factories import (
     admin_graphql,
@@ -30,6 +32,7 @@ SEEN = """return {
   trigger = params.get("trigger"), sender = params.get("sender"), verified = params.get("verified"),
   event_id = params.get("event_id"), body = params.get("body")
 }"""
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 SEND = "mutation($hook: ID!) { sendTestEvent(hook: $hook) { id status trigger } }"
 
 
@@ -80,7 +83,10 @@ def test_nothing_of_it_counts_as_a_call(acme_token: str, signed: IssuedHook) -> 
     send(acme_token, signed)
     call_notes.write()
 
-    assert newest_call(signed.hook).state == "waiting"
+    [newest] = newest_calls(signed.hook)
+    assert newest.state == "waiting"
+    assert day_of(signed.hook).accepted == 0
+    assert activity_of([signed.hook], "hook_id", LONG_AGO)[signed.hook.pk] == Activity(None, 0, 0)
     assert CredentialUse.objects.count() == 0
     assert RefusedCall.objects.count() == 0
 

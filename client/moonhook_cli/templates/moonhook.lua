@@ -42,7 +42,7 @@ uuid = {}
 ---@class moonhook.time
 time = {}
 
----A property of the call as a string, or nil: `body`, `method`, `query`, `content_type`, `remote_addr`, `run_id`, `hook_id`, `script_id`, `org_id`, `sender`, `verified`, `event_id`, `trigger`, `attempt`, `first_run_id`, `scheduled_at`.
+---A property of the call as a string, or nil: `body`, `method`, `path`, `query`, `content_type`, `remote_addr`, `run_id`, `hook_id`, `script_id`, `org_id`, `sender`, `verified`, `event_id`, `trigger`, `attempt`, `first_run_id`, `scheduled_at`.
 ---
 ---`params.get(name)`
 ---@param name any

@@ -1,4 +1,4 @@
-// Waits on a hook's page for the sender's next call, and says what came of it.
+// Waits on a hook's page for the next call, and shows the newest of each kind.
 const newestCall = document.getElementById("newest-call");
 const POLL_MS = 3000;
 // After a minute, less often: each answer may try many explanations.
@@ -6,17 +6,25 @@ const LATER_POLL_MS = 15000;
 const LATER_AFTER_MS = 60 * 1000;
 const GIVE_UP_AFTER_MS = 10 * 60 * 1000;
 
-const show = (outcome) => {
-    if (newestCall.dataset.text === outcome.text) return;
-    newestCall.dataset.text = outcome.text;
-    newestCall.className = `mh-text mh-newest mh-newest-${outcome.state}`;
-    newestCall.textContent = outcome.text;
-    if (!outcome.address) return;
+const line = (call) => {
+    const text = document.createElement("p");
+    text.className = `mh-text mh-newest mh-newest-${call.state}`;
+    text.textContent = call.text;
+    text.title = call.ago;
+    if (!call.address) return text;
     const link = document.createElement("a");
     link.className = "text-link";
-    link.href = outcome.address;
-    link.textContent = "Show it";
-    newestCall.append(" ", link);
+    link.href = call.address;
+    link.textContent = call.link;
+    text.append(" ", link);
+    return text;
+};
+
+const show = ({ calls }) => {
+    const said = calls.map((call) => call.text).join("\n");
+    if (newestCall.dataset.text === said) return;
+    newestCall.dataset.text = said;
+    newestCall.replaceChildren(...calls.map(line));
 };
 
 const watch = async () => {

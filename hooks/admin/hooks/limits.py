@@ -22,7 +22,16 @@ from core.http.origin import origin_of
 from hooks.admin.hooks.sender import SenderPages
 from hooks.flows.hooks import update_hook
 from hooks.models import Hook
-from hooks.rules import RULES, CallRules, HookRule, rules_in_force, value_in_force
+from hooks.rule_values import preset_of
+from hooks.rules import (
+    GROUPS,
+    RULES,
+    Applies,
+    CallRules,
+    HookRule,
+    rules_in_force,
+    value_in_force,
+)
 
 
 class LimitsForm(RevisionForm):
@@ -34,9 +43,31 @@ class LimitsForm(RevisionForm):
         in_force = rules_in_force(hook)
         self.fields |= {rule.name: _field_of(rule, in_force) for rule in RULES}
 
+    def groups(self) -> list[tuple[str, list[tuple[str, forms.BoundField]]]]:
+        """Headings with their fields, each with where it applies; one with an error is shown."""
+        return [
+            (
+                title,
+                [
+                    (Applies.ALWAYS if self[rule.name].errors else rule.applies, self[rule.name])
+                    for rule in RULES
+                    if rule.group == title
+                ],
+            )
+            for title in GROUPS
+        ]
+
     def changes(self) -> dict[str, Any]:
         """The values as ``update_hook`` takes them."""
         return {rule.name: _given(rule, self.cleaned_data[rule.name]) for rule in RULES}
+
+
+def _missing(hook: Hook) -> set[str]:
+    """What the hook's sender lacks, so that fields mean nothing."""
+    preset = preset_of(hook)
+    if preset is None:
+        return {Applies.SENDER, Applies.SIGNED_TIME}
+    return set() if preset.has_timestamp else {Applies.SIGNED_TIME}
 
 
 def _field_of(rule: HookRule, in_force: CallRules) -> forms.Field:
@@ -53,8 +84,8 @@ def _field_of(rule: HookRule, in_force: CallRules) -> forms.Field:
         return forms.CharField(**texts, widget=UnfoldAdminTextareaWidget({"rows": rule.rows}))
     if rule.kind is str:
         return forms.CharField(**texts, widget=UnfoldAdminTextInputWidget)
-    texts["help_text"] = f"Empty: {rule.empty(in_force)}."
-    return forms.IntegerField(**texts, widget=UnfoldAdminIntegerFieldWidget)
+    widget = UnfoldAdminIntegerFieldWidget({"placeholder": rule.empty(in_force)})
+    return forms.IntegerField(**texts, widget=widget)
 
 
 def _initial(rule: HookRule, hook: Hook) -> Any:
@@ -93,9 +124,9 @@ class LimitsPage(SenderPages):
             )
 
         if is_saved(form, save, hook):
-            return done(self, request, hook, "Changed the limits.", "The limits are saved.")
-        context = {"form": form, "button": "Save"}
-        return self._form_page(request, hook, "admin/hook_form.html", "Limits", context)
+            return done(self, request, hook, "Changed the limits.", "The settings are saved.")
+        context = {"form": form, "missing": _missing(hook)}
+        return self._form_page(request, hook, "admin/hook_settings.html", "Settings", context)
 
 
 def limits_context(hook: Hook) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from django.db.models import Model, QuerySet
 from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.enums import ActionVariant
@@ -22,20 +21,23 @@ from accounts.admin.rotating_secrets import RotatingSecretAdmin
 from accounts.admin.tenancy import TenantModelAdmin
 from accounts.models import Organisation
 from accounts.scopes import Scope
+from core.admin import shown_once
 from core.admin.confirmation import Question, ask, is_confirmed, next_address
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.issuing import curl, json_body
-from core.admin.links import action_of, link, page_of
+from core.admin.links import action_of, page_of
 from core.admin.page_context import PageContext
 from core.errors import NotFoundError
 from core.http.origin import origin_of
+from hooks.admin.hooks.creation import NewHookForm, first_call_context
+from hooks.admin.hooks.day import day_of, newest_calls
 from hooks.admin.hooks.limits import limits_context
+from hooks.admin.hooks.listed import ListedHooks
 from hooks.admin.hooks.pin import PinPage, pin_context
-from hooks.admin.hooks.sender import sender_context
+from hooks.admin.hooks.sender import NOBODY, sender_context
 from hooks.admin.scripts_and_runs import pin_label
 from hooks.flows.hooks import (
-    IssuedHook,
     delete_hooks,
     issue_hook,
     rotate_call_token,
@@ -43,13 +45,14 @@ from hooks.flows.hooks import (
     update_hook,
 )
 from hooks.flows.send_test_event import send_test_event
+from hooks.flows.senders import IssuedWithSender, issue_hook_with_sender
 from hooks.models import Hook
 from hooks.rule_values import preset_of
 from hooks.rules import rules_in_force
 from jobs.admin.runs import show_started_run
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.admin.scripts.live import live_line, live_of
-from scripts_engine.models import Run
+from scripts_engine.admin.panels import enabled_label
+from scripts_engine.admin.scripts.live import live_of
 
 _DISABLE = Question(
     title="Disable hook",
@@ -143,24 +146,20 @@ _DELETE = Question(
     button="Delete",
 )
 
-_READ_ONLY = ("live_version", "hook_id", "created_at", "last_called", "previous_token")
+_READ_ONLY = ("hook_id", "created_at", "previous_token")
 
 _TOKEN_PLACEHOLDER = "<call-token>"  # noqa: S105  (not a token)
 _EXAMPLE_PAYLOAD = {"hello": "world"}
 
 
-class HookForm(forms.ModelForm[Hook]):
-    """A hook's settings; a new one may be without a name, and gets a free one."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance._state.adding and "name" in self.fields:
-            self.fields["name"].required = False
-
-
 @admin.register(Hook)
 class HookAdmin(
-    PageContext, RotatingSecretAdmin, PinPage, SwitchableHooks, DeletedByFlowModelAdmin
+    PageContext,
+    RotatingSecretAdmin,
+    ListedHooks,
+    PinPage,
+    SwitchableHooks,
+    DeletedByFlowModelAdmin,
 ):
     empty_state = EmptyState(
         "A hook is a URL that runs one script when it is called. Create one and give its URL "
@@ -183,7 +182,7 @@ class HookAdmin(
             Script("moonhook/newest_call.js", defer=True),
         )
 
-    form = HookForm
+    add_form_template = "admin/new_hook.html"
     refusals = (ValidationError, NotFoundError)
     issue_button = "Create hook"
     credential = "call token"
@@ -195,7 +194,16 @@ class HookAdmin(
     change_form_outer_after_template = "admin/hook_page.html"
     organisation_path = "script__organisation"
     delete_question = _DELETE
-    list_display = ("__str__", "script", "runs", "organisation", "is_enabled", "created_at")
+    list_display = (
+        "named",
+        "script",
+        "last_call",
+        "calls_of_day",
+        "runs",
+        "organisation",
+        "is_enabled",
+        "created_at",
+    )
     list_filter = (
         ("script", ScopedAutocompleteFilter),
         ("is_enabled", BooleanRadioFilter),
@@ -260,10 +268,6 @@ class HookAdmin(
     def organisation(self, hook: Hook) -> str:
         return hook.organisation.name
 
-    @display(description="Live version")
-    def live_version(self, hook: Hook) -> SafeString | str:
-        return live_line(live_of(hook.script))
-
     @display(description="Runs")
     def runs(self, hook: Hook) -> SafeString | str:
         return pin_label(hook)
@@ -272,14 +276,6 @@ class HookAdmin(
     def hook_id(self, hook: Hook) -> str:
         return str(hook.pk)
 
-    @display(description="Last called")
-    def last_called(self, hook: Hook) -> SafeString | str:
-        run = Run.objects.calls_of_hook(hook.pk).only("id", "started_at").first()
-        if run is None:
-            # Older runs may have been deleted.
-            return "No recorded calls"
-        return link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT"))
-
     @display(description="Previous call token")
     def previous_token(self, hook: Hook) -> str:
         until = hook.previous_good_until
@@ -287,8 +283,30 @@ class HookAdmin(
             return f"Valid until {until:%Y-%m-%d %H:%M} UTC"
         return "No longer valid" if hook.previous_digest else "Not set"
 
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """None beside the title: the page's own menu has them."""
+        return []
+
+    def menu_of(self, request: HttpRequest, hook: Hook) -> list[tuple[str, str]]:
+        """Titles and addresses."""
+        if not self.may_change(request, hook):
+            return []
+        switch = ("Disable", "disable") if hook.is_enabled else ("Enable", "enable")
+        actions = (("Rotate call token", "rotate"), switch, ("Delete", "delete"))
+        return [(title, action_of(hook, name)) for title, name in actions]
+
     def page_context(self, request: HttpRequest, row: Hook) -> dict[str, Any]:
         return {
+            "menu": self.menu_of(request, row),
+            "test_address": action_of(row, "send_test_event")
+            if self.may_send_test_event(request, row)
+            else "",
+            "enabled": enabled_label(row.is_enabled),
+            "day": day_of(row),
+            "newest_calls": newest_calls(row),
+            "newest_call_address": action_of(row, "newest_call"),
+            "live": live_of(row.script),
+            "script_page": page_of(row.script),
             "calls": calls_of(row),
             "hook_id": str(row.pk),
             "script": row.script,
@@ -304,30 +322,45 @@ class HookAdmin(
         hook, origin = form.instance, origin_of(request)
         if change:
             return update_hook(hook, origin=origin, **form.cleaned_data)
-        issued = issue_hook(hook.script, name=hook.name, origin=origin)
+        sender = form.cleaned_data["sender"]
+        if sender == NOBODY:
+            unsigned = issue_hook(hook.script, name=hook.name, origin=origin)
+            issued = IssuedWithSender(*unsigned, signing_secret=None)
+        else:
+            issued = issue_hook_with_sender(
+                hook.script,
+                name=hook.name,
+                sender=sender,
+                hmac=form.sender_options(),  # type: ignore[attr-defined]
+                origin=origin,
+                by=person(request),
+            )
         request.issued = issued  # type: ignore[attr-defined]
         return issued.hook
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        if obj is None:
+            kwargs["form"] = NewHookForm
+        return super().get_form(request, obj, change=change, **kwargs)
 
     def response_add(
         self, request: HttpRequest, obj: Hook, post_url_continue: str | None = None
     ) -> HttpResponse:
-        issued: IssuedHook = request.issued  # type: ignore[attr-defined]
-        return self.redirect_to_secret(request, *issued)
+        issued: IssuedWithSender = request.issued  # type: ignore[attr-defined]
+        if issued.signing_secret is not None:
+            shown_once.keep(request, _signing_secret_of(issued.hook), issued.signing_secret)
+        return self.redirect_to_secret(request, issued.hook, issued.call_token)
 
-    def has_send_test_event_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        hook = self.get_object(request, object_id) if object_id else None
-        return (
-            hook is not None
-            and hook.is_callable
-            and all(self.allows(request, scope, hook) for scope in _OF_TEST_EVENTS)
+    def may_send_test_event(self, request: HttpRequest, hook: Hook) -> bool:
+        return hook.is_callable and all(
+            self.allows(request, scope, hook) for scope in _OF_TEST_EVENTS
         )
 
     @action(
         description="Send a test event",
         icon="outgoing_mail",
-        permissions=["send_test_event"],
     )
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hook: Hook = self.get_or_404(request, object_id)
@@ -349,18 +382,25 @@ class HookAdmin(
             row, overlap_seconds=overlap_seconds, origin=origin_of(request), by=person(request)
         )
 
-    def issued_context(self, row: Hook, secret: str) -> dict[str, object]:
+    def issued_context(self, request: HttpRequest, row: Hook, secret: str) -> dict[str, object]:
+        signing_secret = shown_once.take(request, _signing_secret_of(row))
         return {
+            **first_call_context(row, row.url_with(secret), signing_secret),
+            "can": {"read_payloads": self.allows(request, Scope.READ_PAYLOADS, row)},
             "hook_id": str(row.pk),
             "call_token": secret,
             "calls": calls_of(row, secret),
             "previous_until": row.previous_good_until,
             "done": page_of(row),
             "sender_address": action_of(row, "sender"),
-            "has_sender": bool(row.sender),
             "script": row.script,
             "script_page": page_of(row.script),
         }
+
+
+def _signing_secret_of(hook: Hook) -> str:
+    """The name under which the secret is kept that was made together with the call token."""
+    return f"{hook.secret_name}:signing-secret"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who calls a hook: choosing the sender, setting its signing secret, waiting for the first call."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -19,25 +19,25 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import person
 from accounts.admin.tenancy import TenantModelAdmin
+from core.admin import shown_once
 from core.admin.confirmation import Question, ask, done, is_confirmed
 from core.admin.flow_forms import is_saved
 from core.admin.links import action_of, page_of
 from core.admin.revisions import RevisionForm
 from core.http.origin import origin_of
+from hooks.admin.hooks.day import newest_calls
 from hooks.admin.refused_calls import refusals_of
 from hooks.admin.scripts_and_runs import strength_label
 from hooks.call_sender import OPTIONS, HmacOption, open_verify_token
-from hooks.flows.refused_calls import explain
 from hooks.flows.senders import (
     delete_signing_secret,
     expect_handshake,
     set_sender,
     set_signing_secret,
 )
-from hooks.models import AnsweredHandshake, CredentialUse, Hook, RefusedCall, SigningSecret
+from hooks.models import CredentialUse, Hook, SigningSecret
 from hooks.rule_values import preset_of
 from hooks.senders import PRESETS, Handshake, Preset, Strength
-from scripts_engine.models import Run
 
 NOBODY = ""
 _LATEST_HANDSHAKES = 5
@@ -86,16 +86,16 @@ class SenderForm(RevisionForm):
         elif has_secret:
             self.fields["value"].help_text = "Leave it empty to keep the present secret."
         if preset.name == "hmac":
-            self.fields = {**_hmac_fields(), **self.fields}
+            self.fields = {**hmac_fields(), **self.fields}
 
     def hmac_options(self) -> dict[str, str | None] | None:
-        names = _hmac_fields()
+        names = hmac_fields()
         if "header" not in self.fields:
             return None
         return {name: self.cleaned_data[name] or None for name in names}
 
 
-def _hmac_fields() -> dict[str, forms.Field]:
+def hmac_fields() -> dict[str, forms.Field]:
     return {option.api_name: _field_of(option) for option in OPTIONS}
 
 
@@ -130,15 +130,6 @@ class SigningSecretForm(forms.Form):
         widget=UnfoldAdminSelectWidget,
         help_text="Both are accepted until then. A third secret ends the oldest immediately.",
     )
-
-
-class NewestCall(NamedTuple):
-    """What came of the newest call that concerns the sender."""
-
-    state: str
-    """waiting, verified, answered or refused"""
-    text: str
-    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +236,9 @@ class SenderPages(TenantModelAdmin):
             set_signing_secret(hook, **form.cleaned_data, origin=origin, by=by)
 
         if is_saved(form, save):
-            return done(self, request, hook, "Set a signing secret.", "The signing secret is set.")
-        context = {"form": form, "button": "Set secret"}
+            logged, told = "Set a signing secret.", "The signing secret is set."
+            return self._done_beside_url(request, hook, logged, told)
+        context = {"form": form, "button": "Set secret", "call_token": _token_of(request, hook)}
         return self._form_page(
             request, hook, "admin/hook_form.html", "Replace signing secret", context
         )
@@ -274,15 +266,30 @@ class SenderPages(TenantModelAdmin):
         except ValidationError as error:
             self.message_user(request, " ".join(error.messages), messages.ERROR)
         else:
-            self.message_user(request, "Expected for 10 minutes.", messages.SUCCESS)
+            logged, told = "Expects the handshake.", "Expected for 10 minutes."
+            return self._done_beside_url(request, hook, logged, told)
         return redirect(page_of(hook))
 
+    def _done_beside_url(
+        self, request: HttpRequest, hook: Hook, logged: str, told: str
+    ) -> HttpResponse:
+        """Returns to the page that shows the URL, if the form came from there."""
+        response = done(self, request, hook, logged, told)
+        call_token = _token_of(request, hook)
+        if not call_token:
+            return response
+        shown_once.keep(request, hook.secret_name, call_token)
+        return redirect(action_of(hook, "issued"))
+
     def newest_call_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The newest outcome as JSON: ``{state, text, address}``. Takes no parameters."""
+        """The newest call of each kind as JSON: ``{calls: [{state, text, ago, address, link}]}``.
+
+        Takes no parameters.
+        """
         if request.GET:
             raise Http404
         hook: Hook = self.get_or_404(request, object_id)
-        response = JsonResponse(newest_call(hook)._asdict())
+        response = JsonResponse({"calls": [call._asdict() for call in newest_calls(hook)]})
         response["Cache-Control"] = "no-store"
         return response
 
@@ -318,13 +325,11 @@ def sender_context(hook: Hook) -> dict[str, Any]:
     return {
         "preset": preset,
         "strength": None if preset is None else strength_label(preset.strength),
-        "newest_call": newest_call(hook),
-        "newest_call_address": action_of(hook, "newest_call"),
         "sender_address": action_of(hook, "sender"),
         "secret_address": action_of(hook, "secret"),
         "secrets": [] if preset is None else live_secrets(hook),
         "needs_secret": preset is not None and preset.takes_secret,
-        "expect_address": action_of(hook, "expect") if _is_secret_brought(hook, preset) else "",
+        "expect_address": action_of(hook, "expect") if is_secret_brought(hook, preset) else "",
         "expected_until": _expected_until(hook),
         "handshakes": hook.handshakes.all()[:_LATEST_HANDSHAKES],
         "tokens": token_uses(hook),
@@ -332,23 +337,10 @@ def sender_context(hook: Hook) -> dict[str, Any]:
     }
 
 
-def newest_call(hook: Hook) -> NewestCall:
-    """Whether the sender's newest call was verified, greeted or refused, and why."""
-    runs = Run.objects.calls_of_hook(hook.pk).filter(verified__isnull=False).order_by("-id")
-    refused = RefusedCall.objects.filter(hook=hook).select_related("hook__script")
-    newest = [rows.first() for rows in (runs, hook.handshakes.all(), refused)]
-    # Their ids are ordered by time.
-    call = max(filter(None, newest), key=lambda each: each.pk, default=None)
-    if isinstance(call, Run):
-        text = f"Verified at {_at(call.started_at)}, from {call.client_address or 'nowhere'}."
-        return NewestCall("verified", text, page_of(call))
-    if isinstance(call, AnsweredHandshake):
-        return NewestCall("answered", f"The handshake was answered at {_at(call.at)}.")
-    if isinstance(call, RefusedCall):
-        hints = explain(call)
-        reason = hints[0].sentence if hints else ""
-        return NewestCall("refused", f"Refused at {_at(call.at)}. {reason}", page_of(call))
-    return NewestCall("waiting", "Waiting for the first call.")
+def _token_of(request: HttpRequest, hook: Hook) -> str:
+    """The call token that the page with the URL sent along; empty if it is not the hook's."""
+    call_token = request.POST.get("call_token", "")
+    return call_token if call_token and hook.has_secret(call_token) else ""
 
 
 def live_secrets(hook: Hook) -> list[LiveSecret]:
@@ -391,7 +383,7 @@ def _use_in_words(use: CredentialUse | None) -> str:
     return f"used {times}, last at {_at(use.last_used_at)} from {use.last_used_from or 'nowhere'}"
 
 
-def _is_secret_brought(hook: Hook, preset: Preset | None) -> bool:
+def is_secret_brought(hook: Hook, preset: Preset | None) -> bool:
     """Whether the sender's handshake may bring the signing secret."""
     is_brought = preset is not None and preset.handshake is Handshake.ASANA
     return is_brought and hook.signing_secret_id is None

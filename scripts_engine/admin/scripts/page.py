@@ -7,6 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.options import IS_POPUP_VAR
+from django.contrib.admin.views.main import ORDER_VAR
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -28,8 +29,8 @@ from core.admin.flow_forms import add_errors
 from core.admin.links import list_of, page_of
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import origin_of
+from scripts_engine.admin.activity import SHOWN, day_cell, newest_cell
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
-from scripts_engine.admin.runs.presentation import status_label
 from scripts_engine.admin.scripts.drafts import (
     DraftPages,
     conflict_context,
@@ -50,6 +51,7 @@ from scripts_engine.flows.source import SourceError, with_lua_line_ends
 from scripts_engine.lua_reference import editor_entries
 from scripts_engine.models import Run, Script, ScriptVersion
 from scripts_engine.models.run import FAILURES
+from scripts_engine.recent_runs import activity_of
 from scripts_engine.releases.live import SUSPECTED_FOR, suspects
 from scripts_engine.runs.spec import Author
 
@@ -228,14 +230,33 @@ class LibraryFilter(BooleanRadioFilter):
 
 
 class ScriptChangeList(ChangeList):
-    """Reads which versions are live, of the listed scripts only."""
+    """Reads which versions are live, and what ran, of the listed scripts only.
+
+    Scripts that failed in 24 hours come first, unless a person sorts by a column.
+    """
+
+    root_queryset: QuerySet[Any]
+
+    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
+        recent = Run.objects.called_since(timezone.now() - SHOWN).failed().of_saved_versions()
+        failed = recent.filter(script=OuterRef("pk"))
+        self.root_queryset = self.root_queryset.annotate(needs_attention=Exists(failed))
+        rows: QuerySet[Any] = super().get_queryset(request, *args)
+        return rows
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
+        ordering = list(super().get_ordering(request, queryset))
+        return ordering if self.params.get(ORDER_VAR) else ["-needs_attention", *ordering]
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         scripts: Any = self.result_list
         lives = lives_of(scripts)
+        since = timezone.now() - SHOWN
+        activities = activity_of(list(scripts), "script_id", since, without_drafts=True)
         for script in scripts:
             script.live = lives.get(script.pk)
+            script.activity = activities[script.pk]
 
 
 class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
@@ -281,8 +302,9 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
         "organisation",
         "is_enabled",
         "shown_live",
-        "hook_count",
         "last_run",
+        "runs_of_day",
+        "used_by",
     )
     list_filter = (
         ("organisation", ScopedAutocompleteFilter),
@@ -415,9 +437,12 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        if script.last_status:
-            return status_label(script.last_status)
-        return "Only drafts tried" if script.has_drafts else "None recorded"
+        otherwise = "Only drafts tried" if script.has_drafts else "None recorded"
+        return newest_cell(script.activity.newest, otherwise)
+
+    @display(description="Runs of 24 hours")
+    def runs_of_day(self, script: Any) -> SafeString:
+        return day_cell(script.activity)
 
     def save_by_flow(self, request: HttpRequest, form: ScriptForm, change: bool) -> Script:
         data, script = form.cleaned_data, form.instance
