@@ -8,6 +8,7 @@ from accounts.models.auth_event import register_kinds
 class HookEvent(TextChoices):
     CALL_TOKEN_ISSUED = "call-token.issued", "Hook created"
     CALL_TOKEN_ROTATED = "call-token.rotated", "Call token rotated"
+    CALL_TOKEN_SHOWN = "call-token.shown", "Call token shown again"
     HOOK_CHANGED = "hook.changed", "Hook changed"
     HOOK_ENABLED = "hook.enabled", "Hook enabled"
     HOOK_DISABLED = "hook.disabled", "Hook disabled"

@@ -103,6 +103,7 @@ def _live_secrets(hook: Mapping[str, Any], now: datetime) -> Sequence[StoredSecr
 
 SECRETS = Cipher(b"moonhook signing secrets")
 VERIFY_TOKENS = Cipher(b"moonhook verify tokens")
+CALL_TOKENS = Cipher(b"moonhook call tokens")
 
 
 def seal_secret(hook_id: uuid.UUID, value: str) -> bytes:
@@ -111,6 +112,15 @@ def seal_secret(hook_id: uuid.UUID, value: str) -> bytes:
 
 def seal_verify_token(hook_id: uuid.UUID, value: str) -> bytes:
     return VERIFY_TOKENS.encrypt(value.encode(), str(hook_id))
+
+
+def seal_call_token(hook_id: uuid.UUID, value: str) -> bytes:
+    return CALL_TOKENS.encrypt(value.encode(), str(hook_id))
+
+
+def open_call_token(hook_id: uuid.UUID, ciphertext: bytes) -> str | None:
+    """``None`` for the same reasons as ``open_secret``."""
+    return _opened(CALL_TOKENS, hook_id, ciphertext)
 
 
 def open_secret(hook_id: uuid.UUID, ciphertext: bytes) -> str | None:

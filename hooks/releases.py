@@ -20,6 +20,7 @@ from hooks.call_sender import OPTIONS, api_name_of
 from hooks.flows.saving import (
     KIND,
     ChangedHook,
+    keep_call_token,
     locked_hooks,
     problems_of,
     save_hooks,
@@ -157,11 +158,15 @@ class HookKind(Kind):
                     continue
                 hook.deleted_at = hook.deleted_at or timezone.now()
             else:
+                call_token = None
                 if hook is None:
                     hook = Hook(pk=hook_id)
-                    issued.append(Issued(hook_id, hook.renew_secret()))
+                    call_token = hook.renew_secret()
+                    issued.append(Issued(hook_id, call_token))
                 with naming(KIND, state.get("name")):
                     take(hook, state)
+                if call_token is not None:
+                    keep_call_token(hook, call_token)
                 hook.deleted_at = None
             changes.append(ChangedHook(hook, before))
         for hook, problem in problems_of(organisation, changes):

@@ -46,6 +46,7 @@ class OverlapForm(forms.Form):
     overlap_seconds = forms.TypedChoiceField(
         coerce=int,
         choices=[(int(time.total_seconds()), name) for name, time in _OVERLAPS.items()],
+        initial=int(timedelta(days=1).total_seconds()),
         widget=UnfoldAdminSelectWidget,
         help_text=("Both work until then. Choose “Revoke immediately” if the old one has leaked."),
     )

@@ -16,12 +16,15 @@ from accounts.models.rotating_secret import validated_overlap
 from core.http.origin import NOWHERE, Origin
 from core.names import free_name
 from hooks.audit_kinds import HookEvent, HookSubject
+from hooks.call_sender import open_call_token
 from hooks.flows.saving import (
     KIND,
     ChangedHook,
     changing_hook,
     changing_hooks,
     check_and_save,
+    has_signing_sender,
+    keep_call_token,
     locked_hooks,
 )
 from hooks.models import Hook
@@ -73,6 +76,7 @@ def issue_hook(
 def issue_new(hook: Hook, *, default_name: str = DEFAULT_NAME, origin: Origin) -> IssuedHook:
     """Saves a hook that is not stored yet, like ``issue_hook``."""
     call_token = hook.renew_secret()
+    keep_call_token(hook, call_token)
     with releasing(hook.script.organisation_id, origin) as changes:
         changes.watch(kind_named(KIND), [hook.pk])
         if not hook.name.strip():
@@ -109,7 +113,24 @@ def _rotate(stale: Hook, overlap: timedelta) -> IssuedHook:
     the previous one.
     """
     hook = locked_hooks(stale.organisation, [stale.pk]).get()
-    return IssuedHook(hook, hook.rotate_secret(overlap))
+    call_token = hook.rotate_secret(overlap)
+    keep_call_token(hook, call_token)
+    hook.save(update_fields=["call_token_ciphertext", "needs_rotation"])
+    return IssuedHook(hook, call_token)
+
+
+def shown_again(
+    hook: Hook, *, origin: Origin = NOWHERE, by: User | None = None
+) -> IssuedHook | None:
+    """The hook with its call token, if the token is kept and can be opened; audited."""
+    ciphertext = hook.call_token_ciphertext
+    if ciphertext is None or not has_signing_sender(hook):
+        return None
+    call_token = open_call_token(hook.pk, bytes(ciphertext))
+    if call_token is None or not hook.has_secret(call_token):
+        return None
+    record_about_hook(HookEvent.CALL_TOKEN_SHOWN, hook, origin, by)
+    return IssuedHook(hook, call_token)
 
 
 def update_hook(

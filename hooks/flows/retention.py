@@ -16,7 +16,7 @@ from core.admin.links import page_of
 from core.database.batches import BATCH, delete_in_batches
 from core.encryption import Ciphertext, register_ciphertext, register_digests
 from core.upkeep import register_duties
-from hooks.call_sender import SECRETS, VERIFY_TOKENS
+from hooks.call_sender import CALL_TOKENS, SECRETS, VERIFY_TOKENS
 from hooks.flows.idempotency import keep_outcomes
 from hooks.flows.senders import forget_secrets
 from hooks.models import (
@@ -148,6 +148,9 @@ def register() -> None:
         ),
         Ciphertext(
             "signing_secrets", Hook, "verify_token_ciphertext", VERIFY_TOKENS, lambda row: row.pk
+        ),
+        Ciphertext(
+            "kept_call_tokens", Hook, "call_token_ciphertext", CALL_TOKENS, lambda row: row.pk
         ),
         Ciphertext(
             "refused_calls", RefusedCall, "content_ciphertext", CONTENTS, lambda row: row.pk

@@ -23,10 +23,12 @@ from core.errors import NotFoundError
 from core.http.origin import Origin
 from core.names import clean_name, name_key, name_taken
 from hooks.audit_kinds import HookEvent, HookSubject
+from hooks.call_sender import seal_call_token
 from hooks.models import Hook
 from hooks.models.hook import HookQuerySet
-from hooks.rule_values import check_fit, invalid
+from hooks.rule_values import check_fit, invalid, preset_of
 from hooks.rules import NAMES
+from hooks.senders import Strength
 from jobs.models import RunLimits
 from jobs.models.queue import CallerLimits
 from scripts_engine.definition_quota import ROW_BYTES, count_growth
@@ -40,13 +42,42 @@ KIND = "Hook"
 # Longer reasons are cut in the audit log.
 MAX_REASON_CHARACTERS = 60
 _OF_THE_SENDER = frozenset(
-    {"sender", "hmac", "verify_token_ciphertext", "handshake_expected_until"}
+    {
+        "sender",
+        "hmac",
+        "verify_token_ciphertext",
+        "handshake_expected_until",
+        "call_token_ciphertext",
+        "needs_rotation",
+    }
 )
 _COLUMNS = frozenset({"name", "is_enabled", "pinned_version_id", "deleted_at", *NAMES})
 # Looked up, or not to be looked up for each hook.
 _CHECKED_HERE = frozenset(
     {"script", "name", "pinned_version", "signing_secret", "previous_signing_secret"}
 )
+
+
+def keep_call_token(hook: Hook, call_token: str) -> None:
+    """Keeps a new token encrypted if the hook's sender signs its calls; saves nothing.
+
+    Whoever may change hooks can then see the URL again: alone, it runs nothing.
+    """
+    is_kept = has_signing_sender(hook)
+    hook.call_token_ciphertext = seal_call_token(hook.pk, call_token) if is_kept else None
+    hook.needs_rotation = False
+
+
+def forget_call_token(hook: Hook) -> None:
+    """Deletes a kept token that would run the script by itself from now on; saves nothing."""
+    if hook.call_token_ciphertext is not None and not has_signing_sender(hook):
+        hook.call_token_ciphertext = None
+        hook.needs_rotation = True
+
+
+def has_signing_sender(hook: Hook) -> bool:
+    preset = preset_of(hook)
+    return preset is not None and preset.strength == Strength.SIGNED
 
 
 class ChangedHook(NamedTuple):

@@ -26,7 +26,7 @@ from hooks.call_sender import (
     seal_verify_token,
 )
 from hooks.flows.hooks import DEFAULT_NAME, issue_new, record_about_hook
-from hooks.flows.saving import changing_hook, locked_hooks
+from hooks.flows.saving import changing_hook, forget_call_token, locked_hooks
 from hooks.models import CredentialUse, Hook, SigningSecret
 from hooks.rule_values import invalid, misfits, preset_of
 from hooks.senders import (
@@ -146,6 +146,7 @@ def turn_to(hook: Hook, sender: str | None, options: dict[str, str | None] | Non
     if preset is None:
         hook.signed_url, hook.tolerance_seconds = "", None
     _reset_misfits(hook)
+    forget_call_token(hook)
     if preset is None or preset.handshake is not Handshake.META:
         hook.verify_token_ciphertext = None
     elif hook.verify_token_ciphertext is None:

@@ -98,6 +98,12 @@ class SenderFields:
         count="Calls with that token while the rotation overlapped.",
     )
 
+    needs_rotation = graphene.Boolean(
+        required=True,
+        description="Whether the call token should be rotated: it was kept while a sender signed "
+        "the calls, so that the URL could be shown again, and now runs the script by itself.",
+    )
+
     @staticmethod
     def resolve_sender(hook: Hook, info: GraphQLResolveInfo) -> str | None:
         return hook.sender or None

@@ -49,6 +49,8 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(editable=False, max_length=64, unique=True)),
                 ('previous_digest', models.CharField(blank=True, db_index=True, default='', editable=False, max_length=64)),
                 ('previous_valid_until', models.DateTimeField(editable=False, help_text='When the token before the last rotation stops working.', null=True)),
+                ('call_token_ciphertext', models.BinaryField(editable=False, null=True)),
+                ('needs_rotation', models.BooleanField(db_default=False, default=False, editable=False, help_text='Whether its token was kept while its sender signed, which it no longer does.')),
                 ('is_enabled', models.BooleanField(default=True, help_text='A disabled hook answers as if it did not exist.', verbose_name='enabled')),
                 ('created_at', models.DateTimeField(auto_now_add=True, help_text='When the hook was created.')),
                 ('deleted_at', models.DateTimeField(editable=False, null=True)),

@@ -76,6 +76,14 @@ class Hook(RotatingSecret, Revised):
         editable=False,
         help_text="When the token before the last rotation stops working.",
     )
+    # Only of a hook whose sender signs its calls: then the URL alone runs nothing.
+    call_token_ciphertext = models.BinaryField(null=True, editable=False)
+    needs_rotation = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Whether its token was kept while its sender signed, which it no longer does.",
+    )
     is_enabled = models.BooleanField(
         "enabled", default=True, help_text="A disabled hook answers as if it did not exist."
     )

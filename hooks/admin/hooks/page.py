@@ -41,6 +41,7 @@ from hooks.flows.hooks import (
     delete_hooks,
     issue_hook,
     rotate_call_token,
+    shown_again,
     switch_hooks,
     update_hook,
 )
@@ -119,6 +120,14 @@ class SwitchableHooks(TenantModelAdmin):
         self.message_user(request, f"{done} {subject}.", messages.SUCCESS)
 
 
+_SHOW_URL = Question(
+    title="Show the URL",
+    consequences=(
+        "The page shows the hook's URL with its call token, which is kept encrypted because the "
+        "sender signs its calls. The audit log records it."
+    ),
+    button="Show",
+)
 # A test event runs the script as well.
 _OF_TEST_EVENTS = (Scope.WRITE_HOOKS, Scope.RUN_SCRIPTS)
 _TEST_EVENT = Question(
@@ -214,7 +223,7 @@ class HookAdmin(
     search_help_text = "Hook or script name"
     autocomplete_fields = ("script",)
     actions = ("enable_selected", "disable_selected", "delete_selected_by_flow")
-    actions_detail = ("send_test_event", "rotate", "disable", "enable")
+    actions_detail = ("send_test_event", "show_url", "rotate", "disable", "enable")
     view_scope = Scope.READ_SCRIPTS
     change_scope = Scope.WRITE_HOOKS
     page_scopes = {
@@ -231,6 +240,7 @@ class HookAdmin(
                 "end_secret",
                 "expect",
                 "send_test_event",
+                "show_url",
             ),
             Scope.WRITE_HOOKS,
         ),
@@ -241,7 +251,7 @@ class HookAdmin(
         ("enable_selected", "disable_selected", "delete_selected_by_flow"), Scope.WRITE_HOOKS
     )
     proved_pages = frozenset(
-        {"add", "rotate", "issued", "sender", "secret", "end_secret", "expect"}
+        {"add", "rotate", "show_url", "issued", "sender", "secret", "end_secret", "expect"}
     )
     add_fieldsets = ((None, {"fields": ("script", "name")}),)
     fieldsets = (
@@ -292,12 +302,15 @@ class HookAdmin(
         if not self.may_change(request, hook):
             return []
         switch = ("Disable", "disable") if hook.is_enabled else ("Enable", "enable")
-        actions = (("Rotate call token", "rotate"), switch, ("Delete", "delete"))
+        shown = (("Show the URL", "show_url"),) if hook.call_token_ciphertext is not None else ()
+        actions = (*shown, ("Rotate call token", "rotate"), switch, ("Delete", "delete"))
         return [(title, action_of(hook, name)) for title, name in actions]
 
     def page_context(self, request: HttpRequest, row: Hook) -> dict[str, Any]:
         return {
             "menu": self.menu_of(request, row),
+            "is_token_kept": row.call_token_ciphertext is not None,
+            "needs_rotation": row.needs_rotation,
             "test_address": action_of(row, "send_test_event")
             if self.may_send_test_event(request, row)
             else "",
@@ -371,6 +384,21 @@ class HookAdmin(
         origin, by = origin_of(request), person(request)
         start = partial(send_test_event, hook, origin=origin, by=by)
         return show_started_run(self, request, hook, start, "The test event was sent.")
+
+    @action(description="Show the URL", icon="visibility")
+    def show_url(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        hook: Hook = self.get_or_404(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _SHOW_URL, [hook])
+        issued = shown_again(hook, origin=origin_of(request), by=person(request))
+        if issued is None:
+            self.message_user(request, "The call token of this hook is not kept.", messages.ERROR)
+            return redirect(page_of(hook))
+        context = self.issued_context(request, *issued)
+        response: HttpResponse = self._page(
+            request, hook, self.issued_template, {"title": "URL of the hook", **context}
+        )
+        return response
 
     @action(description="Rotate call token", icon="sync", variant=ActionVariant.WARNING)
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
