@@ -172,6 +172,7 @@ MUTATIONS = {
     'setSigningSecret(hook: "1", value: "v") { __typename }': "WriteHooks",
     'deleteSigningSecret(id: "1")': "WriteHooks",
     'expectHandshake(hook: "1") { __typename }': "WriteHooks",
+    'sendTestEvent(hook: "1") { __typename }': "RunScripts WriteHooks",
     'createSchedule(script: "1", cron: "* * * * *") { __typename }': "WriteHooks",
     'updateSchedule(id: "1") { __typename }': "WriteHooks",
     'deleteSchedule(id: "1")': "WriteHooks",

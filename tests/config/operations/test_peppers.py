@@ -102,7 +102,7 @@ def test_the_command_lists_secrets_lost_with_a_pepper(
 
     assert (
         "1: 1 API keys, 0 device tokens, 0 hooks, 1 secrets, 0 queued calls, "
-        "0 signing secrets, 0 refused calls  (not configured"
+        "0 signing secrets, 0 kept call tokens, 0 refused calls  (not configured"
     ) in capsys.readouterr().out
     with pytest.raises(CommandError, match="pepper 1 is missing"):
         call_command("peppers", "--move-secrets")
