@@ -83,7 +83,11 @@ def test_the_limits_form_tells_a_conflict(
     hook = make_hook(acme_script).hook
     seen = revision_on(text_of(as_bob.get(page_of(hook, "limits"))))
     update_hook(hook, calls_per_minute=60, origin=by_carol)
-    typed = {"calls_per_minute": 70, "expected_revision": seen}
+    typed = {
+        "methods": ["GET", "POST"],
+        "calls_per_minute": 70,
+        "expected_revision": seen,
+    }
 
     text = page_text(save(as_bob, hook, typed, "limits"))
 

@@ -143,7 +143,8 @@ def test_the_age_of_signatures_is_asked_where_a_time_is_signed(
 def test_a_field_with_an_error_is_shown_wherever_it_applies(
     as_bob: Client, acme_hook: Hook
 ) -> None:
-    page = as_bob.post(page_of(acme_hook, "limits"), {"accepted_status": "999", "burst": "2"})
+    typed = {"methods": ["GET", "POST"], "accepted_status": "999", "burst": "2"}
+    page = as_bob.post(page_of(acme_hook, "limits"), typed)
 
     assert "mh-applies-always" in field_of(page, "accepted_status")
     assert "mh-applies-rate" in field_of(page, "burst")

@@ -67,7 +67,14 @@ def test_a_plain_call_has_every_property_but_those_of_senders_and_schedules(
 
     response = client.post(f"/hook/{acme.pk}/{script.pk}/{issued.call_token}?page=2", {"id": "7"})
 
-    assert response.json() == ["sender", "verified", "event_id", "scheduled_at", "nonsense"]
+    assert response.json() == [
+        "path",
+        "sender",
+        "verified",
+        "event_id",
+        "scheduled_at",
+        "nonsense",
+    ]
 
 
 # --- The examples --------------------------------------------------------------------------------
