@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from accounts.models import Organisation
-from scripts_engine.models import Run
+from scripts_engine.models import Run, Trigger
 
 
 class Caller(NamedTuple):
@@ -41,7 +41,7 @@ def callers_of(runs: Iterable[Run]) -> dict[uuid.UUID, Caller]:
 
 def name_triggers(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     """Each run with the name of what started it: its hook, or the kind of trigger."""
-    callers = callers_of(runs)
+    callers = callers_of([run for run in runs if run.trigger != Trigger.TEST])
     return [
         (run, callers[run.pk].name if run.pk in callers else str(run.get_trigger_display()))
         for run in runs

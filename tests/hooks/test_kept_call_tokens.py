@@ -128,6 +128,7 @@ def test_an_author_sees_the_url_again_and_it_is_audited(acme: Organisation, as_a
     assert address in page
     assert issued.call_token not in page + text_of(asked)
     assert issued.hook.url_with(issued.call_token) in text_of(shown)
+    assert "shown only once" not in text_of(shown)
     assert "no-store" in shown["Cache-Control"]
     event = AuthEvent.objects.get(kind="call-token.shown")
     assert issued.call_token not in str(vars(event))

@@ -13,6 +13,7 @@ from hooks.flows.call_notes import call_notes
 from hooks.flows.hooks import IssuedHook
 from hooks.models import CredentialUse, RefusedCall
 from hooks.senders import PRESETS
+from scripts_engine.callers import name_triggers
 from scripts_engine.models import Run
 from scripts_engine.recent_runs import Activity, activity_of
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
@@ -85,6 +86,7 @@ def test_nothing_of_it_counts_as_a_call(acme_token: str, signed: IssuedHook) -> 
 
     [newest] = newest_calls(signed.hook)
     assert newest.state == "waiting"
+    assert [name for _, name in name_triggers(list(Run.objects.all()))] == ["Test event"]
     assert day_of(signed.hook).accepted == 0
     assert activity_of([signed.hook], "hook_id", LONG_AGO)[signed.hook.pk] == Activity(None, 0, 0)
     assert CredentialUse.objects.count() == 0

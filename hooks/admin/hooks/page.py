@@ -417,6 +417,7 @@ class HookAdmin(
             "can": {"read_payloads": self.allows(request, Scope.READ_PAYLOADS, row)},
             "hook_id": str(row.pk),
             "call_token": secret,
+            "is_token_kept": row.call_token_ciphertext is not None,
             "calls": calls_of(row, secret),
             "previous_until": row.previous_good_until,
             "done": page_of(row),
