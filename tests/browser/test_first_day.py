@@ -144,6 +144,7 @@ def test_a_long_name_is_shortened_before_the_list_beside_it(
     hook = factories.make_hook(script, "orders of the shop in the old town, by post " * 2).hook
     admin_browser.enter_as(bob)
 
+    admin_browser.page.set_viewport_size({"width": 800, "height": 900})
     page = admin_browser.open(f"/admin/hooks/hook/{hook.pk}/change/")
 
     name = page.locator("h1 .mh-crumb-longest")

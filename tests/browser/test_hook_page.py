@@ -106,7 +106,7 @@ def test_settings_show_what_applies_and_keep_what_was_typed(
     admin_browser.open(page_of(issued.hook, "limits"))
     status, burst = (
         page.get_by_label("Status of accepted calls"),
-        page.get_by_label("Calls at once"),
+        page.get_by_label("Burst"),
     )
     expect(status).to_be_hidden()
     expect(burst).to_be_hidden()
@@ -116,7 +116,7 @@ def test_settings_show_what_applies_and_keep_what_was_typed(
     page.get_by_label("Reply", exact=True).select_option("")
     expect(status).to_be_hidden()
     page.get_by_label("Reply", exact=True).select_option("accepted")
-    page.get_by_label("Calls a minute").fill("60")
+    page.get_by_label("Calls per minute").fill("60")
 
     expect(status).to_have_value("201")
     expect(burst).to_be_visible()
