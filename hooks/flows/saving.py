@@ -61,7 +61,7 @@ _CHECKED_HERE = frozenset(
 def keep_call_token(hook: Hook, call_token: str) -> None:
     """Keeps a new token encrypted if the hook's sender signs its calls; saves nothing.
 
-    Whoever may change hooks can then see the URL again: alone, it runs nothing.
+    People who may change hooks can then see the URL again, which alone runs nothing.
     """
     is_kept = has_signing_sender(hook)
     hook.call_token_ciphertext = seal_call_token(hook.pk, call_token) if is_kept else None

@@ -27,7 +27,10 @@ class _SentCall(NamedTuple):
     """A test event, for ``hooks.acceptance``."""
 
     call: Call
-    path: str
+
+    @property
+    def path(self) -> str:
+        return ""
 
     @property
     def method(self) -> str:
@@ -81,7 +84,7 @@ def send_test_event(hook: Hook, *, origin: Origin = NOWHERE, by: User | None = N
     if rules is not None:
         rules = _verifying(rules, event)
     try:
-        admitted = admit(_SentCall(event.call, ""), rules)
+        admitted = admit(_SentCall(event.call), rules)
     except CallRefused as refused:
         raise _refusal(refused) from None
     if not isinstance(admitted, Admitted):

@@ -75,6 +75,6 @@ def register() -> None:
     for_programs("LogLine", bodies)
     for_programs("RunError", bodies)
     for_programs("Secret", secrets)
-    # Reached by reading or by setting; whoever only sets reads no value, not even an earlier one.
+    # Mutations return it too: those who may only write do not read a value, not even an old one.
     for_programs("StoredValue", any_key, fields={"value": bodies})
     for_programs("StoredValueConnection", bodies)
