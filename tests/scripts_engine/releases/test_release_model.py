@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accounts.models import User
+from accounts.models import Organisation, User
 from accounts.scopes import EVERYTHING
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import NOWHERE
@@ -41,7 +41,7 @@ class ReleaseMachine(RuleBasedStateMachine):
 
     def __init__(self, authors: list[User]) -> None:
         super().__init__()
-        self.organisation = make_organisation()
+        self.organisation = make_organisation(f"Acme {Organisation.objects.count()}")
         self.authors = {draft_owner(Author(user=each)): Author(user=each) for each in authors}
         self.model = Model()
         self.scripts: dict[int, Script] = {}
