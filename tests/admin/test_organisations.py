@@ -1,3 +1,5 @@
+import re
+
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
@@ -8,6 +10,15 @@ from accounts.rate_limits.limiter import hit
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text_of
+
+IN_FORCE = ("Runs are kept for", "Runs kept at most", "Storage quota for runs")
+
+
+def shown_in(text: str, label: str) -> str:
+    """What the read-only field shows."""
+    cell = text[text.index(f">{label}<") :]
+    [value] = re.findall(r'class="readonly[^>]*>\s*([^<]*?)\s*<', cell)[:1]
+    return value.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
@@ -274,4 +285,23 @@ def test_bob_switches_mails_about_failing_scripts_on(as_bob: Client, acme: Organ
 def test_the_page_explains_the_retention_of_runs(as_bob: Client, acme: Organisation) -> None:
     text = text_of(as_bob.get(page_of(acme)))
 
+    assert "Leave empty" not in text
+    assert [shown_in(text, name) for name in IN_FORCE] == ["30 days", "100,000", "1 GiB"]
+
+
+def test_the_page_shows_the_retention_of_this_organisation(
+    as_bob: Client, acme: Organisation
+) -> None:
+    Organisation.objects.update(runs_kept_days=1, runs_kept=0, run_bytes_quota=0)
+
+    text = text_of(as_bob.get(page_of(acme)))
+
+    assert [shown_in(text, name) for name in IN_FORCE] == ["1 day", "No limit", "None"]
+
+
+def test_root_sees_the_defaults_in_empty_fields(as_root: Client, acme: Organisation) -> None:
+    text = text_of(as_root.get(page_of(acme)))
+
     assert "Older runs are deleted, with payloads and logs" in text
+    for default in ("30 days", "100,000", "1\N{NO-BREAK SPACE}GiB"):
+        assert f'placeholder="{default} (default)"' in text

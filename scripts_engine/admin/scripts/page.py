@@ -375,7 +375,8 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
         if obj is None:
             return ((None, {"fields": ("organisation", *fields, "library")}),)
         hidden = ("expected_revision", "seen_draft", "base")
-        return ((None, {"fields": (*fields, "note", *hidden)}),)
+        # The editor comes first.
+        return ((None, {"fields": (*reversed(fields), "note", *hidden)}),)
 
     def render_change_form(
         self,
@@ -400,6 +401,8 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
             "is_library": is_library,
             "can_be_tried": not is_library,
             "show_save": False,
+            # At the end of the page, where no one presses it instead of Publish.
+            "show_delete": False,
             "show_save_and_continue": False,
             "show_save_and_add_another": False,
             "publish_button": ("Create library" if is_library else "Create script")
