@@ -242,6 +242,7 @@ _SHARED = (
     "organisation_id",
     "script_id",
     "script_version_id",
+    "is_draft",
     "hook_id",
     "trigger",
     "started_by_id",

@@ -90,7 +90,9 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
         payload = run if run.first_run_id is None else firsts.get(run.first_run_id)
         if not run.has_ended:
             raise NotReplayableError(run_id, "has not ended")
-        if run.script.deleted_at is not None or run.script_version_id is None:
+        if run.is_draft:
+            raise NotReplayableError(run_id, "is of a draft")
+        if run.script.deleted_at is not None:
             raise NotReplayableError(run_id, "belongs to no script that exists")
         if payload is None or payload.payload_removed_at is not None:
             raise NotReplayableError(run_id, "has no payload any more")

@@ -65,12 +65,11 @@ def _states() -> Iterator[_State]:
     wanted = Script.objects.existing().filter(
         organisation__failure_mails=True, organisation__is_active=True
     )
-    ended = Run.objects.filter(
+    ended = Run.objects.counted().filter(
         Q(status=RunStatus.SUCCEEDED) | Q(_IS_LAST_ATTEMPT, status__in=FAILURES),
         # A range of one script, so that PostgreSQL does not walk through the runs of all scripts.
         script__gte=OuterRef("pk"),
         script__lte=OuterRef("pk"),
-        script_version__isnull=False,
         trigger__in=_TRIGGERS,
     )
     newest = ended.order_by("script_id", "-id").values("pk")[:1]

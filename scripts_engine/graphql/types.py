@@ -288,8 +288,13 @@ class RunType(DjangoObjectType):
     script_version = graphene.Field(
         ScriptVersionType, description="The version that ran; null for an unsaved source."
     )
+    is_draft = graphene.Boolean(
+        required=True,
+        description="Whether what ran had never been live: a draft, or a source that was not "
+        "saved. Such runs are counted nowhere and never make a script fail.",
+    )
     trigger = graphene.String(
-        required=True, description="hook, admin-graphql, admin, queue, schedule or replay."
+        required=True, description="hook, admin-graphql, admin, queue, schedule, replay or test."
     )
     status = graphene.Field(
         graphene.NonNull(RunStatusEnum), description="How the run ended, or that it has not."

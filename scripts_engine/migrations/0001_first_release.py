@@ -81,6 +81,7 @@ class Migration(migrations.Migration):
             name='Run',
             fields=[
                 ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('is_draft', models.BooleanField(db_default=False, default=False, help_text='Whether what ran had never been live: a draft, or a source that was not saved.', verbose_name='draft')),
                 ('unsaved_source', models.TextField(blank=True, db_default='', default='', help_text='The source that ran, if it was tried without being saved.')),
                 ('hook_id', models.UUIDField(help_text='The HookID, if a webhook was called.', null=True)),
                 ('trigger', models.CharField(choices=[('hook', 'Webhook'), ('admin-graphql', 'Admin GraphQL'), ('admin', 'Admin'), ('queue', 'Queue'), ('schedule', 'Schedule'), ('replay', 'Replay'), ('test', 'Test event')], max_length=20)),
@@ -214,11 +215,19 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('script_version__isnull', True)), fields=['-id', 'status'], name='run_of_draft'),
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['-id', 'status'], name='run_tried'),
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('script_version__isnull', True)), fields=['organisation', '-id', 'status'], name='run_of_draft_organisation'),
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['organisation', '-id', 'status'], name='run_tried_organisation'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['script', '-id', 'status'], name='run_tried_script'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['hook_id', '-id', 'status'], name='run_tried_hook'),
         ),
         migrations.AddIndex(
             model_name='run',

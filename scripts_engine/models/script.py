@@ -201,6 +201,15 @@ class ScriptVersion(models.Model):
         if not present.filter(source_digest=self.source_digest).exists():
             raise ConflictError(f"Your draft of “{self.script}” was changed in another window.")
 
+    def check_based_on_live(self) -> None:
+        """Raises ``ConflictError`` if another version than the draft's base is live.
+
+        Call it with a lock.
+        """
+        script = self.script
+        if self.base_id != script.current_version_id:
+            raise ConflictError.of_row(str(script), by=script.revised_by, at=script.revised_at)
+
     @property
     def author(self) -> str:
         """The e-mail of the person, or the name of the key, that saved it; else words for them."""

@@ -40,6 +40,7 @@ _OUTLINE_COLUMNS = (
     "organisation_id",
     "script_id",
     "script_version_id",
+    "is_draft",
     "hook_id",
     "trigger",
     "started_by_id",

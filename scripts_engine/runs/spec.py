@@ -80,6 +80,8 @@ class RunOrigin:
     version_id: uuid.UUID | None
     """``None`` for a source that is not saved."""
     trigger: Trigger
+    is_draft: bool = False
+    """Whether what runs has never been live."""
     hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
 
@@ -89,6 +91,7 @@ class RunOrigin:
             "organisation_id": self.organisation_id,
             "script_id": self.script_id,
             "script_version_id": self.version_id,
+            "is_draft": self.is_draft,
             "hook_id": self.hook_id,
             "trigger": self.trigger.value,
             **_author_columns(self.started_by),
@@ -179,6 +182,7 @@ class TryOut:
         """Those of its run, which is shown and not saved."""
         return {
             "organisation_id": self.organisation_id,
+            "is_draft": True,
             "trigger": self.trigger.value,
             **_author_columns(self.started_by),
         }

@@ -12,7 +12,7 @@ from core.admin.links import page_of
 from hooks.flows.refused_calls import explain
 from hooks.flows.stored_notes import KEPT_REFUSED_CALLS
 from hooks.models import AnsweredHandshake, Hook, RefusedCall
-from scripts_engine.models import Run, RunStatus, Trigger
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.recent_runs import Hour, runs_by_hour
 
 SHOWN = timedelta(hours=24)
@@ -35,7 +35,7 @@ def newest_calls(hook: Hook) -> list[NewestCall]:
     """The newest call of each kind that came, the accepted one first: a refused or failed call does
     not hide that others are verified.
     """
-    runs = Run.objects.calls_of_hook(hook.pk).order_by("-id")
+    runs = Run.objects.filter(hook_id=hook.pk).counted().order_by("-id")
     accepted = runs.filter(verified__isnull=False) if hook.sender else runs
     calls = [
         _of_run(accepted.first(), "verified" if hook.sender else "called"),
@@ -102,14 +102,9 @@ class Day(NamedTuple):
 
 
 def day_of(hook: Hook) -> Day:
-    """Counts runs on indexes alone, without the few test events, and the refused calls kept."""
+    """Counts runs on indexes alone, and the refused calls kept."""
     now = timezone.now()
-    runs = Run.objects.filter(hook_id=hook.pk)
-    hours = runs_by_hour(runs, now - SHOWN, now, has_drafts=False)
-    tests = runs.triggered_by(Trigger.TEST)
-    if tests.called_since(now - SHOWN).exists():
-        of_tests = runs_by_hour(tests, now - SHOWN, now, has_drafts=False)
-        hours = [hour.without(test) for hour, test in zip(hours, of_tests, strict=True)]
+    hours = runs_by_hour(Run.objects.filter(hook_id=hook.pk), now - SHOWN, now)
     kept = RefusedCall.objects.filter(hook=hook).values_list("at", flat=True)
     refused = [at for at in kept if now - SHOWN <= at < now]
     by_hour = Counter(_hour_of(at, hours) for at in refused)

@@ -64,5 +64,9 @@ def live_line(live: Live | None) -> SafeString | str:
     """A short line for lists and other pages."""
     if live is None:
         return "None: drafts only"
-    number, by = live.version.number, live.by
-    return format_html('Version {}, {} <span class="mh-quiet">by {}</span>', number, live.ago, by)
+    return format_html(
+        '<span>Version {}, {} <span class="mh-quiet">by {}</span></span>',
+        live.version.number,
+        live.ago,
+        live.by,
+    )

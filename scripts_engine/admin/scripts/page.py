@@ -238,7 +238,7 @@ class ScriptChangeList(ChangeList):
     root_queryset: QuerySet[Any]
 
     def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
-        recent = Run.objects.called_since(timezone.now() - SHOWN).failed().of_saved_versions()
+        recent = Run.objects.called_since(timezone.now() - SHOWN).failed().counted()
         failed = recent.filter(script=OuterRef("pk"))
         self.root_queryset = self.root_queryset.annotate(needs_attention=Exists(failed))
         rows: QuerySet[Any] = super().get_queryset(request, *args)
@@ -253,7 +253,7 @@ class ScriptChangeList(ChangeList):
         scripts: Any = self.result_list
         lives = lives_of(scripts)
         since = timezone.now() - SHOWN
-        activities = activity_of(list(scripts), "script_id", since, without_drafts=True)
+        activities = activity_of(list(scripts), "script_id", since)
         for script in scripts:
             script.live = lives.get(script.pk)
             script.activity = activities[script.pk]
@@ -331,7 +331,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
-        runs = Run.objects.of_saved_versions().filter(script=OuterRef("pk"))
+        runs = Run.objects.counted().filter(script=OuterRef("pk"))
         last_run = runs.order_by("-id").values("status")
         rows: QuerySet[Any] = (
             scripts.existing()
@@ -344,7 +344,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
             .prefetch_related("current_version__created_by__memberships")
             .annotate(
                 last_status=Subquery(last_run[:1]),
-                has_drafts=Exists(Run.objects.filter(script=OuterRef("pk"))),
+                has_runs=Exists(Run.objects.filter(script=OuterRef("pk"))),
             )
         )
         return rows
@@ -440,7 +440,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        otherwise = "Only drafts tried" if script.has_drafts else "None recorded"
+        otherwise = "Only tried out" if script.has_runs else "None recorded"
         return newest_cell(script.activity.newest, otherwise)
 
     @display(description="Runs of 24 hours")

@@ -137,7 +137,7 @@ def test_each_organisation_hears_of_its_own_scripts(hook: Hook) -> None:
     assert [message.to for message in mail.outbox] == [[other.delivery_email]]
 
 
-@pytest.mark.parametrize("trigger", [Trigger.ADMIN, Trigger.ADMIN_GRAPHQL])
+@pytest.mark.parametrize("trigger", [Trigger.ADMIN, Trigger.ADMIN_GRAPHQL, Trigger.TEST])
 def test_runs_that_somebody_watches_are_no_news(hook: Hook, trigger: str) -> None:
     run(hook, "failed")
     Run.objects.update(trigger=trigger)
