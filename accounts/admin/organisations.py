@@ -44,7 +44,7 @@ def _runs(organisation: Organisation) -> str:
 
 def _quota(organisation: Organisation) -> str:
     size = organisation.run_bytes_limit
-    return "None" if size is None else size_text(size)
+    return "No quota" if size is None else size_text(size)
 
 
 _DEFAULTS = dict(zip(_RETENTION, (_days, _runs, _quota), strict=True))

@@ -296,7 +296,7 @@ def test_the_page_shows_the_retention_of_this_organisation(
 
     text = text_of(as_bob.get(page_of(acme)))
 
-    assert [shown_in(text, name) for name in IN_FORCE] == ["1 day", "No limit", "None"]
+    assert [shown_in(text, name) for name in IN_FORCE] == ["1 day", "No limit", "No quota"]
 
 
 def test_root_sees_the_defaults_in_empty_fields(as_root: Client, acme: Organisation) -> None:
