@@ -13,16 +13,18 @@ from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.folder import SETTINGS, FolderError, find_folder
 from moonhook_cli.look_ups import find_script
 from moonhook_cli.settings import Settings, Target
-from moonhook_cli.shown_runs import FULL, show_run
+from moonhook_cli.shown_runs import FULL, REQUEST_HEADERS, headers_of, show_run
 
 _RUN = f"""mutation Run($script: ID!, $source: String!, $method: String, $query: String,
     $headers: [HeaderInput!], $body: String) {{
   runScript(script: $script, source: $source, method: $method, query: $query, headers: $headers,
       body: $body) {{ {FULL} }}
 }}"""
-_RECORDED = """query Recorded($id: ID!) {
-  run(id: $id) { requestMethod requestQuery requestBody requestBytes }
-}"""
+_RECORDED = f"""query Recorded($id: ID!) {{
+  run(id: $id) {{
+    requestMethod requestPath requestQuery requestBody requestBytes {REQUEST_HEADERS}
+  }}
+}}"""
 _KEYS = {"method", "query", "headers", "body"}
 
 Event = dict[str, Any]
@@ -192,8 +194,14 @@ def _recorded(context: Context, run_id: str) -> Event:
         raise CommandError(
             "The payload of this run was removed, or is not text.", "Choose another run."
         )
+    headers, left_out = headers_of(recorded)
+    if left_out:
+        context.output.note(f"Without headers that may be credentials: {', '.join(left_out)}.")
+    if recorded["requestPath"]:
+        context.output.note(f"Without the path {recorded['requestPath']}.")
     return {
         "method": recorded["requestMethod"],
         "query": recorded["requestQuery"],
+        "headers": [{"name": name, "value": value} for name, value in headers],
         "body": recorded["requestBody"] or "",
     }
