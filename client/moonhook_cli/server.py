@@ -97,7 +97,7 @@ class Server:
                 return response
             if not left or wait > _LONGEST_WAIT_SECONDS:
                 return response
-            self._log(f"the server is busy; trying again in {wait:g} s")
+            self._tell_waiting(wait)
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -151,6 +151,11 @@ class Server:
             raise problem_of(response)
         data: dict[str, Any] = answer["data"]
         return data
+
+    def _tell_waiting(self, seconds: float) -> None:
+        if sys.stderr.isatty() and not self._debug:
+            sys.stderr.write(f"The server is busy; trying again in {seconds:g} s…\n")
+        self._log(f"the server is busy; trying again in {seconds:g} s")
 
     def _log(self, line: str) -> None:
         if self._debug:
