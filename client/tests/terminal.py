@@ -11,13 +11,13 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from conftest import MOONHOOK, Client
 
-CTRL_C = "\x03"
+_CTRL_C = "\x03"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_SECONDS = 120
+_SECONDS = 60
 # So that Ctrl-C reaches the command.
 _WITH_TERMINAL = """import fcntl, os, sys, termios
 os.setsid()
@@ -58,6 +58,13 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Presses Ctrl-C until the command ends: one has no effect while it begins to read."""
+        while self.process.poll() is None:
+            self.type(_CTRL_C)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=10)
 
     def end(self) -> int:
         """Waits for the end; the exit code."""

@@ -7,7 +7,7 @@ import pytest
 from conftest import Client
 from local_program import local_program
 from server import Key, Server
-from terminal import CTRL_C, Terminal, on_terminal
+from terminal import Terminal, on_terminal
 
 SUM = "return {total = 42}\n"
 SETTINGS = '[scripts.sum]\nenabled = true\n\n[hooks."sum/orders"]\nenabled = true\n'
@@ -51,7 +51,7 @@ def test_ctrl_c_at_a_prompt_of_login_keeps_nothing(
         terminal.wait_for("Key: ")
         terminal.type("mhk_tea\n" if prompt == "Secret: " else "")
         terminal.wait_for(prompt)
-        terminal.type(CTRL_C)
+        terminal.interrupt()
         assert_cancelled(terminal)
 
     assert not client.configuration.exists()
@@ -60,20 +60,27 @@ def test_ctrl_c_at_a_prompt_of_login_keeps_nothing(
 def test_ctrl_c_while_a_login_waits_for_approval_ends_it(client: Client, server: Server) -> None:
     with on_terminal(client, "login", server.url, "--no-browser") as terminal:
         terminal.wait_for("Waiting for your approval")
-        terminal.type(CTRL_C)
+        terminal.interrupt()
         assert terminal.end() == 1
 
     assert "error: Cancelled." in terminal.shown
     assert not client.configuration.exists()
 
 
-@pytest.mark.parametrize(
-    "answer", [CTRL_C, "n\n", "\n", "\x04"], ids=["ctrl-c", "no", "enter", "end"]
-)
+@pytest.mark.parametrize("answer", ["n\n", "\n", "\x04"], ids=["no", "enter", "end-of-input"])
 def test_a_push_that_is_not_confirmed_changes_nothing(folder: Client, answer: str) -> None:
     with on_terminal(folder, "push") as terminal:
         terminal.wait_for("Put this live? [y/N]: ")
         terminal.type(answer)
+        assert_cancelled(terminal)
+
+    assert folder.json("releases") == []
+
+
+def test_ctrl_c_at_the_question_of_a_push_changes_nothing(folder: Client) -> None:
+    with on_terminal(folder, "push") as terminal:
+        terminal.wait_for("Put this live? [y/N]: ")
+        terminal.interrupt()
         assert_cancelled(terminal)
 
     assert folder.json("releases") == []
@@ -96,7 +103,7 @@ def test_ctrl_c_at_a_prompt_for_a_secret_sets_nothing(logged_in: Client, prompt:
         assert not terminal.echoes
         terminal.type("tea-4711\n" if prompt != "Value: " else "")
         terminal.wait_for(prompt)
-        terminal.type(CTRL_C)
+        terminal.interrupt()
         assert_cancelled(terminal)
         assert terminal.echoes
 
@@ -120,7 +127,7 @@ def test_ctrl_c_at_the_question_of_undo_undoes_nothing(folder: Client) -> None:
     folder.ok("push", "--yes")
     with on_terminal(folder, "releases", "undo", "1") as terminal:
         terminal.wait_for("Undo it? [y/N]: ")
-        terminal.type(CTRL_C)
+        terminal.interrupt()
         assert_cancelled(terminal)
 
     assert len(folder.json("releases")) == 1
@@ -142,7 +149,7 @@ def test_ctrl_c_ends_what_goes_on_without_an_error(
     folder.ok("run", "scripts/sum.lua")
     with on_terminal(folder, *arguments) as terminal:
         terminal.wait_for(begun)
-        terminal.type(CTRL_C)
+        terminal.interrupt()
         assert terminal.end() == 0
 
     assert "error" not in terminal.shown

@@ -12,7 +12,7 @@ import click
 import httpx
 
 from moonhook_cli import __version__
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError
 from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
@@ -62,6 +62,11 @@ def listen(context: Context, hook: str, url: str, *, print_secret: bool) -> None
     recorded in the audit log. Ctrl-C ends it.
     """
     base = _checked(url)
+    with until_interrupted(context):
+        _listen(context, hook, base, print_secret=print_secret)
+
+
+def _listen(context: Context, hook: str, base: str, *, print_secret: bool) -> None:
     server, output = context.server, context.output
     found = find_hook(server, hook)
     cursor = server.graphql(_START, hook=found["id"])["startListening"]
@@ -77,15 +82,12 @@ def listen(context: Context, hook: str, url: str, *, print_secret: bool) -> None
     # Neither a proxy of the environment nor a redirect leads elsewhere.
     with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False, follow_redirects=False) as local:
         forwarding = _Forwarding(local, base, secret)
-        try:
-            for page, _ in following.pages(_FEED, cursor, filter={"hook": found["id"]}):
-                for run in page:
-                    # Later attempts have the call of the first.
-                    if run["attempt"] == 1:
-                        call = following.graphql(_CALL, id=run["id"])["run"]
-                        _show(output, call, forwarding.forward(call))
-        except KeyboardInterrupt:
-            output.note("Stopped.")
+        for page, _ in following.pages(_FEED, cursor, filter={"hook": found["id"]}):
+            for run in page:
+                # Later attempts have the call of the first.
+                if run["attempt"] == 1:
+                    call = following.graphql(_CALL, id=run["id"])["run"]
+                    _show(output, call, forwarding.forward(call))
 
 
 @dataclass(frozen=True, slots=True)

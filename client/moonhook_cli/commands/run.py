@@ -8,7 +8,7 @@ from typing import Any
 import click
 import watchfiles
 
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.folder import SETTINGS, FolderError, find_folder
 from moonhook_cli.look_ups import find_script
@@ -71,8 +71,12 @@ def watch(
     context: Context, file: Path, event_file: Path | None, body: str | None, from_run: str | None
 ) -> None:
     """Run a local file now, and again each time that it is saved. Ctrl-C ends it."""
+    with until_interrupted(context):
+        _watch(context, file, _event(context, event_file, body, from_run))
+
+
+def _watch(context: Context, file: Path, event: Event) -> None:
     attempt = _Attempt(context, file)
-    event = _event(context, event_file, body, from_run)
     attempt.say_effects_are_real()
     place = attempt.folder.root / attempt.path
     # Editors replace the file, so its directory is watched. It is before the first run, so that
@@ -82,7 +86,6 @@ def watch(
         watch_filter=lambda _, changed: Path(changed).name == place.name,
         rust_timeout=500,
         yield_on_timeout=True,
-        raise_interrupt=False,
     )
     next(saves)
     attempt.run_telling_errors(event)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
@@ -57,15 +57,13 @@ def runs(group: click.Context, hook: str | None, first: int, *, follow: bool, fa
         rows = [row_of(run) for run in _newest(server, first, hook_id, failed=failed)]
         context.output.table(rows, COLUMNS, "There are no runs.")
         return
-    try:
+    with until_interrupted(context):
         for run in _followed(context, first, hook_id, failed=failed):
             row = row_of(run)
             if context.output.as_json:
                 context.output.json(row)
             style = "" if run["status"] == "Succeeded" else "red"
             context.output.say("  ".join(str(row[key] or "-") for key, _ in COLUMNS), style)
-    except KeyboardInterrupt:
-        context.output.note("Stopped.")
 
 
 def _newest(server: Server, first: int, hook: str | None, *, failed: bool) -> list[dict[str, Any]]:
