@@ -54,6 +54,7 @@ class ScriptsEngineConfig(AppConfig):
                 "missingBlobs": 200,
                 "planManifest": 5_000,
                 "applyPlan": 5_000,
+                "requestHeaders": 20,
                 "requestBody": 20,
                 "requestBodyBase64": 20,
                 "responseBody": 20,

@@ -68,6 +68,7 @@ class Mutation(graphene.ObjectType):
     expect_handshake = placed_here(hooks.expect_handshake_field)
     replay_refused_call = placed_here(hooks.replay_refused_call_field)
     send_test_event = placed_here(hooks.send_test_event_field)
+    start_listening = placed_here(hooks.start_listening_field)
     create_schedule = placed_here(schedules.create_schedule_field)
     update_schedule = placed_here(schedules.update_schedule_field)
     delete_schedule = placed_here(schedules.delete_schedule_field)

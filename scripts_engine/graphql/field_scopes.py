@@ -62,6 +62,7 @@ def register() -> None:
         is_listed=True,
         fields={
             "requestQuery": bodies,
+            "requestHeaders": bodies,
             "requestBody": bodies,
             "requestBodyBase64": bodies,
             "responseBody": bodies,
@@ -72,6 +73,7 @@ def register() -> None:
         },
     )
     for_programs("RunFeed", read)
+    for_programs("RequestHeader", bodies)
     for_programs("LogLine", bodies)
     for_programs("RunError", bodies)
     for_programs("Secret", secrets)

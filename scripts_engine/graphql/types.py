@@ -19,6 +19,8 @@ from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run,
 from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
 from scripts_engine.models.script import FORMER_MEMBER, UNKNOWN_AUTHOR
 from scripts_engine.models.stored import bytes_used_by
+from scripts_engine.runs.typed_request import MAX_HEADERS
+from scripts_engine.shown_headers import ShownHeader, shown_headers
 
 # By its name: runs have fields of this type.
 _RUN = "scripts_engine.graphql.types.RunType"
@@ -219,6 +221,13 @@ class SecretType(DjangoObjectType):
     id = graphene.ID(required=True, description="The secret's id.")
 
 
+class RequestHeader(graphene.ObjectType):
+    """A header of a call. Credentials, and headers that may be one, have no value."""
+
+    name = graphene.String(required=True, description="The name, in title case.")
+    value = graphene.String(description="The value; null if it is hidden.")
+
+
 class LogLineType(graphene.ObjectType):
     """A line that a script logged."""
 
@@ -310,6 +319,12 @@ class RunType(DjangoObjectType):
     response_bytes = graphene.Int(
         required=True, description="The size of the reply, even if it was removed."
     )
+    request_headers = graphene.List(
+        graphene.NonNull(RequestHeader),
+        required=True,
+        description=f"The headers of the call, at most {MAX_HEADERS}, as `runScript` takes those "
+        "with a value; none after the payload was removed.",
+    )
     request_body = graphene.String(
         description="The payload as text; null if it was removed, for a later attempt with that of "
         "the first."
@@ -336,6 +351,10 @@ class RunType(DjangoObjectType):
     @staticmethod
     def resolve_script_version(run: Run, info: GraphQLResolveInfo) -> ScriptVersion | None:
         return run.script_version
+
+    @staticmethod
+    def resolve_request_headers(run: Run, info: GraphQLResolveInfo) -> Sequence[ShownHeader]:
+        return shown_headers(run)
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:

@@ -173,6 +173,7 @@ MUTATIONS = {
     'deleteSigningSecret(id: "1")': "WriteHooks",
     'expectHandshake(hook: "1") { __typename }': "WriteHooks",
     'sendTestEvent(hook: "1") { __typename }': "RunScripts WriteHooks",
+    'startListening(hook: "1")': "ReadPayloads",
     'createSchedule(script: "1", cron: "* * * * *") { __typename }': "WriteHooks",
     'updateSchedule(id: "1") { __typename }': "WriteHooks",
     'deleteSchedule(id: "1")': "WriteHooks",
