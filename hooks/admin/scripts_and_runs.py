@@ -19,6 +19,7 @@ from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
 from hooks.admin.refused_calls import REASONS
+from hooks.admin.run_as_curl import as_curl
 from hooks.models import Hook, IdempotencyKey, RefusedCall
 from hooks.senders import PRESETS, Strength
 from jobs.admin.runs import QueuedRunAdmin
@@ -103,7 +104,19 @@ class CalledRunAdmin(QueuedRunAdmin):
 
     def parts_of_page(self, request: HttpRequest, run: Run, *, is_runnable: bool) -> dict[str, Any]:
         parts = super().parts_of_page(request, run, is_runnable=is_runnable)
-        return {**parts, "sender": sender_of(run)}
+        return {**parts, "sender": sender_of(run), "as_curl": self._as_curl(request, run)}
+
+    def _as_curl(self, request: HttpRequest, run: Run) -> str:
+        """The request as a curl command; empty if the run is of no hook that exists."""
+        if run.hook_id is None or not self.allows(request, Scope.READ_PAYLOADS, run):
+            return ""
+        hooks = Hook.objects.filter(deleted_at__isnull=True, script__deleted_at__isnull=True)
+        hook = hooks.filter(pk=run.hook_id).select_related("script").first()
+        if hook is None:
+            return ""
+        payload = run.payload_run()
+        is_kept = payload is not None and payload.payload_removed_at is None
+        return as_curl(run, hook, bytes(payload.request_body) if payload and is_kept else None)
 
 
 class SenderOfRun(NamedTuple):

@@ -37,11 +37,17 @@ from jobs.queue.replay import (
     replay_runs,
 )
 from scripts_engine.admin.runs.filters import YES, DeadLetterFilter
-from scripts_engine.admin.runs.page import RunAdmin
+from scripts_engine.admin.runs.page import Replay, RunAdmin
 from scripts_engine.models import Run, RunStatus, Trigger
 from scripts_engine.models.run import FAILURES, RunQuerySet
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
 from scripts_engine.runs.spec import Author
+
+_QUEUES = (
+    "Replay queues this payload as new work, with all its attempts, for the version that its hook "
+    "or script runs now."
+)
+_SETTLES = "The dead letter is then settled."
 
 
 def why_not_replayed(error: NotReplayableError | QueueFullError) -> str:
@@ -148,7 +154,8 @@ class QueuedRunAdmin(RunAdmin):
         if run.status == RunStatus.QUEUED:
             parts["cancel"] = action_of(run, "cancel")
         elif is_runnable and run.attempt is not None and run.has_ended:
-            parts["replay"] = action_of(run, "replay")
+            what = f"{_QUEUES} {_SETTLES}" if run.is_dead_letter else _QUEUES
+            parts["replay"] = Replay(action_of(run, "replay"), what)
         return parts
 
     def get_urls(self) -> list[URLPattern]:
@@ -226,7 +233,7 @@ class QueuedRunAdmin(RunAdmin):
             except (NotReplayableError, QueueFullError) as error:
                 self.message_user(request, why_not_replayed(error), messages.ERROR)
             else:
-                self.message_user(request, "The payload is queued again.", messages.SUCCESS)
+                self.message_user(request, "The payload is queued as a new run.", messages.SUCCESS)
                 return redirect(page_of(Run(pk=run_id)))
         return redirect(page_of(run))
 

@@ -17,6 +17,7 @@ from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 
 MAX_SHOWN = 50
+MAX_REPLAYS = 5
 MAX_READ = 20 * MAX_SHOWN
 _SHORT_SECONDS = 120
 # What is read of a related run.
@@ -53,13 +54,17 @@ class Story:
     pushed: Sequence[RelatedRun]
     more_pushed: bool
     replay_of: RelatedRun | None
+    replays: Sequence[RelatedRun]
+    """The newest attempt at each of the latest replays of this work, the latest first."""
     schedule: Schedule | None
     waits: str
     """What a queued run waits for."""
 
     @property
     def is_empty(self) -> bool:
-        has_related = self.pushed_by or self.pushed or self.replay_of or self.schedule
+        has_related = (
+            self.pushed_by or self.pushed or self.replay_of or self.replays or self.schedule
+        )
         return not (len(self.attempts) > 1 or has_related or self.waits)
 
 
@@ -67,29 +72,28 @@ def story_of(run: Run, *, with_errors: bool) -> Story:
     """``with_errors`` also tells how the related runs failed, which may quote what came in."""
     others = Run.objects.filter(organisation=run.organisation_id).select_related("script")
     others = others.only(*_COLUMNS)
-    attempts = []
+    of_work = []
     if run.attempt is not None:
-        of_work = others.attempts_of(run.first_attempt_id).order_by("attempt", "id")
-        attempts = [
-            _shown(each, run, with_errors, f"Attempt {each.attempt}")
-            for each in of_work[:MAX_SHOWN]
-        ]
+        attempts = others.attempts_of(run.first_attempt_id).order_by("attempt", "id")
+        of_work = list(attempts[:MAX_SHOWN])
+    replays = _last_attempts(others.replays_of_any({run.pk, *(each.pk for each in of_work)}))
     pushed = _last_attempts(others.filter(pushed_by=run.pk))
     return Story(
-        attempts=attempts,
+        attempts=[_shown(each, run, with_errors, f"Attempt {each.attempt}") for each in of_work],
         pushed_by=_one(others, run, with_errors, run.pushed_by_id),
         pushed=[_shown(each, run, with_errors) for each in pushed[:MAX_SHOWN]],
         more_pushed=len(pushed) > MAX_SHOWN,
         replay_of=_one(others, run, with_errors, run.replay_of_id),
+        replays=[_shown(each, run, with_errors) for each in replays[: -MAX_REPLAYS - 1 : -1]],
         schedule=_schedule_of(run),
         waits=_waits(run),
     )
 
 
-def _last_attempts(pushed: RunQuerySet) -> list[Run]:
-    """The newest attempt at each piece of work, in the order in which they were pushed."""
+def _last_attempts(queued: RunQuerySet) -> list[Run]:
+    """The newest attempt at each piece of work, in the order in which they were queued."""
     newest: dict[UUID, Run] = {}
-    for each in pushed.order_by("id")[:MAX_READ]:
+    for each in queued.order_by("id")[:MAX_READ]:
         newest[each.first_attempt_id] = each
     return list(newest.values())
 

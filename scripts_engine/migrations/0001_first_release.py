@@ -242,6 +242,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
+            index=models.Index(condition=models.Q(('replay_of__isnull', False)), fields=['replay_of', 'id'], name='run_replay'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
             index=models.Index(condition=models.Q(('schedule_id__isnull', False)), fields=['schedule_id', '-id'], name='run_scheduled'),
         ),
         migrations.AddConstraint(

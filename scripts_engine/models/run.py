@@ -64,6 +64,7 @@ _OTHER_THAN_OK = ~Q(response_status=HTTPStatus.OK.value)
 _DEAD_LETTER = Q(is_dead_letter=True)
 _LATER_ATTEMPT = Q(first_run__isnull=False)
 _PUSHED = Q(pushed_by__isnull=False)
+_REPLAY = Q(replay_of__isnull=False)
 _ENDED = Q(ended_in__isnull=False)
 _OF_SCHEDULE = Q(schedule_id__isnull=False)
 
@@ -153,6 +154,11 @@ class RunQuerySet(models.QuerySet["Run"]):
         """The first attempts at what these runs pushed, found by the index of pushed runs."""
         pushed = Run.objects.filter(_PUSHED, pushed_by__in=run_ids, first_run__isnull=True)
         return self.filter(pk__in=pushed.order_by().values("pk"))
+
+    def replays_of_any(self, run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
+        """All attempts at replays of these runs, found by the index of replays."""
+        replays = Run.objects.filter(_REPLAY, replay_of__in=run_ids)
+        return self.filter(pk__in=replays.order_by().values("pk"))
 
     def ended_as(self, status: str) -> "RunQuerySet":
         """SQLite uses a partial index only if the query contains the index's condition."""
@@ -375,6 +381,7 @@ class Run(models.Model):
                 fields=["first_run", "id"], condition=_LATER_ATTEMPT, name="run_later_attempt"
             ),
             models.Index(fields=["pushed_by", "id"], condition=_PUSHED, name="run_pushed"),
+            models.Index(fields=["replay_of", "id"], condition=_REPLAY, name="run_replay"),
             models.Index(
                 fields=["schedule_id", "-id"], condition=_OF_SCHEDULE, name="run_scheduled"
             ),

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import AuthEvent, Organisation
+from accounts.models import AuthEvent, Organisation, Role
 from core.admin.links import action_of, list_of, page_of
 from hooks.models import Hook
 from jobs.audit_kinds import JobEvent
@@ -21,7 +21,9 @@ from jobs.queue.cancel import cancel_run
 from jobs.queue.pause import pause_organisation, pause_script
 from jobs.queue.replay import dismiss_dead_letters, replay_runs
 from scripts_engine.models import Run, RunStatus, Script
-from tests.admin.pages import text_of
+from scripts_engine.runs.spec import NOBODY
+from tests.admin.pages import run_of, text_of
+from tests.admin.roles import client_of
 from tests.factories import hook_that, make_hook, make_organisation, make_script
 from tests.query_plans import plan_of, scans_an_organisation
 from tests.working_queue import make_due, queue, work_all, work_queue
@@ -388,6 +390,7 @@ def test_what_belongs_to_a_run_is_found_by_its_indexes(as_bob: Client, acme: Org
     plans = "".join(map(plan_of, selects))
     assert "run_later_attempt" in plans
     assert "run_pushed" in plans
+    assert "run_replay" in plans
     assert [each for each in selects if scans_an_organisation(each)] == []
 
 
@@ -447,6 +450,77 @@ def test_an_ended_run_is_replayed_from_its_page(as_bob: Client, acme: Organisati
     (entry,) = QueueEntry.objects.all()
     assert entry.run.replay_of_id == dead.pk
     assert bytes(entry.run.request_body) == b"payload"
+
+
+def test_a_runs_page_offers_one_replay_and_says_what_it_does(
+    as_bob: Client, acme: Organisation
+) -> None:
+    hook = hook_that(acme, "error('no')")
+    direct, dead = run_of(hook), dead_letter_of(hook)
+
+    of_direct, of_dead = text_of(as_bob.get(page_of(direct))), text_of(as_bob.get(page_of(dead)))
+
+    assert "Replay runs this payload now with the live version" in of_direct
+    assert action_of(direct, "again") in of_direct
+    assert action_of(direct, "replay") not in of_direct
+    assert "Replay queues this payload as new work" in of_dead
+    assert "The dead letter is then settled." in of_dead
+    assert action_of(dead, "replay") in of_dead
+    assert action_of(dead, "again") not in of_dead
+
+
+def test_a_viewer_is_offered_no_replay(acme: Organisation) -> None:
+    hook = hook_that(acme, "error('no')")
+    viewer = client_of(acme, Role.VIEWER)
+    direct, dead = run_of(hook), dead_letter_of(hook)
+
+    assert ">Replay" not in text_of(viewer.get(page_of(direct)))
+    assert ">Replay" not in text_of(viewer.get(page_of(dead)))
+    assert viewer.post(action_of(direct, "again")).status_code == 403
+    assert viewer.post(action_of(dead, "replay")).status_code == 403
+    assert set(Run.objects.dead_letters()) == {dead}
+    assert Run.objects.count() == 2
+
+
+def test_a_replayed_dead_letter_names_its_replay_and_the_outcome(
+    as_bob: Client, acme: Organisation
+) -> None:
+    hook = hook_that(acme, "if params.get('trigger') ~= 'replay' then error('no') end")
+    dead = dead_letter_of(hook)
+    assert "Not replayed yet" in text_of(as_bob.get(page_of(dead)))
+
+    as_bob.post(action_of(dead, "replay"))
+    (replay,) = work_all()
+
+    text = text_of(as_bob.get(page_of(dead)))
+    assert "Not replayed yet" not in text
+    assert f'Replayed by <a class="text-link" href="{page_of(replay)}">' in text
+    assert "Succeeded" in text
+
+
+def test_of_a_replay_the_last_attempt_is_named(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+    replay_runs([dead], author=NOBODY)
+    first, *_, last = work_all()
+
+    (shown,) = as_bob.get(page_of(dead)).context["story"].replays
+
+    assert shown.url == page_of(last) != page_of(first)
+
+
+def test_an_earlier_attempt_names_the_replay_too(as_bob: Client, acme: Organisation) -> None:
+    queue(hook_that(acme, "error('no')"), max_attempts=2)
+    first, dead = work_all()
+    (replay,) = replay_runs([dead], author=NOBODY)
+
+    assert page_of(Run(pk=replay)) in text_of(as_bob.get(page_of(first)))
+
+
+def test_a_dismissed_dead_letter_says_so(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+    dismiss_dead_letters([dead])
+
+    assert "Dismissed, or its replay is not kept any more" in text_of(as_bob.get(page_of(dead)))
 
 
 @pytest.mark.parametrize("name", ["cancel", "replay"])

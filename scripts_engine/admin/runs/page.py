@@ -1,7 +1,7 @@
 """Run pages, read-only. The list is ordered by primary key, so it stays fast at any size."""
 
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.db import connection
@@ -79,6 +79,16 @@ _DEFERRED_FIELDS = (
 
 # They find runs by what came in or out, which only some roles read.
 _FILTERS_OF_PAYLOADS = (ErrorFilter, PayloadFilter, SameErrorFilter)
+
+
+class Replay(NamedTuple):
+    """The button that runs a payload again, and what it does."""
+
+    address: str
+    what: str
+
+
+_RUNS_NOW = "Replay runs this payload now with the live version of the script, as a new run."
 
 
 class RunChangeList(ChangeList):
@@ -235,8 +245,9 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             and payload.payload_removed_at is None
         )
         if is_runnable and self.allows(request, Scope.RUN_SCRIPTS, row):
-            context["run_again"] = action_of(row, "again")
             context["try_it"] = action_of(row.script, "change", run=row.pk)
+            if row.attempt is None:
+                context["replay"] = Replay(action_of(row, "again"), _RUNS_NOW)
         context |= self.parts_of_page(request, row, is_runnable=is_runnable)
         return context
 
@@ -273,7 +284,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             self.message_user(request, why_not_run(error).text, messages.ERROR)
             return redirect(page_of(run))
         payload = link(page_of(run), f"the run at {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
-        message = format_html("New run with the payload of {}.", payload)
+        message = format_html("Replayed the payload of {}.", payload)
         if names := headers_left_out(run):
             message = format_html("{} Omitted, because not stored: {}.", message, ", ".join(names))
         self.message_user(request, message, messages.SUCCESS)
