@@ -8,7 +8,7 @@ from django.contrib.admin import site
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.safestring import SafeString
 
 from accounts.admin.event_words import reason_of
 from accounts.admin.reach import is_superuser, own_users, person
@@ -18,6 +18,7 @@ from accounts.models import AuthEvent, AuthEventKind, Organisation, PinChallenge
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.panels import Panel, panel_of
+from core.admin.times import relative
 from core.database.ids import first_id_at
 from core.http.origin import origin_of
 
@@ -44,7 +45,7 @@ def failed_logins(request: HttpRequest, user: User) -> Panel | None:
         headers=("Time", "Reason", "Client address", "Browser"),
         rows=[
             (
-                date_format(event.at, "DATETIME_FORMAT"),
+                relative(event.at),
                 reason_of(event),
                 event.client_address or "Unknown",
                 event.user_agent,
@@ -110,8 +111,8 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
         return "Locked" if failures.is_stopped else "Not locked"
 
     @display(description="Counting since", ordering="day_started_at")
-    def counting_since(self, failures: PinFailures) -> str:
-        return date_format(failures.day_started_at, "DATETIME_FORMAT")
+    def counting_since(self, failures: PinFailures) -> SafeString:
+        return relative(failures.day_started_at)
 
     @admin.action(description="Unlock selected addresses", permissions=["view"])
     def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:

@@ -8,7 +8,6 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 
 from accounts.admin.reach import has_scope, is_superuser
@@ -18,6 +17,7 @@ from core.admin.display import DANGER, SUCCESS, WARNING, EmptyState, action, dis
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
+from core.admin.times import relative
 from hooks.admin.refused_calls import REASONS
 from hooks.admin.run_as_curl import as_curl
 from hooks.models import Hook, IdempotencyKey, RefusedCall
@@ -251,7 +251,7 @@ def _refused_calls(
         headers=("Came", "Reason", "Hook", *(["From"] if in_full else [])),
         rows=[
             (
-                link(page_of(call), date_format(call.at, "DATETIME_FORMAT")),
+                link(page_of(call), relative(call.at)),
                 REASONS[call.reason],
                 "" if call.hook is None else call.hook,
                 *([call.client_address or ""] if in_full else []),

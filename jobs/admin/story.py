@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.timesince import timeuntil
 
 from core.admin.links import page_of
+from core.admin.times import exact, until
 from jobs.models import PausedQueue, QueueEntry, Schedule
 from scripts_engine.admin.runs.presentation import error_of, status_label
 from scripts_engine.models import Run, RunStatus
@@ -19,7 +19,6 @@ from scripts_engine.models.run import RunQuerySet
 MAX_SHOWN = 50
 MAX_REPLAYS = 5
 MAX_READ = 20 * MAX_SHOWN
-_SHORT_SECONDS = 120
 # What is read of a related run.
 _COLUMNS = (
     "id",
@@ -98,14 +97,6 @@ def _last_attempts(queued: RunQuerySet) -> list[Run]:
     return list(newest.values())
 
 
-def until(moment: datetime) -> str:
-    """How long from now: ``in 34 s``, ``in 5 minutes``."""
-    seconds = (moment - timezone.now()).total_seconds()
-    return (
-        f"in {max(1, round(seconds))} s" if seconds < _SHORT_SECONDS else f"in {timeuntil(moment)}"
-    )
-
-
 def _schedule_of(run: Run) -> Schedule | None:
     if run.schedule_id is None:
         return None
@@ -145,7 +136,7 @@ def _waits(run: Run) -> str:
     if obstacle := _obstacle(entry):
         return obstacle
     if entry.due_at > timezone.now():
-        return f"Due {until(entry.due_at)}, on {entry.due_at:%Y-%m-%d %H:%M:%S} UTC."
+        return f"Due {until(entry.due_at)}, on {exact(entry.due_at)}."
     return "Due now: it starts as soon as a slot of the queue is free."
 
 

@@ -43,6 +43,7 @@ from accounts.models import Organisation, User
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.times import relative
 from core.database.ids import parse_uuid
 
 _STATES = ("pin_login", "admin_login", "password_state", "second_factor")
@@ -242,11 +243,11 @@ class UserAdmin(
 
     @display(description="Last admin login")
     def shown_last_login(self, user: Any) -> Any:
-        return user.last_login or "" if user.is_own else ""
+        return relative(user.last_login) if user.is_own and user.last_login else ""
 
     @display(description="Created at")
     def shown_created_at(self, user: Any) -> Any:
-        return user.created_at if user.is_own else ""
+        return relative(user.created_at) if user.is_own else ""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
-from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.views import ChangeList
 
 from accounts.admin.reach import is_superuser, organisation_ids_with, person
@@ -20,6 +20,7 @@ from core.admin.display import display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.admin.page_context import PageContext
+from core.admin.times import relative
 from core.database.ids import ids_from_prefix
 from core.http.bulkhead import place_left_to_others
 from core.http.origin import client_address
@@ -184,8 +185,8 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
         return queryset.none() if ids is None else queryset.filter(pk__range=ids), False
 
     @display(description="Started")
-    def shown_start(self, run: Run) -> str:
-        return date_format(run.started_at, "DATETIME_FORMAT")
+    def shown_start(self, run: Run) -> SafeString:
+        return relative(run.started_at)
 
     @display(description="Outcome", label=COLOURS)
     def status_label(self, run: Run) -> tuple[str, str]:
