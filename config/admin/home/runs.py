@@ -211,7 +211,7 @@ def failures(
     may_undo: Callable[[Script], bool],
 ) -> Failures:
     """``may_undo``: whether the person may undo releases of the script."""
-    found = failure_groups(runs.called_between(since, until), _FAILURES_SHOWN)
+    found = failure_groups(runs.failed().called_between(since, until), _FAILURES_SHOWN)
     began: defaultdict[UUID, list[datetime]] = defaultdict(list)
     for group in found.groups:
         began[group.last.script_id].append(group.first_at)

@@ -271,7 +271,7 @@ class SameErrorFilter(TextFilter):
             f"Failures of one script like “{first_line(error, status)}”, in the newest "
             f"{NEWEST_FAILURES:,} failures. Numbers and ids in the error may differ."
         )
-        return queryset.filter(pk__in=failures_like(queryset, error_kind_of(*found)))
+        return queryset.filter(pk__in=failures_like(queryset.failed(), error_kind_of(*found)))
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         form = forms.Form({self.parameter_name: self.value()})
