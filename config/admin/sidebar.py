@@ -34,13 +34,7 @@ GROUPS = (
             ("API keys", "key", "accounts_apikey_changelist"),
             ("Devices", "smartphone", "accounts_devicetoken_changelist"),
             ("Sessions", "login", "sessions_api_session_changelist"),
-        ),
-    ),
-    (
-        "PIN login",
-        (
             ("PIN requests", "pin", "accounts_pinchallenge_changelist"),
-            ("PIN lockouts", "lock", "accounts_pinfailures_changelist"),
         ),
     ),
     ("Audit", (("Audit log", "history", "accounts_authevent_changelist"),)),
