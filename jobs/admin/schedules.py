@@ -33,6 +33,7 @@ from core.admin.flow_forms import add_errors
 from core.admin.links import link_to, list_of
 from core.admin.page_context import PageContext
 from core.admin.panels import Link, Panel, panel_of
+from core.admin.times import relative
 from core.errors import NotFoundError
 from core.http.origin import origin_of
 from jobs.admin.runs import show_started_run
@@ -256,10 +257,11 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         return _when(schedule)
 
     @display(description="Next tick")
-    def next_tick(self, schedule: Schedule) -> str:
+    def next_tick(self, schedule: Schedule) -> SafeString | str:
         if schedule.next_tick_at is None or schedule.time_zone not in known_time_zones():
             return "None"
-        return in_words(schedule.next_tick_at, schedule.time_zone)
+        title = in_words(schedule.next_tick_at, schedule.time_zone)
+        return relative(schedule.next_tick_at, title=title)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ScheduleChangeList

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.flows.organisations import record_about_organisation
 from core.http.origin import NOWHERE, Origin
@@ -13,6 +14,7 @@ from jobs.models import RunLimits
 from jobs.queue.enqueue import QueuedWork, enqueue_all
 from jobs.queue.hidden_parts import event_of_queued
 from scripts_engine.models import Run, Trigger
+from scripts_engine.models.run import RunQuerySet
 from scripts_engine.runs.spec import Author
 
 MAX_REPLAYS = 1000
@@ -63,6 +65,14 @@ def replay_runs(
             kind = JobEvent.RUNS_REPLAYED
             record_about_organisation(kind, organisation, origin, reason)
     return replays
+
+
+def with_payload(runs: RunQuerySet) -> RunQuerySet:
+    """Those of the runs whose payload, which their first attempt has, was not removed."""
+    is_first = Q(first_run__isnull=True, payload_removed_at__isnull=True)
+    # The first attempt may be deleted before the later ones.
+    is_later = Q(first_run__id__isnull=False, first_run__payload_removed_at__isnull=True)
+    return runs.filter(is_first | (Q(first_run__isnull=False) & is_later))
 
 
 def _settle(runs: Sequence[Run]) -> set[uuid.UUID]:

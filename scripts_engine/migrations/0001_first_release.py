@@ -247,7 +247,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
+            index=models.Index(condition=models.Q(('attempt__isnull', False), ('is_dead_letter__isnull', True), models.Q(('status', 'succeeded'), _negated=True), models.Q(('status', 'queued'), _negated=True), models.Q(('status', 'running'), _negated=True), models.Q(('status', 'cancelled'), _negated=True)), fields=['organisation', 'script', 'hook_id', 'status', 'id', 'attempt', 'is_dead_letter'], name='run_followed'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
             index=models.Index(condition=models.Q(('pushed_by__isnull', False)), fields=['pushed_by', 'id'], name='run_pushed'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('replay_of__isnull', False)), fields=['replay_of', 'id'], name='run_replay'),
         ),
         migrations.AddIndex(
             model_name='run',

@@ -64,7 +64,17 @@ _TRIED = Q(is_draft=True) | Q(trigger=Trigger.TEST.value)
 _OTHER_THAN_OK = ~Q(response_status=HTTPStatus.OK.value)
 _DEAD_LETTER = Q(is_dead_letter=True)
 _LATER_ATTEMPT = Q(first_run__isnull=False)
+# Failed, and another attempt followed. Each status stands alone, so that SQLite recognises the
+# index's condition in a query.
+_FOLLOWED = (
+    Q(attempt__isnull=False, is_dead_letter__isnull=True)
+    & _NOT_SUCCEEDED
+    & ~Q(status=RunStatus.QUEUED.value)
+    & ~Q(status=RunStatus.RUNNING.value)
+    & ~Q(status=RunStatus.CANCELLED.value)
+)
 _PUSHED = Q(pushed_by__isnull=False)
+_REPLAY = Q(replay_of__isnull=False)
 _ENDED = Q(ended_in__isnull=False)
 _OF_SCHEDULE = Q(schedule_id__isnull=False)
 
@@ -141,6 +151,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Leaves out failed attempts that another one followed."""
         return self.exclude(attempt__isnull=False, status__in=FAILURES, is_dead_letter__isnull=True)
 
+    def followed(self) -> "RunQuerySet":
+        """The others: failed attempts that another one followed."""
+        return self.filter(_FOLLOWED)
+
     def attempts_of(self, first_run_id: uuid.UUID) -> "RunQuerySet":
         """The first run and all later attempts at the same work, whose ids it looks up at once.
 
@@ -157,6 +171,11 @@ class RunQuerySet(models.QuerySet["Run"]):
         """The first attempts at what these runs pushed, found by the index of pushed runs."""
         pushed = Run.objects.filter(_PUSHED, pushed_by__in=run_ids, first_run__isnull=True)
         return self.filter(pk__in=pushed.order_by().values("pk"))
+
+    def replays_of_any(self, run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
+        """All attempts at replays of these runs, found by the index of replays."""
+        replays = Run.objects.filter(_REPLAY, replay_of__in=run_ids)
+        return self.filter(pk__in=replays.order_by().values("pk"))
 
     def ended_as(self, status: str) -> "RunQuerySet":
         """SQLite uses a partial index only if the query contains the index's condition."""
@@ -390,7 +409,22 @@ class Run(models.Model):
             models.Index(
                 fields=["first_run", "id"], condition=_LATER_ATTEMPT, name="run_later_attempt"
             ),
+            # With all that lists are filtered by, so that these are counted on the index alone.
+            models.Index(
+                fields=[
+                    "organisation",
+                    "script",
+                    "hook_id",
+                    "status",
+                    "id",
+                    "attempt",
+                    "is_dead_letter",
+                ],
+                condition=_FOLLOWED,
+                name="run_followed",
+            ),
             models.Index(fields=["pushed_by", "id"], condition=_PUSHED, name="run_pushed"),
+            models.Index(fields=["replay_of", "id"], condition=_REPLAY, name="run_replay"),
             models.Index(
                 fields=["schedule_id", "-id"], condition=_OF_SCHEDULE, name="run_scheduled"
             ),

@@ -16,6 +16,7 @@ from django.utils.html import escape
 from accounts.audit import record
 from accounts.flows.api_keys import issue_api_key
 from accounts.models import ApiKey, AuthEventKind, Organisation, User
+from core.admin.times import until
 from core.http.origin import NOWHERE
 from hooks.models import Hook
 from scripts_engine.flows.scripts import update_script
@@ -253,7 +254,7 @@ def test_keys_that_expire_soon_are_named(as_bob: Client, acme: Organisation) -> 
 
     keys = home_of(as_bob).keys
 
-    assert [(key.name, key.until, key.is_urgent) for key in keys.keys] == [
+    assert [(key.name, until(key.at), key.is_urgent) for key in keys.keys] == [
         ("ends tomorrow", "in 1\N{NO-BREAK SPACE}day", True),
         ("ends next week", "in 1\N{NO-BREAK SPACE}week", False),
     ]

@@ -78,7 +78,7 @@ def test_the_page_of_a_run_says_that_its_payload_was_removed(as_bob: Client, emp
 
     assert "Payload removed" in text
     assert "12.0" in text
-    assert "Run again with this payload" not in text
+    assert ">Replay<" not in text
     assert "No log output" not in text
 
 

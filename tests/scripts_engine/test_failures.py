@@ -21,7 +21,7 @@ def failed(hook: Hook, minute: int, error: str = "", status: str = "failed") -> 
 
 
 def grouped(limit: int = 5) -> list[tuple[int, Run]]:
-    found = failures.failure_groups(Run.objects.all(), limit)
+    found = failures.failure_groups(Run.objects.failed(), limit)
     return [(group.failures, group.last) for group in found.groups]
 
 
@@ -80,12 +80,12 @@ def test_only_the_newest_failures_are_examined(
     second, third = failed(hook, 2), failed(hook, 3)
     monkeypatch.setattr(failures, "NEWEST_FAILURES", 2)
 
-    found = failures.failure_groups(Run.objects.all(), 5)
+    found = failures.failure_groups(Run.objects.failed(), 5)
     kind = failures.error_kind_of(third.script_id, third.status, "")
 
     assert [(group.failures, group.last) for group in found.groups] == [(2, third)]
     assert found.is_cut
-    assert failures.failures_like(Run.objects.all(), kind) == [third.pk, second.pk]
+    assert failures.failures_like(Run.objects.failed(), kind) == [third.pk, second.pk]
 
 
 def test_at_most_the_limit_of_groups_is_read(acme: Organisation) -> None:
@@ -102,13 +102,13 @@ def test_a_long_error_is_cut_alike_by_python_and_the_database(acme: Organisation
     kind = failures.error_kind_of(run.script_id, run.status, run.error_message)
 
     assert kind.error == "ä" * failures.MAX_ERROR_LENGTH
-    assert failures.failures_like(Run.objects.all(), kind) == [run.pk]
+    assert failures.failures_like(Run.objects.failed(), kind) == [run.pk]
 
 
 def test_only_the_given_runs_are_grouped(acme: Organisation, globex: Organisation) -> None:
     failed(hook_that(globex), 1, "of Globex")
 
-    found = failures.failure_groups(Run.objects.of_organisation(acme), 5)
+    found = failures.failure_groups(Run.objects.of_organisation(acme).failed(), 5)
 
     assert found.groups == []
     assert not found.is_cut

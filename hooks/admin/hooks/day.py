@@ -2,13 +2,12 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
-from django.utils.formats import date_format
 
-from core.admin.ago import ago
 from core.admin.links import page_of
+from core.admin.times import ago, exact
 from hooks.flows.refused_calls import explain
 from hooks.flows.stored_notes import KEPT_REFUSED_CALLS
 from hooks.models import AnsweredHandshake, Hook, RefusedCall
@@ -50,7 +49,7 @@ def newest_calls(hook: Hook) -> list[NewestCall]:
 def _of_run(run: Run | None, state: str) -> NewestCall | None:
     if run is None:
         return None
-    at, place = _at(run.started_at), run.client_address or "nowhere"
+    at, place = exact(run.started_at), run.client_address or "nowhere"
     text = f"{state.capitalize()} at {at}, from {place}."
     return NewestCall(state, text, ago(run.started_at), page_of(run), "Show the run")
 
@@ -58,7 +57,7 @@ def _of_run(run: Run | None, state: str) -> NewestCall | None:
 def _of_handshake(handshake: AnsweredHandshake | None) -> NewestCall | None:
     if handshake is None:
         return None
-    text = f"The handshake was answered at {_at(handshake.at)}."
+    text = f"The handshake was answered at {exact(handshake.at)}."
     return NewestCall("answered", text, ago(handshake.at))
 
 
@@ -67,12 +66,8 @@ def _of_refused(call: RefusedCall | None) -> NewestCall | None:
         return None
     hints = explain(call)
     reason = hints[0].sentence if hints else ""
-    text = f"Refused at {_at(call.at)}. {reason}"
+    text = f"Refused at {exact(call.at)}. {reason}"
     return NewestCall("refused", text, ago(call.at), page_of(call), "Show the refused call")
-
-
-def _at(moment: Any) -> str:
-    return date_format(moment, "DATETIME_FORMAT")
 
 
 # --- In 24 hours ----------------------------------------------------------------------------------

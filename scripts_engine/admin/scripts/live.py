@@ -8,8 +8,8 @@ from uuid import UUID
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from core.admin.ago import ago
 from core.admin.links import page_of
+from core.admin.times import relative
 from scripts_engine.models import Release, Script, ScriptVersion
 from scripts_engine.releases.live import releases_putting_live
 
@@ -26,10 +26,6 @@ class Live:
         if self.release is not None:
             return self.release.at
         return self.version.published_at or self.version.created_at
-
-    @property
-    def ago(self) -> str:
-        return ago(self.since)
 
     @property
     def by(self) -> str:
@@ -67,6 +63,6 @@ def live_line(live: Live | None) -> SafeString | str:
     return format_html(
         '<span>Version {}, {} <span class="mh-quiet">by {}</span></span>',
         live.version.number,
-        live.ago,
+        relative(live.since),
         live.by,
     )
