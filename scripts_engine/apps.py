@@ -11,7 +11,7 @@ class ScriptsEngineConfig(AppConfig):
         from core.upkeep import register_duties
         from scripts_engine import audit_kinds, metrics, secrets  # noqa: F401
         from scripts_engine.flows.definitions import forget_definitions
-        from scripts_engine.flows.failure_mails import mail_about_failures
+        from scripts_engine.flows.failure_notices import tell_of_failures
         from scripts_engine.graphql import field_scopes
         from scripts_engine.plans import problems as problems_of_plans
         from scripts_engine.plans.blobs import forget_unused_blobs
@@ -28,7 +28,7 @@ class ScriptsEngineConfig(AppConfig):
         problems.register()
         problems_of_plans.register()
         register_kind(SCRIPTS)
-        register_duties(mail_about_failures, every_minute=True)
+        register_duties(tell_of_failures, every_minute=True)
         register_duties(
             forget_expired_values,
             forget_old_runs,
@@ -50,6 +50,7 @@ class ScriptsEngineConfig(AppConfig):
                 "release": 50,
                 "undoes": 10,
                 "changes": 50,
+                "alertScript": 50,
                 "manifest": 2_000,
                 "missingBlobs": 200,
                 "planManifest": 5_000,

@@ -14,6 +14,8 @@ class ScriptEvent(TextChoices):
     SCRIPT_DISABLED = "script.disabled", "Script disabled"
     SCRIPT_DELETED = "script.deleted", "Script deleted"
     SCRIPT_UNDELETED = "script.undeleted", "Script brought back"
+    ALERT_SCRIPT_SET = "alert-script.set", "Alert script chosen"
+    ALERT_SCRIPT_REMOVED = "alert-script.removed", "Alert script removed"
     SECRET_SET = "secret.set", "Secret set"
     SECRET_DELETED = "secret.deleted", "Secret deleted"
     STORED_VALUE_SET = "stored-value.set", "Stored value set"

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
@@ -25,6 +24,7 @@ from core.admin.display import EmptyState, display
 from core.admin.revisions import EXPECTED_REVISION
 from core.http.origin import origin_of
 
+_COLUMNS = frozenset(field.name for field in Organisation._meta.fields)
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # These cost the installation storage or lock a tenant out, so a tenant cannot change them.
 _SUPERUSER_FIELDS = ("is_active", *_RETENTION)
@@ -66,7 +66,6 @@ def _cell(organisation: Any, number: int) -> SafeString | str:
     return cell
 
 
-@admin.register(Organisation)
 class OrganisationAdmin(
     AsksBeforeRoles, OrganisationInvitation, RefusalsAsMessages, TenantModelAdmin
 ):
@@ -108,9 +107,9 @@ class OrganisationAdmin(
     actions_detail = ("change_roles", "invite_administrator")
     proved_pages = frozenset({"change_roles", "invite_administrator"})
     add_fieldsets = ((None, {"fields": ("name",)}),)
-    fieldsets = (
+    fieldsets: tuple[tuple[str | None, dict[str, Any]], ...] = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": ("failure_mails", *_RETENTION, "payloads_kept")}),
+        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
     )
 
     def organisation_that_asks(
@@ -166,7 +165,7 @@ class OrganisationAdmin(
         if change:
             save_organisation(
                 organisation,
-                [name for name in form.changed_data if name != EXPECTED_REVISION],
+                [name for name in form.changed_data if name in _COLUMNS],
                 expected_revision=form.cleaned_data.get(EXPECTED_REVISION),
                 origin=origin,
             )

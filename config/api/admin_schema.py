@@ -79,6 +79,7 @@ class Mutation(graphene.ObjectType):
     pause_queue = placed_here(queue.pause_queue_field)
     resume_queue = placed_here(queue.resume_queue_field)
     restore_script_version = placed_here(mutations.restore_script_version_field)
+    set_alert_script = placed_here(mutations.set_alert_script_field)
     set_secret = placed_here(mutations.set_secret_field)
     delete_secret = placed_here(mutations.delete_secret_field)
     set_stored_value = placed_here(stored_values.set_stored_value_field)

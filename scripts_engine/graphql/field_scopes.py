@@ -42,13 +42,17 @@ def register() -> None:
             "planManifest": read,
             "applyPlan": read,
             "runScript": needs_scopes(Scope.RUN_SCRIPTS, source=Scope.WRITE_DRAFTS),
+            # Its alerts name API keys, too.
+            "setAlertScript": Scope.ALL,
             "setSecret": secrets,
             "deleteSecret": secrets,
             "setStoredValue": secrets,
             "deleteStoredValue": secrets,
         },
     )
-    for_programs("Organisation", fields={"runBytesQuota": read, "runBytesUsed": read})
+    for_programs(
+        "Organisation", fields={"alertScript": read, "runBytesQuota": read, "runBytesUsed": read}
+    )
     for_programs("Script", read, is_listed=True)
     for_programs("ScriptVersion", read)
     for_programs("Release", read, is_listed=True)

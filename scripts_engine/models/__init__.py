@@ -2,17 +2,21 @@ from scripts_engine.models.release import Action, Blob, Plan, Release, ReleaseCh
 from scripts_engine.models.run import Run, RunStatus, Trigger
 from scripts_engine.models.script import (
     FailureNotice,
+    NoticeWay,
     RequiredLibrary,
     Script,
     ScriptVersion,
     VersionState,
 )
 from scripts_engine.models.stored import RunStorage, Secret, StoredValue
+from scripts_engine.models.usage import DailyUsage, UsagePosition
 
 __all__ = [
     "Action",
     "Blob",
+    "DailyUsage",
     "FailureNotice",
+    "NoticeWay",
     "Plan",
     "Release",
     "ReleaseChange",
@@ -25,5 +29,6 @@ __all__ = [
     "Secret",
     "StoredValue",
     "Trigger",
+    "UsagePosition",
     "VersionState",
 ]
