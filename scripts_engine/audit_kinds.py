@@ -1,4 +1,4 @@
-"""What the audit log records of scripts, secrets and stored values."""
+"""What the audit log records of scripts, secrets and stored values, and what alerts tell."""
 
 from django.db.models import TextChoices
 
@@ -26,6 +26,12 @@ class ScriptSubject(TextChoices):
     SCRIPT = "script", "Script"
     SECRET = "secret", "Secret"
     STORED_VALUE = "stored-value", "Stored value"
+
+
+class ScriptAlert(TextChoices):
+    FAILING = "script.failing", "A script fails"
+    RECOVERED = "script.recovered", "A script works again"
+    RELEASE_PUBLISHED = "release.published", "A release was published"
 
 
 def register() -> None:

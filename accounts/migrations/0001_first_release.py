@@ -36,7 +36,6 @@ class Migration(migrations.Migration):
                 ('runs_kept', models.PositiveIntegerField(blank=True, help_text='Beyond this number the oldest runs are deleted. Leave empty for the default (RUNS_KEPT_PER_ORGANISATION); 0 means no limit.', null=True, verbose_name='maximum number of runs')),
                 ('run_bytes_quota', models.BigIntegerField(blank=True, help_text="Beyond this size the oldest payloads, replies and logs are removed; the runs' other data stays. Leave empty for the default (RUN_BYTES_PER_ORGANISATION); 0 means no quota.", null=True, validators=[django.core.validators.MinValueValidator(0)], verbose_name='storage quota for runs (bytes)')),
                 ('failure_mails', models.BooleanField(db_default=False, default=False, help_text='Administrators get an e-mail when a script starts to fail and when it works again: at most one an hour for each script.', verbose_name='e-mail about failing scripts')),
-                ('alert_script_id', models.UUIDField(blank=True, help_text='The script that is run with each alert, for example when a script fails.', null=True, verbose_name='alert script')),
                 ('revision', models.PositiveIntegerField(db_default=1, default=1, editable=False, help_text='Grows with each change.')),
                 ('revised_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('revised_by', models.CharField(blank=True, db_default='', default='', editable=False, max_length=254)),

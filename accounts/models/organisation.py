@@ -76,13 +76,6 @@ class Organisation(Activation, Revised):
         help_text="Administrators get an e-mail when a script starts to fail and when it works "
         "again: at most one an hour for each script.",
     )
-    # Not a foreign key: scripts belong to an app above this one. A deleted script counts as none.
-    alert_script_id = models.UUIDField(
-        "alert script",
-        null=True,
-        blank=True,
-        help_text="The script that is run with each alert, for example when a script fails.",
-    )
     created_at = models.DateTimeField(
         auto_now_add=True, help_text="When the organisation was created."
     )

@@ -20,11 +20,12 @@ from django.db.models import Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from accounts.alerts import AlertKind, alert
+from accounts.alerts import alert
 from core.database.commit_order import THIS_COMMIT
 from core.database.compiled_query import CompiledUpdate, column_value
 from core.database.ids import as_uuid
 from core.database.unavailable import DatabaseUnavailable
+from jobs.audit_kinds import JobAlert
 from jobs.concurrent_runs import give_back_lease
 from jobs.metrics import ATTEMPTS, DEAD_LETTERS
 from jobs.models import QueueEntry, RunLease
@@ -108,7 +109,7 @@ def _alert(dead_letters: Sequence[_DeadLetter]) -> None:
     for script, run, columns in sorted(dead_letters, key=lambda each: each.script.pk):
         if not run.is_of_alert:
             error = first_line(columns["error_message"], columns["status"])
-            alert(AlertKind.DEAD_LETTER, script, run=run.pk, attempts=run.attempt, error=error)
+            alert(JobAlert.DEAD_LETTER, script, run=run.pk, attempts=run.attempt, error=error)
 
 
 def _count(outcome: str, *, is_dead_letter: bool = False) -> None:

@@ -20,8 +20,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from accounts.alerts import AlertKind, alert
+from accounts.alerts import alert
 from core.database.unavailable import DatabaseUnavailable
+from jobs.audit_kinds import JobAlert
 from jobs.metrics import SCHEDULE_LAG, SCHEDULE_TICKS
 from jobs.models import CatchUp, Overlap, QueueEntry, Schedule, ScheduleTick, TickOutcome
 from jobs.queue.enqueue import QueuedWork, enqueue
@@ -223,7 +224,7 @@ def _alert(schedule: Schedule, ticks: Sequence[ScheduleTick]) -> None:
     missed = [tick.tick_at for tick in ticks if tick.outcome == TickOutcome.SKIPPED_MISSED]
     if missed:
         alert(
-            AlertKind.SCHEDULE_MISSED,
+            JobAlert.SCHEDULE_MISSED,
             schedule,
             missed=len(missed),
             first=missed[0],

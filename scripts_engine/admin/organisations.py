@@ -14,14 +14,15 @@ from core.admin.display import display
 from core.admin.flow_forms import RowChoiceField
 from core.admin.links import link_to
 from core.http.origin import origin_of
+from scripts_engine.admin.scripts.starters import ALERTS_TITLE
 from scripts_engine.flows.alert_script import alert_script_of, set_alert_script
 from scripts_engine.models import Script
 
 _ALERT_SCRIPT = "alert_script"
 _HELP = (
     "Is run when a script fails or works again, a queued run has failed for good, a schedule has "
-    "missed ticks, an API key expires or a release is published. The example “Alerts to chat” "
-    "posts them to a chat."
+    "missed ticks, an API key expires or a release is published. The example "
+    f"“{ALERTS_TITLE}” of the script editor posts them to a chat."
 )
 
 

@@ -8,25 +8,18 @@ from accounts.revisions import REVISION, revise
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.audit_kinds import ScriptEvent
 from scripts_engine.libraries import refuse_library
-from scripts_engine.models import Script
+from scripts_engine.models import AlertScript, Script
 
 
 def alert_script_of(organisation: Organisation) -> Script | None:
-    """The script, which may be disabled; ``None`` if there is none or it is deleted.
-
-    Its id stays with the organisation when the script is deleted, so that it is the alert script
-    again if that is undone.
-    """
-    if organisation.alert_script_id is None:
-        return None
-    scripts = Script.objects.of_organisation(organisation)
-    return scripts.filter(pk=organisation.alert_script_id).first()
+    """The script, which may be disabled; ``None`` if there is none or it is deleted."""
+    return Script.objects.of_organisation(organisation).filter(alerts__isnull=False).first()
 
 
 def set_alert_script(
     organisation: Organisation, script: Script | None, *, origin: Origin = NOWHERE
-) -> Organisation:
-    """Makes one of the organisation's scripts its alert script, or none. Returns the changed row.
+) -> None:
+    """Makes one of the organisation's scripts its alert script, or none.
 
     Raises ``ValidationError`` for a library.
     """
@@ -34,14 +27,13 @@ def set_alert_script(
         refuse_library(script)
     with transaction.atomic():
         stored = Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
-        chosen = None if script is None else script.pk
-        if stored.alert_script_id == chosen:
-            return stored
-        stored.alert_script_id = chosen
+        if alert_script_of(stored) == script:
+            return
+        if script is None:
+            AlertScript.objects.filter(organisation=stored).delete()
+        else:
+            AlertScript.objects.update_or_create(organisation=stored, defaults={"script": script})
         revise(stored, stored.pk, origin)
-        stored.save(update_fields={"alert_script_id", *REVISION})
-    if script is None:
-        record_about_organisation(ScriptEvent.ALERT_SCRIPT_REMOVED, stored, origin)
-    else:
-        record_about_organisation(ScriptEvent.ALERT_SCRIPT_SET, stored, origin, script.name)
-    return stored
+        stored.save(update_fields=REVISION)
+    kind = ScriptEvent.ALERT_SCRIPT_REMOVED if script is None else ScriptEvent.ALERT_SCRIPT_SET
+    record_about_organisation(kind, stored, origin, "" if script is None else script.name)

@@ -20,12 +20,13 @@ from django.db.models import F, OuterRef, Q, Subquery
 from django.utils import timezone
 from django_tasks import task
 
-from accounts.alerts import AlertKind, alert
+from accounts.alerts import alert
 from accounts.flows.notices import administrators_of, may_mail
 from accounts.messages.delivering import delivering
 from accounts.messages.email import send_email
 from accounts.rate_limits import windows
 from core.plain_text import name_for_mail
+from scripts_engine.audit_kinds import ScriptAlert
 from scripts_engine.failures import first_line
 from scripts_engine.models import FailureNotice, NoticeWay, Run, RunStatus, Script, Trigger
 from scripts_engine.models.run import FAILURES
@@ -75,7 +76,7 @@ def tell_of_failures() -> int:
 def _states() -> Iterator[_State]:
     """The scripts that have run, by the ways in which their organisations are told of them."""
     wanted = Script.objects.existing().filter(
-        Q(organisation__failure_mails=True) | Q(organisation__alert_script_id__isnull=False),
+        Q(organisation__failure_mails=True) | Q(organisation__alert_script__isnull=False),
         organisation__is_active=True,
     )
     ended = Run.objects.filter(
@@ -90,7 +91,7 @@ def _states() -> Iterator[_State]:
     scripts = wanted.annotate(
         newest_id=Subquery(newest),
         sends_mails=F("organisation__failure_mails"),
-        alert_script_id=F("organisation__alert_script_id"),
+        alert_script_id=F("organisation__alert_script__script"),
     )
     rows = scripts.order_by("pk").iterator(_SCRIPTS_AT_ONCE)
     alerted = set(Script.objects.told_of_alerts().values_list("organisation_id", flat=True))
@@ -157,9 +158,9 @@ def _mail(state: _State) -> None:
 def _alert(state: _State) -> bool:
     newest = state.newest
     if not state.is_failing:
-        return alert(AlertKind.SCRIPT_RECOVERED, state.script, run=newest.pk)
+        return alert(ScriptAlert.RECOVERED, state.script, run=newest.pk)
     return alert(
-        AlertKind.SCRIPT_FAILING,
+        ScriptAlert.FAILING,
         state.script,
         run=newest.pk,
         error=first_line(newest.error_message, newest.status),

@@ -197,7 +197,9 @@ def delete_script_field(info: GraphQLResolveInfo, id: str) -> bool:
 )
 def set_alert_script_field(info: GraphQLResolveInfo, script: str | None = None) -> Organisation:
     chosen = None if script is None else find(info, Script, script)
-    return set_alert_script(caller_organisation(info), chosen, origin=caller_origin(info))
+    organisation = caller_organisation(info)
+    set_alert_script(organisation, chosen, origin=caller_origin(info))
+    return organisation
 
 
 @mutation(

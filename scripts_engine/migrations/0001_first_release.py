@@ -49,6 +49,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='AlertScript',
+            fields=[
+                ('organisation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='alert_script', serialize=False, to='accounts.organisation')),
+                ('script', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='scripts_engine.script')),
+            ],
+        ),
+        migrations.CreateModel(
             name='FailureNotice',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,6 +1,7 @@
 from scripts_engine.models.release import Action, Blob, Plan, Release, ReleaseChange
 from scripts_engine.models.run import Run, RunStatus, Trigger
 from scripts_engine.models.script import (
+    AlertScript,
     FailureNotice,
     NoticeWay,
     RequiredLibrary,
@@ -13,6 +14,7 @@ from scripts_engine.models.usage import DailyUsage, UsagePosition
 
 __all__ = [
     "Action",
+    "AlertScript",
     "Blob",
     "DailyUsage",
     "FailureNotice",

@@ -29,7 +29,7 @@ class ScriptQuerySet(models.QuerySet["Script"]):
     def told_of_alerts(self) -> "ScriptQuerySet":
         """The alert scripts that can run, one at most of each organisation."""
         return self.existing().filter(
-            pk=models.F("organisation__alert_script_id"),
+            alerts__isnull=False,
             organisation__is_active=True,
             is_enabled=True,
             is_library=False,
@@ -238,6 +238,22 @@ class RequiredLibrary(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} in {self.version_id}"
+
+
+class AlertScript(models.Model):
+    """The script that is run with each alert of its organisation.
+
+    The row stays when the script is deleted, so that it is the alert script again if that is
+    undone.
+    """
+
+    organisation = models.OneToOneField(
+        Organisation, primary_key=True, on_delete=models.CASCADE, related_name="alert_script"
+    )
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="alerts")
+
+    def __str__(self) -> str:
+        return f"Alert script of {self.organisation_id}"
 
 
 class NoticeWay(models.TextChoices):

@@ -20,6 +20,7 @@ EXEMPT = {
     "RunStorage": "Shown on the page of its organisation, and on the home page.",
     "IdempotencyKey": "Its duplicates are shown on the page of its run.",
     "FailureNotice": "What was last told; the runs of its script show the same.",
+    "AlertScript": "Chosen on the page of the organisation.",
     "DailyUsage": "Drawn on the pages of the organisation, the script and the hook.",
     "UsagePosition": "Bookkeeping of the count.",
     "RunLease": "Lives as long as its run.",

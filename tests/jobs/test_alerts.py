@@ -53,7 +53,6 @@ def listener(acme: Organisation) -> Script:
 def listening(acme: Organisation, source: str = 'return params.get("body")') -> Script:
     script = make_script(acme, source, name="alerts")
     set_alert_script(acme, script)
-    acme.refresh_from_db()
     return script
 
 
@@ -364,8 +363,7 @@ def test_another_organisations_script_is_not_found(
     answer = admin_graphql(SET, acme_token, script=str(theirs.pk))
 
     assert (answer.code, answer.data) == ("NOT_FOUND", None)
-    acme.refresh_from_db()
-    assert acme.alert_script_id is None
+    assert alert_script_of(acme) is None
 
 
 def test_a_library_is_refused(acme: Organisation, acme_token: str) -> None:
@@ -373,8 +371,7 @@ def test_a_library_is_refused(acme: Organisation, acme_token: str) -> None:
     answer = admin_graphql(SET, acme_token, script=str(library.pk))
 
     assert (answer.code, answer.errors[0]["extensions"]["field"]) == ("BAD_USER_INPUT", "script")
-    acme.refresh_from_db()
-    assert acme.alert_script_id is None
+    assert alert_script_of(acme) is None
 
 
 def test_a_key_without_all_scopes_chooses_none(acme: Organisation, script: Script) -> None:
@@ -383,8 +380,7 @@ def test_a_key_without_all_scopes_chooses_none(acme: Organisation, script: Scrip
 
     assert (answer.status, answer.code, answer.data) == (403, "FORBIDDEN", None)
     assert answer.errors[0]["extensions"]["scope"] == "All"
-    acme.refresh_from_db()
-    assert acme.alert_script_id is None
+    assert alert_script_of(acme) is None
 
 
 def test_a_renamed_alert_script_stays_chosen(listener: Script, acme: Organisation) -> None:

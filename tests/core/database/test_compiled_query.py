@@ -36,7 +36,6 @@ def organisation_row(name: str, **more: Any) -> dict[str, Any]:
         "runs_kept": None,
         "run_bytes_quota": None,
         "failure_mails": False,
-        "alert_script_id": None,
         "revision": 1,
         "revised_at": timezone.now(),
         "revised_by": "",
