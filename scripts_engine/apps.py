@@ -22,13 +22,15 @@ class ScriptsEngineConfig(AppConfig):
         from scripts_engine.runs.quota import settle_run_bytes
         from scripts_engine.runs.retention import forget_old_runs
         from scripts_engine.stored_values import forget_expired_values
+        from scripts_engine.usage import count_usage, forget_old_usage
 
         secrets.register()
         audit_kinds.register()
         problems.register()
         problems_of_plans.register()
         register_kind(SCRIPTS)
-        register_duties(tell_of_failures, every_minute=True)
+        # Before forget_old_runs, which leaves runs that are not counted yet.
+        register_duties(count_usage, tell_of_failures, every_minute=True)
         register_duties(
             forget_expired_values,
             forget_old_runs,
@@ -38,6 +40,7 @@ class ScriptsEngineConfig(AppConfig):
             # After forget_expired_plans, which name blobs.
             forget_unused_blobs,
             settle_run_bytes,
+            forget_old_usage,
         )
         field_scopes.register()
         register_prices(
