@@ -8,6 +8,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.database.commit_order import settled_before
 from hooks.models import Hook
 from scripts_engine import usage
 from scripts_engine.models import DailyUsage, Run, RunStatus, Trigger, UsagePosition
@@ -15,10 +16,12 @@ from scripts_engine.runs.execution import run_script
 from scripts_engine.runs.retention import forget_old_runs
 from scripts_engine.usage import KEPT_DAYS, count_usage, forget_old_usage
 from tests.concurrency import at_once
+from tests.eventually import eventually
 from tests.factories import event_with, hook_that, run_script_once, spec_of
 from tests.working_queue import queue, work_all
 
-pytestmark = pytest.mark.django_db
+# What a transaction has written is settled once it has ended.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TODAY = timezone.now().astimezone(UTC).date()
 
@@ -29,6 +32,18 @@ def call(hook: Hook, body: bytes = b"", at: datetime | None = None) -> Run:
     if at is not None:
         Run.objects.filter(pk=run.pk).update(started_at=at)
     return run
+
+
+def settle() -> None:
+    """Waits until no transaction, of others either, holds back what has ended."""
+    ended = Run.objects.filter(ended_in__isnull=False)
+    numbers = [number or 0 for number in ended.values_list("ended_in", flat=True)]
+    eventually(lambda: settled_before(ended, "ended_in") > max(numbers, default=0))
+
+
+def count() -> int:
+    settle()
+    return count_usage()
 
 
 def counted(**of: Any) -> tuple[int, int, int]:
@@ -50,7 +65,7 @@ def test_calls_are_counted_by_day_script_and_hook(acme: Organisation) -> None:
     call(pot, b"123")
     run_script_once(tea.script)
 
-    assert count_usage() == 5
+    assert count() == 5
     rows = DailyUsage.objects.order_by("day", "calls", "failures", "bytes")
     none = usage.NO_HOOK
     assert [
@@ -66,7 +81,7 @@ def test_calls_are_counted_by_day_script_and_hook(acme: Organisation) -> None:
 def test_cpu_time_is_added_up(acme: Organisation) -> None:
     hook = hook_that(acme, "local x = 0; for i = 1, 3000000 do x = x + i end; return x")
     run = call(hook)
-    count_usage()
+    count()
 
     row = DailyUsage.objects.get()
     assert run.cpu_ms > 1
@@ -84,10 +99,10 @@ def test_a_run_that_is_stopped_has_used_cpu_time(acme: Organisation) -> None:
 
 def test_a_run_counts_once(hook: Hook) -> None:
     call(hook)
-    first = count_usage()
-    second = count_usage()
+    first = count()
+    second = count()
     call(hook)
-    third = count_usage()
+    third = count()
 
     assert (first, second, third) == (1, 0, 1)
     assert counted() == (2, 0, 0)
@@ -98,7 +113,7 @@ def test_attempts_at_the_same_work_are_one_call(acme: Organisation) -> None:
     work_all()
 
     assert Run.objects.count() == 5
-    assert count_usage() == 5
+    assert count() == 5
     # The payload was sent once.
     assert counted() == (1, 1, len(b"payload"))
 
@@ -113,7 +128,7 @@ def test_tests_drafts_cancelled_and_waiting_runs_are_not_counted(
     cancelled = queue(hook)
     Run.objects.filter(pk=cancelled.pk).update(status=RunStatus.CANCELLED, ended_in=1)
     queue(hook)
-    count_usage()
+    count()
 
     assert counted() == (0, 0, 0)
 
@@ -123,7 +138,7 @@ def test_batches_count_the_same(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(7):
         call(hook, b"x")
 
-    assert count_usage() == 7
+    assert count() == 7
     assert counted() == (7, 0, 14)
 
 
@@ -135,8 +150,8 @@ def test_runs_of_one_transaction_are_counted_together(
         call(hook)
     Run.objects.update(ended_in=7)
 
-    assert count_usage() == 5
-    assert (count_usage(), counted()) == (0, (5, 0, 0))
+    assert count() == 5
+    assert (count(), counted()) == (0, (5, 0, 0))
 
 
 def test_a_count_that_fails_is_made_again(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,10 +163,10 @@ def test_a_count_that_fails_is_made_again(hook: Hook, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(usage, "_add", fail)
         with pytest.raises(DatabaseError):
-            count_usage()
+            count()
     before = counted()
 
-    assert count_usage() == 1
+    assert count() == 1
     assert (before, counted()) == ((0, 0, 0), (1, 0, 0))
 
 
@@ -168,16 +183,16 @@ def test_of_two_processes_that_count_one_adds(hook: Hook, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(usage, "_advance", be_overtaken)
 
-    assert count_usage() == 0
+    assert count() == 0
     assert counted() == (1, 0, 0)
 
 
-@pytest.mark.django_db(transaction=True)
 def test_several_processes_count_each_run_once(acme: Organisation) -> None:
     hook = hook_that(acme)
     for _ in range(20):
         call(hook, b"x")
 
+    settle()
     at_once(4, lambda _: count_usage())
     assert counted() == (20, 0, 40)
 
@@ -186,11 +201,11 @@ def test_what_is_counted_stays_when_runs_are_deleted(acme: Organisation, hook: H
     Organisation.objects.update(runs_kept=1)
     for _ in range(3):
         call(hook)
-    count_usage()
+    count()
 
     assert forget_old_runs() == 2
     call(hook)
-    count_usage()
+    count()
     assert counted() == (4, 0, 0)
 
 
@@ -199,7 +214,7 @@ def test_runs_that_are_not_counted_yet_are_not_deleted(acme: Organisation, hook:
     for _ in range(3):
         call(hook)
     before = forget_old_runs()
-    count_usage()
+    count()
 
     assert (before, forget_old_runs()) == (0, 2)
     assert counted() == (3, 0, 0)
@@ -207,7 +222,7 @@ def test_runs_that_are_not_counted_yet_are_not_deleted(acme: Organisation, hook:
 
 def test_usage_outlasts_runs_and_hooks(acme: Organisation, hook: Hook) -> None:
     call(hook)
-    count_usage()
+    count()
     Run.objects.all().delete()
     hook.delete()
 
@@ -218,7 +233,7 @@ def test_usage_is_kept_for_90_days(acme: Organisation, hook: Hook) -> None:
     now = timezone.now()
     for days in (0, KEPT_DAYS - 1, KEPT_DAYS, 400):
         call(hook, at=now - timedelta(days=days))
-    count_usage()
+    count()
     new = counted()
     DailyUsage.objects.filter(day__lt=TODAY).update(day=TODAY - timedelta(days=KEPT_DAYS))
 
@@ -228,6 +243,6 @@ def test_usage_is_kept_for_90_days(acme: Organisation, hook: Hook) -> None:
 def test_the_position_is_one_row(hook: Hook) -> None:
     for _ in range(2):
         call(hook)
-        count_usage()
+        count()
 
     assert UsagePosition.objects.count() == 1
