@@ -54,6 +54,7 @@ class ScriptsEngineConfig(AppConfig):
                 "undoes": 10,
                 "changes": 50,
                 "alertScript": 50,
+                "usage": 500,
                 "manifest": 2_000,
                 "missingBlobs": 200,
                 "planManifest": 5_000,
@@ -68,5 +69,5 @@ class ScriptsEngineConfig(AppConfig):
                 "pushedRuns": 10,
                 "replayOf": 10,
             },
-            list_sizes={"versions": 100, "changes": 100},
+            list_sizes={"usage": 1_000, "versions": 100, "changes": 100},
         )

@@ -16,6 +16,7 @@ from scripts_engine.graphql.queries import ScriptsQuery
 from scripts_engine.graphql.releases import ReleasesQuery
 from scripts_engine.graphql.run_script import run_script_field
 from scripts_engine.graphql.stored_values import StoredValuesQuery
+from scripts_engine.graphql.usage import UsageQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
 
@@ -25,6 +26,7 @@ class Query(
     ReleasesQuery,
     PlansQuery,
     StoredValuesQuery,
+    UsageQuery,
     HooksQuery,
     SendersQuery,
     SchedulesQuery,

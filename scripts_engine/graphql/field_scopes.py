@@ -19,6 +19,7 @@ def register() -> None:
             "manifest": read,
             "missingBlobs": read,
             "plan": read,
+            "usage": read,
             "secrets": secrets,
             "storedValues": bodies,
             "storedValue": bodies,
@@ -76,6 +77,7 @@ def register() -> None:
         },
     )
     for_programs("RunFeed", read)
+    for_programs("Usage", read)
     for_programs("LogLine", bodies)
     for_programs("RunError", bodies)
     for_programs("Secret", secrets)
