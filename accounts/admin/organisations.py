@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
@@ -27,6 +26,7 @@ from core.admin.revisions import EXPECTED_REVISION
 from core.http.origin import origin_of
 from core.sizes import size_text
 
+_COLUMNS = frozenset(field.name for field in Organisation._meta.fields)
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
 # Retention costs the installation storage, so a tenant cannot change it: these show what applies.
 _IN_FORCE = ("days_in_force", "runs_in_force", "quota_in_force")
@@ -86,7 +86,6 @@ def _cell(organisation: Any, number: int) -> SafeString | str:
     return cell
 
 
-@admin.register(Organisation)
 class OrganisationAdmin(
     AsksBeforeRoles, OrganisationInvitation, RefusalsAsMessages, TenantModelAdmin
 ):
@@ -128,9 +127,9 @@ class OrganisationAdmin(
     actions_detail = ("change_roles", "invite_administrator")
     proved_pages = frozenset({"change_roles", "invite_administrator"})
     add_fieldsets = ((None, {"fields": ("name",)}),)
-    fieldsets = (
+    fieldsets: tuple[tuple[str | None, dict[str, Any]], ...] = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": ("failure_mails", *_RETENTION, "payloads_kept")}),
+        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
     )
 
     def organisation_that_asks(
@@ -217,7 +216,7 @@ class OrganisationAdmin(
         if change:
             save_organisation(
                 organisation,
-                [name for name in form.changed_data if name != EXPECTED_REVISION],
+                [name for name in form.changed_data if name in _COLUMNS],
                 expected_revision=form.cleaned_data.get(EXPECTED_REVISION),
                 origin=origin,
             )

@@ -122,6 +122,7 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
             started_by=author,
             max_attempts=None if caller is None else caller.max_attempts,
             replay_of_id=run.pk,
+            is_of_alert=bool(run.is_of_alert),
         )
 
 

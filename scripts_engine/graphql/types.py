@@ -14,6 +14,7 @@ from accounts.graphql.scope import scoped
 from accounts.models import Organisation
 from core.graphql.connection import connection_of
 from core.graphql.resolving import extend
+from scripts_engine.flows.alert_script import alert_script_of
 from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run, run_with_payload
 from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
@@ -39,6 +40,15 @@ class OrganisationOfRuns:
         description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
         "quota.",
     )
+
+    alert_script = graphene.Field(
+        "scripts_engine.graphql.types.ScriptType",
+        description="The script that is run with each alert. Null: none, or it is deleted.",
+    )
+
+    @staticmethod
+    def resolve_alert_script(organisation: Organisation, info: GraphQLResolveInfo) -> Script | None:
+        return alert_script_of(organisation)
 
     @staticmethod
     def resolve_run_bytes_used(organisation: Organisation, info: GraphQLResolveInfo) -> int:

@@ -46,6 +46,7 @@ class Trigger(models.TextChoices):
     SCHEDULE = "schedule", "Schedule"
     REPLAY = "replay", "Replay"
     TEST = "test", "Test event"
+    ALERT = "alert", "Alert"
 
 
 # A caller made the request, and got an answer.
@@ -255,6 +256,9 @@ class Run(models.Model):
         "queue time (ms)", help_text="Wait for a free sandbox, in ms; not part of the duration."
     )
     duration_ms = models.FloatField("duration (ms)", help_text="Time that the script ran, in ms.")
+    cpu_ms = models.FloatField(
+        "CPU time (ms)", default=0.0, db_default=0.0, help_text="CPU time that it took, in ms."
+    )
 
     request_method = models.CharField(max_length=10, help_text="GET or POST.")
     request_query = models.TextField(blank=True, help_text="The query string.")
@@ -337,6 +341,12 @@ class Run(models.Model):
     )
     schedule_id = models.UUIDField(null=True, help_text="The schedule that ran it.")
     scheduled_at = models.DateTimeField(null=True, help_text="The schedule's tick.")
+    is_of_alert = models.BooleanField(
+        "from an alert",
+        null=True,
+        help_text="It was run with an alert, or follows from such a run by a push or a replay, and "
+        "so raises no alert; null if neither.",
+    )
     ended_in = CommitNumber(
         null=True, editable=False, help_text="The transaction that it ended in; null until then."
     )

@@ -176,6 +176,7 @@ def try_script(
     trigger: Trigger,
     source: str | None = None,
     version: ScriptVersion | None = None,
+    is_of_alert: bool = False,
 ) -> Run:
     """Runs the script for a person or a program, even if it is disabled.
 
@@ -188,7 +189,7 @@ def try_script(
     if not script.organisation.is_active:
         raise OrganisationInactiveError
     refuse_library(script)
-    spec = SavedRun.of_script(script, trigger=trigger, started_by=author)
+    spec = SavedRun.of_script(script, trigger=trigger, started_by=author, is_of_alert=is_of_alert)
     if version is None and source is not None and source != script.source:
         version = _unchanged_draft(script, source, author)
         if version is None:
@@ -266,7 +267,13 @@ def run_again(run: Run, *, author: Author, client_address: str) -> Run:
         body=b"" if payload is None else bytes(payload.request_body),
         client_address=client_address,
     )
-    return try_script(run.script, event=event, author=author, trigger=Trigger.ADMIN)
+    return try_script(
+        run.script,
+        event=event,
+        author=author,
+        trigger=Trigger.ADMIN,
+        is_of_alert=bool(run.is_of_alert),
+    )
 
 
 def headers_left_out(run: Run) -> list[str]:

@@ -84,6 +84,8 @@ class RunOrigin:
     """Whether what runs has never been live."""
     hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
+    is_of_alert: bool = False
+    """Whether it is run with an alert, or follows from such a run by a push or a replay."""
 
     def columns(self) -> dict[str, Any]:
         """Those of its run."""
@@ -94,6 +96,7 @@ class RunOrigin:
             "is_draft": self.is_draft,
             "hook_id": self.hook_id,
             "trigger": self.trigger.value,
+            "is_of_alert": self.is_of_alert or None,
             **_author_columns(self.started_by),
         }
 
@@ -138,7 +141,7 @@ class SavedRun(RunOrigin):
         return params
 
     def recorded(self, run_id: uuid.UUID) -> RecordedRun:
-        return RecordedRun(run_id, self.script_id, chain_depth=0)
+        return RecordedRun(run_id, self.script_id, 0, is_of_alert=self.is_of_alert)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +165,7 @@ class QueuedAttempt(SavedRun):
         return params
 
     def recorded(self, run_id: uuid.UUID) -> RecordedRun:
-        return RecordedRun(run_id, self.script_id, self.chain_depth)
+        return RecordedRun(run_id, self.script_id, self.chain_depth, is_of_alert=self.is_of_alert)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,18 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.flows.organisations import add_member
-from accounts.models import Invitation, Membership, Organisation, Role, User
+from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+from scripts_engine.flows.alert_script import alert_script_of, set_alert_script
+from scripts_engine.flows.scripts import update_script
+from scripts_engine.models import Script
+from scripts_engine.runs.spec import NOBODY
 from sessions_api.models import Session
 from tests import factories
-from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text_of
+from tests.admin.pages import CONFIRMED, list_of, logged_in, nothing_inlined, page_of, text_of
+from tests.admin.roles import make_staff
+from tests.factories import make_script
 
 IN_FORCE = ("Runs are kept for", "Runs kept at most", "Storage quota for runs")
 
@@ -280,6 +286,63 @@ def test_bob_switches_mails_about_failing_scripts_on(as_bob: Client, acme: Organ
     assert response.status_code == 302
     acme.refresh_from_db()
     assert acme.failure_mails
+
+
+def test_bob_chooses_the_alert_script_and_none(
+    as_bob: Client, acme: Organisation, script: Script
+) -> None:
+    form = {"name": "Acme", **nothing_inlined()}
+    chosen = as_bob.post(page_of(acme), {**form, "alert_script": str(script.pk)})
+    stored = alert_script_of(acme)
+    shown = as_bob.get(page_of(acme)).content.decode()
+    removed = as_bob.post(page_of(acme), {**form, "alert_script": ""})
+
+    assert (chosen.status_code, stored, removed.status_code) == (302, script, 302)
+    assert f'<option value="{script.pk}" selected>echo</option>' in shown
+    assert alert_script_of(acme) is None
+    events = AuthEvent.objects.filter(kind__startswith="alert-script").order_by("pk")
+    assert [(event.kind, event.reason, event.actor_label) for event in events] == [
+        ("alert-script.set", "echo", "bob@example.com"),
+        ("alert-script.removed", "", "bob@example.com"),
+    ]
+
+
+def test_another_organisations_script_and_a_library_are_no_choice(
+    as_bob: Client, acme: Organisation, globex: Organisation
+) -> None:
+    theirs = make_script(globex, name="theirs")
+    library = make_script(acme, "return {}", name="money", is_library=True)
+    page = as_bob.get(page_of(acme)).content.decode()
+    form = {"name": "Acme", **nothing_inlined()}
+    refused = [
+        as_bob.post(page_of(acme), {**form, "alert_script": str(each.pk)})
+        for each in (theirs, library)
+    ]
+
+    assert str(theirs.pk) not in page
+    assert f'<option value="{library.pk}"' not in page
+    assert [response.status_code for response in refused] == [200, 200]
+    assert "Select a valid choice" in text_of(refused[0])
+    assert alert_script_of(acme) is None
+
+
+def test_a_disabled_alert_script_is_named(
+    as_bob: Client, acme: Organisation, script: Script
+) -> None:
+    set_alert_script(acme, script)
+    update_script(script, author=NOBODY, is_enabled=False)
+
+    assert "“echo” is disabled, so nobody is told." in text_of(as_bob.get(page_of(acme)))
+
+
+def test_a_viewer_chooses_no_alert_script(acme: Organisation, script: Script) -> None:
+    viewer = logged_in(make_staff(acme, Role.VIEWER))
+    refused = viewer.post(
+        page_of(acme), {"name": "Acme", "alert_script": str(script.pk), **nothing_inlined()}
+    )
+
+    assert refused.status_code == 403
+    assert alert_script_of(acme) is None
 
 
 def test_the_page_explains_the_retention_of_runs(as_bob: Client, acme: Organisation) -> None:
