@@ -11,7 +11,7 @@ from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.bars import bars_of
 from core.admin.panels import Panel, panel_of
-from scripts_engine.admin.run_storage import size_text
+from core.sizes import size_text
 from scripts_engine.models import DailyUsage, Script
 from scripts_engine.usage import KEPT_DAYS, DayOfUsage, by_day
 
