@@ -16,12 +16,8 @@ class Starter(NamedTuple):
 _GITHUB = Starter(
     title="GitHub push",
     source="""\
--- Logs the commits of a push. In GitHub: Settings > Webhooks, content type application/json.
--- To check GitHub's signature as well, save the webhook's secret as GITHUB_SECRET and use:
--- local digest = crypto.hmac_sha256(secrets.get("GITHUB_SECRET"), params.get("body"))
--- if not crypto.equals("sha256=" .. digest, params.header("X-Hub-Signature-256") or "") then
---   return Reply{status = 401, body = "wrong signature"}
--- end
+-- Logs the commits of a push. Create a hook with the sender GitHub: it checks GitHub's signature
+-- before the script runs, and runs a delivery that GitHub repeats only once.
 local event = params.header("X-GitHub-Event")
 if event ~= "push" then
   return {ignored = event}
@@ -31,7 +27,7 @@ local push = FromJson(params.get("body"))
 for _, commit in ipairs(push.commits) do
   log.info(commit.author.name, commit.message)
 end
-return {repository = push.repository.full_name, commits = #push.commits}
+return {repository = push.repository.full_name, by = push.pusher.name, commits = #push.commits}
 """,
     method="POST",
     headers="Content-Type: application/json\nX-GitHub-Event: push",
@@ -39,6 +35,7 @@ return {repository = push.repository.full_name, commits = #push.commits}
 {
   "ref": "refs/heads/main",
   "repository": {"full_name": "acme/shop"},
+  "pusher": {"name": "alice"},
   "commits": [
     {"id": "a1b2c3d", "message": "Add green tea", "author": {"name": "Alice"}},
     {"id": "d4e5f6a", "message": "Fix the price", "author": {"name": "Bob"}}
@@ -49,16 +46,14 @@ return {repository = push.repository.full_name, commits = #push.commits}
 _STRIPE = Starter(
     title="Stripe event",
     source="""\
--- Logs each payment. In Stripe: Developers > Webhooks, event payment_intent.succeeded.
+-- Logs each payment. Create a hook with the sender Stripe, and have Stripe send it the event
+-- payment_intent.succeeded. The hook checks the signature, and answers an event that Stripe
+-- repeats with the recorded reply; after a failure the script runs again.
 local event = FromJson(params.get("body"))
 if event.type ~= "payment_intent.succeeded" then
   return {ignored = event.type}
 end
 
--- Stripe sends an event again if it gets no answer. In a saved script, skip repeated events with:
--- if not store.set_if_absent("stripe:" .. event.id, true, {ttl = 604800}) then
---   return {repeated = true}
--- end
 local payment = event.data.object
 local amount = string.format("%.2f %s", payment.amount_received / 100, payment.currency:upper())
 log.info("paid", payment.id, amount)
