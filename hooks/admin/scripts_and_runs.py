@@ -213,7 +213,7 @@ def pinned_hooks_of_script(request: HttpRequest, script: Script) -> Panel | None
     )
 
 
-@panel_of(Hook, scope=Scope.READ_SCRIPTS, place=-1)
+@panel_of(Hook, scope=Scope.READ_SCRIPTS, place=1)
 def usage_of_hook(request: HttpRequest, hook: Hook) -> Panel:
     return usage_panel(DailyUsage.objects.filter(script_id=hook.script_id, hook_id=hook.pk))
 
