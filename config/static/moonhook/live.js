@@ -22,7 +22,7 @@ const replace = (part, fresh) => {
     part.innerHTML = fresh.innerHTML;
     // The script of lists knows the check boxes that it found.
     const boxes = part.querySelectorAll("tr input.action-select");
-    if (boxes.length) window.Actions?.(boxes);
+    if (boxes.length) window.Actions?.(boxes, { parent: part.closest(".result-list-wrapper") });
 };
 
 // Rows that somebody has selected stay as they are.
