@@ -20,7 +20,7 @@ from scripts_engine.models.run import OUTCOMES, RunQuerySet
 HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 
-_ALL, _OTHERS, _TRIED = "all", "others", "tried"
+_ALL, _OTHERS, _TRIED, _FAILED = "all", "others", "tried", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +123,33 @@ class Activity:
 def activity_of(rows: Sequence[Model], column: str, since: datetime) -> dict[UUID, Activity]:
     """Reads the activity of each row by its id, whose runs name it in ``column``.
 
-    Takes at most six statements for any number of rows, and counts on indexes alone.
+    Takes two statements for any number of rows, and counts on indexes alone.
     """
     if not rows:
         return {}
     ids = [row.pk for row in rows]
+    of_rows = Run.objects.called_since(since).filter(**{f"{column}__in": ids}).order_by()
+    counted = _count_by(column, of_rows)
     newest = _newest_runs(rows, column)
-    runs = Run.objects.called_since(since).filter(**{f"{column}__in": ids}).order_by()
-    counted, failed = _count_by(column, runs), _count_by(column, runs.failed())
-    tried = runs.not_counted()
-    counted.subtract(_count_by(column, tried))
-    failed.subtract(_count_by(column, tried.failed()))
     return {
-        key: Activity(newest.get(key), max(0, counted[key]), max(0, failed[key])) for key in ids
+        key: Activity(newest.get(key), max(0, counted[key, _ALL]), max(0, counted[key, _FAILED]))
+        for key in ids
     }
 
 
-def _count_by(column: str, runs: RunQuerySet) -> Counter[UUID]:
-    return Counter(dict(runs.values_list(column).annotate(count=Count("pk"))))
+def _count_by(column: str, runs: RunQuerySet) -> Counter[tuple[UUID, str]]:
+    """Counts the runs and the failed ones by the column: all, less those that do not count."""
+    parts = [
+        part.annotate(kind=_kind(kind), sign=Value(sign, IntegerField()))
+        .values_list(column, "kind", "sign")
+        .annotate(count=Count("pk"))
+        for sign, some in ((1, runs), (-1, runs.not_counted()))
+        for kind, part in ((_ALL, some), (_FAILED, some.failed()))
+    ]
+    counted: Counter[tuple[UUID, str]] = Counter()
+    for key, kind, sign, count in parts[0].union(*parts[1:], all=True):
+        counted[key, kind] += sign * count
+    return counted
 
 
 def _newest_runs(rows: Sequence[Model], column: str) -> dict[UUID, Run]:
@@ -149,11 +158,9 @@ def _newest_runs(rows: Sequence[Model], column: str) -> dict[UUID, Run]:
     newest = Run.objects.counted().filter(**of_row).order_by(column, "-id").values("pk")[:1]
     model = type(rows[0])._default_manager
     found = model.filter(pk__in=[row.pk for row in rows]).order_by()
-    ids = dict(found.annotate(newest_run=Subquery(newest)).values_list("pk", "newest_run"))
-    known = Run.objects.only("status", "started_at").in_bulk(
-        [each for each in ids.values() if each]
-    )
-    return {key: known[run_id] for key, run_id in ids.items() if run_id in known}
+    ids = found.annotate(newest_run=Subquery(newest)).values("newest_run")
+    known = Run.objects.filter(pk__in=ids).only("status", "started_at", column).order_by()
+    return {getattr(run, column): run for run in known}
 
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:

@@ -50,8 +50,9 @@ class CappedPaginator(Paginator[Any]):
         if left_out is not None:
             fewer: int = left_out.order_by()[:most].count()
             if fewer < most:
-                return int(everything[: most + fewer].count()) - fewer
-        counted: int = rows[:most].count()
+                return int(everything.order_by()[: most + fewer].count()) - fewer
+        # Without what the query adds for the cells.
+        counted: int = rows.order_by().values("pk")[:most].count()
         return counted
 
     @cached_property

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from unfold.views import ChangeList
 
 from accounts.admin.reach import organisations_with
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
@@ -48,6 +49,22 @@ class Share(NamedTuple):
     is_paused: bool
 
 
+class QueueChangeList(ChangeList):
+    """Tells what its rows show, so that the page replaces them when it changes."""
+
+    result_list: Any
+    state: str
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        now = timezone.now()
+        # Without the times, which change with every second.
+        self.state = ";".join(
+            f"{entry.pk} {entry.attempt} {entry.lease_id is not None} {entry.due_at <= now}"
+            for entry in self.result_list
+        )
+
+
 @admin.register(QueueEntry)
 class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
     class Media:
@@ -77,6 +94,9 @@ class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
     ordering = ("due_at", "run_id")
     sortable_by = ()
     actions = ("cancel_selected",)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return QueueChangeList
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Reading is all that others do on read-only pages; here runs can be cancelled."""

@@ -1,12 +1,17 @@
-"""Cells of lists whose rows have runs: the newest run, and how many in 24 hours."""
+"""Lists whose rows have runs: what needs attention first, the newest run, how many in 24 hours."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+from django.contrib.admin.views.main import ORDER_VAR
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from unfold.views import ChangeList
 
 from accounts.models import Organisation
 from core.admin.links import link, page_of
@@ -17,6 +22,39 @@ from scripts_engine.models import Run
 from scripts_engine.recent_runs import Activity, activity_of
 
 SHOWN = timedelta(hours=24)
+
+
+class ActivityChangeList(ChangeList):
+    """Rows that need attention come first, unless a person sorts by a column.
+
+    What the cells show is read for the rows of the page only.
+    """
+
+    root_queryset: QuerySet[Any]
+    result_list: Any
+
+    def in_need(self, since: datetime) -> Q:
+        """Selects the rows that need attention for something since then."""
+        raise NotImplementedError
+
+    def read(self, rows: list[Any], since: datetime) -> None:
+        """Adds to each row what its cells show."""
+        raise NotImplementedError
+
+    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
+        in_need = self.in_need(timezone.now() - SHOWN)
+        self.root_queryset = self.root_queryset.annotate(needs_attention=in_need)
+        rows: QuerySet[Any] = super().get_queryset(request, *args)
+        return rows
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
+        ordering = list(super().get_ordering(request, queryset))
+        return ordering if self.params.get(ORDER_VAR) else ["-needs_attention", *ordering]
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        self.read(self.result_list, timezone.now() - SHOWN)
 
 
 def newest_cell(run: Run | None, otherwise: str) -> SafeString | str:

@@ -174,9 +174,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(pk__in=pushed.order_by().values("pk"))
 
     def replays_of_any(self, run_ids: Collection[uuid.UUID]) -> "RunQuerySet":
-        """All attempts at replays of these runs, found by the index of replays."""
+        """All attempts at replays of these runs, whose ids it looks up at once, by their index."""
         replays = Run.objects.filter(_REPLAY, replay_of__in=run_ids)
-        return self.filter(pk__in=replays.order_by().values("pk"))
+        return self.filter(pk__in=list(replays.order_by().values_list("pk", flat=True)))
 
     def ended_as(self, status: str) -> "RunQuerySet":
         """SQLite uses a partial index only if the query contains the index's condition."""

@@ -173,3 +173,14 @@ def test_more_rows_take_no_more_queries(
         factories.make_past_run(hook, hour_ago(), "failed")
 
     assert queries_of(as_bob, model) == few
+
+
+@pytest.mark.parametrize("model", [Hook, Script, Organisation], ids=lambda model: model.__name__)
+def test_a_list_of_activity_takes_five_queries_of_its_own(
+    as_bob: Client, acme_hook: Hook, model: type[Any]
+) -> None:
+    factories.make_past_run(acme_hook, hour_ago(), "failed")
+    queries_of(as_bob, model)
+
+    # After those of every page: the session, the person, the second factor and the roles.
+    assert queries_of(as_bob, model) == 4 + 5

@@ -124,7 +124,7 @@ def test_lockouts_are_reached_from_the_users(as_bob: Client, charlie: User, alic
 
     text, elsewhere = text_of(as_bob.get(list_of(User))), logged_in(charlie).get(list_of(User))
 
-    assert "1 PIN login locked now" in text
+    assert "1 PIN login is locked now" in text
     assert f'href="{list_of(PinFailures)}"' in text
     assert "No PIN login is locked." in text_of(elsewhere)
     assert alice.email not in text_of(logged_in(charlie).get(list_of(PinFailures)))

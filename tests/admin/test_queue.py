@@ -84,6 +84,29 @@ def test_a_run_in_the_queue_has_the_short_id_by_which_it_is_found(
     assert str(run.pk) in text_of(as_bob.get("/admin/search/", {"s": short}))
 
 
+def test_the_rows_of_the_queue_tell_when_they_change(as_bob: Client, acme: Organisation) -> None:
+    def state() -> str:
+        response = as_bob.get(QUEUE)
+        found = re.search(r'id="queue-rows" data-live="([^"]*)"', text_of(response))
+        assert found is not None
+        return found[1]
+
+    hook = hook_that(acme, "error('no')")
+    assert state() == ""
+    run = queue(hook, max_attempts=2)
+    waits = state()
+    assert (str(run.pk) in waits, state()) == (True, waits)
+    QueueEntry.objects.update(lease_id=uuid4(), lease_ends_at=timezone.now())
+    runs = state()
+    QueueEntry.objects.update(lease_id=None, attempt=2)
+    waits_again = state()
+    make_due()
+    QueueEntry.objects.update(due_at=timezone.now() + timedelta(hours=1))
+    is_later = state()
+
+    assert len({waits, runs, waits_again, is_later}) == 4
+
+
 def test_the_queue_shows_no_other_organisation(
     as_bob: Client, as_root: Client, foreign: Hook
 ) -> None:

@@ -20,13 +20,19 @@ const replace = (part, fresh) => {
     }
     for (const { name, value } of fresh.attributes) part.setAttribute(name, value);
     part.innerHTML = fresh.innerHTML;
+    // The script of lists knows the check boxes that it found.
+    const boxes = part.querySelectorAll("tr input.action-select");
+    if (boxes.length) window.Actions?.(boxes, { parent: part.closest(".result-list-wrapper") });
 };
+
+// Rows that somebody has selected stay as they are.
+const isInUse = (part) => part.querySelector("input.action-select:checked") !== null;
 
 const update = (page) => {
     let isChanged = false;
     for (const part of liveParts()) {
         const fresh = page.getElementById(part.id);
-        if (!fresh || fresh.dataset.live === part.dataset.live) continue;
+        if (!fresh || fresh.dataset.live === part.dataset.live || isInUse(part)) continue;
         replace(part, fresh);
         isChanged = true;
     }

@@ -1,11 +1,10 @@
 """The list of hooks: who calls each, its last call, and its calls of 24 hours."""
 
+from datetime import datetime
 from typing import Any
 
-from django.contrib.admin.views.main import ORDER_VAR
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.views import ChangeList
@@ -15,45 +14,26 @@ from core.admin.display import PLAIN, WARNING, display, label
 from core.database.ids import first_id_at
 from hooks.models import Hook, RefusedCall
 from hooks.rule_values import preset_of
-from scripts_engine.admin.activity import SHOWN, day_cell, newest_cell
+from scripts_engine.admin.activity import ActivityChangeList, day_cell, newest_cell
 from scripts_engine.models import Run
 from scripts_engine.recent_runs import activity_of
 
 
-class HookChangeList(ChangeList):
-    """Hooks that need attention come first, unless a person sorts by a column.
+class HookChangeList(ActivityChangeList):
+    """Hooks need attention whose calls failed or were refused."""
 
-    What came of calls is read for the hooks of the page only.
-    """
-
-    root_queryset: QuerySet[Any]
-    result_list: Any
-
-    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
-        since = timezone.now() - SHOWN
+    def in_need(self, since: datetime) -> Q:
         failed = Run.objects.called_since(since).failed().counted().filter(hook_id=OuterRef("pk"))
         refused = RefusedCall.objects.filter(hook=OuterRef("pk"), pk__gte=first_id_at(since))
-        self.root_queryset = self.root_queryset.annotate(
-            needs_attention=Q(Exists(failed)) | Q(Exists(refused))
-        )
-        rows: QuerySet[Any] = super().get_queryset(request, *args)
-        return rows
+        return Q(Exists(failed)) | Q(Exists(refused))
 
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
-        ordering = list(super().get_ordering(request, queryset))
-        return ordering if self.params.get(ORDER_VAR) else ["-needs_attention", *ordering]
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        hooks = list(self.result_list)
-        since = timezone.now() - SHOWN
-        activities = activity_of(hooks, "hook_id", since)
-        recent = RefusedCall.objects.filter(hook__in=hooks, pk__gte=first_id_at(since)).order_by()
+    def read(self, rows: list[Any], since: datetime) -> None:
+        activities = activity_of(rows, "hook_id", since)
+        recent = RefusedCall.objects.filter(hook__in=rows, pk__gte=first_id_at(since)).order_by()
         refused = dict(recent.values_list("hook_id").annotate(count=Count("pk")))
-        for hook in hooks:
+        for hook in rows:
             hook.activity = activities[hook.pk]
             hook.refused_in_day = refused.get(hook.pk, 0)
-        self.result_list = hooks
 
 
 class ListedHooks(TenantModelAdmin):

@@ -1,15 +1,15 @@
 """The pages of scripts: list, editor with Try it, delete."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.options import IS_POPUP_VAR
-from django.contrib.admin.views.main import ORDER_VAR
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -29,7 +29,7 @@ from core.admin.flow_forms import add_errors
 from core.admin.links import list_of, page_of
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import origin_of
-from scripts_engine.admin.activity import SHOWN, day_cell, newest_cell
+from scripts_engine.admin.activity import ActivityChangeList, day_cell, newest_cell
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.admin.scripts.drafts import (
     DraftPages,
@@ -229,32 +229,17 @@ class LibraryFilter(BooleanRadioFilter):
         self.title = "library"
 
 
-class ScriptChangeList(ChangeList):
-    """Reads which versions are live, and what ran, of the listed scripts only.
+class ScriptChangeList(ActivityChangeList):
+    """Scripts need attention that failed; also tells which versions are live."""
 
-    Scripts that failed in 24 hours come first, unless a person sorts by a column.
-    """
+    def in_need(self, since: datetime) -> Q:
+        recent = Run.objects.called_since(since).failed().counted()
+        return Q(Exists(recent.filter(script=OuterRef("pk"))))
 
-    root_queryset: QuerySet[Any]
-
-    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
-        recent = Run.objects.called_since(timezone.now() - SHOWN).failed().counted()
-        failed = recent.filter(script=OuterRef("pk"))
-        self.root_queryset = self.root_queryset.annotate(needs_attention=Exists(failed))
-        rows: QuerySet[Any] = super().get_queryset(request, *args)
-        return rows
-
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
-        ordering = list(super().get_ordering(request, queryset))
-        return ordering if self.params.get(ORDER_VAR) else ["-needs_attention", *ordering]
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        scripts: Any = self.result_list
-        lives = lives_of(scripts)
-        since = timezone.now() - SHOWN
-        activities = activity_of(list(scripts), "script_id", since)
-        for script in scripts:
+    def read(self, rows: list[Any], since: datetime) -> None:
+        lives = lives_of(rows)
+        activities = activity_of(rows, "script_id", since)
+        for script in rows:
             script.live = lives.get(script.pk)
             script.activity = activities[script.pk]
 
