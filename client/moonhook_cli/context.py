@@ -66,10 +66,12 @@ class Context:
         name = self.profile_name or DEFAULT
         profile = self.profiles.get(name)
         if profile is None:
-            known = ", ".join(self.profiles.names())
+            names = self.profiles.names()
+            known = ", ".join(names)
+            other = self.profiles.get(names[0]) if names else None
             raise NotAllowedError(
                 f"There is no profile “{name}”." if known else "You are not logged in.",
-                f"Log in: moonhook login URL --profile {name}"
+                f"Log in: moonhook login {other.url if other else 'URL'} --profile {name}"
                 + (f" (known profiles: {known})" if known else ""),
             )
         credentials = self.profiles.credentials(profile)

@@ -12,7 +12,16 @@ from moonhook_cli.output import Output
 from moonhook_cli.redaction import redacted
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _InOrder(click.Group):
+    """Lists its commands as they were added: those that a newcomer needs come first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="moonhook")
 @click.option("--profile", metavar="NAME", help="The login to use; `default` if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

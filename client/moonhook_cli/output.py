@@ -34,8 +34,14 @@ class Output:
 
     def say(self, text: str, style: str = "") -> None:
         """A line for a person; nothing with --json."""
-        if not self.as_json:
+        if self.as_json:
+            return
+        if style and self.console.color_system is not None:
             self.console.print(Text(printable(text), style=style), soft_wrap=True)
+        else:
+            # A diff may have thousands of lines, and rich takes long for each.
+            sys.stdout.write(f"{printable(text)}\n")
+            sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """A line about the command itself, on standard error."""
@@ -71,6 +77,8 @@ class Output:
 
 def printable(text: str) -> str:
     """The text without control characters: what scripts and callers write steers no terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 

@@ -239,6 +239,8 @@ class Settings:
         places: list[Any] = [self._document, *self._document.get("env", {}).values()]
         for place in places:
             place.get(section, {}).pop(key, None)
+            if (path := f"{section}/{key}") in place.get("enabled", []):
+                place["enabled"].remove(path)
 
     def _items(self, target: Target) -> dict[str, dict[str, Item]]:
         """The effective values of each item, by section and key."""

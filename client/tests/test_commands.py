@@ -115,9 +115,27 @@ def test_an_error_in_a_library_names_its_file(pushed: Client) -> None:
 
     output = pushed.fails(1, "run", "scripts/sum.lua")
 
+    assert "differs from what is live" not in output
+
     assert "libraries/money.lua:3: attempt to index a nil value (global 'nothing')" in output
     assert " 3 |   return nothing.x\n   |          ^^^^^^^\n" in output
     assert "is not a script" in pushed.fails(1, "run", "libraries/money.lua")
+
+
+def test_a_library_that_differs_from_the_live_one_is_told(pushed: Client) -> None:
+    pushed.write("libraries/money.lua", "return 1\n")
+    pushed.write("libraries/tea.lua", 'return require "money"\n')
+    pushed.ok("push", "--yes")
+    pushed.write("libraries/money.lua", "return 2\n")
+    pushed.write("scripts/sum.lua", "return require('tea')\n")
+
+    done = pushed.run("run", "scripts/sum.lua")
+
+    assert (
+        "libraries/money.lua differs from what is live; the run uses what is live." in done.stderr
+    )
+    assert "libraries/tea.lua" not in done.stderr
+    assert done.stdout.endswith("\n1\n")
 
 
 def test_times_in_tables_are_short(pushed: Client) -> None:

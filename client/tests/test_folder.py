@@ -181,6 +181,19 @@ def test_what_the_server_deleted_leaves_the_folder(pushed: Client, other_client:
     assert "nightly" not in pushed.read("moonhook.toml")
 
 
+def test_what_the_server_deleted_leaves_the_lists_of_environments(pushed: Client) -> None:
+    listed = '\n[env.staging]\nenabled = ["scripts/sum", "schedules/nightly"]\n'
+    pushed.write("moonhook.toml", SETTINGS + listed)
+    pushed.write("scripts/tea.lua", "return 1\n")
+    pushed.ok("push", "--yes")
+    pushed.ok("pull")
+    pushed.ok("releases", "undo", "1", "--yes", "--force")
+
+    pushed.ok("pull")
+
+    assert "enabled = []" in pushed.read("moonhook.toml")
+
+
 def test_without_prune_nothing_is_deleted(pushed: Client) -> None:
     pushed.write("moonhook.toml", "[scripts.sum]\nenabled = true\n")
     (pushed.folder / "libraries" / "money.lua").unlink()

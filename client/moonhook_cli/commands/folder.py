@@ -41,7 +41,7 @@ _prune_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Make a folder for scripts.")
 @click.argument("directory", default=".", type=click.Path(path_type=Path))
 @pass_context
 def init(context: Context, directory: Path) -> None:
@@ -83,7 +83,7 @@ def pull(context: Context, environment: str | None) -> None:
     rows = [{"action": action, "file": path} for path, action in pulled.changes.items()]
     if not pulled.conflicts:
         columns = (("action", "ACTION"), ("file", "FILE"))
-        context.output.table(rows, columns, "The folder has what is live.")
+        context.output.table(rows, columns, "Nothing is new on the server.")
         return
     if not context.output.as_json:
         context.output.table(rows, (("action", "ACTION"), ("file", "FILE")), "")

@@ -39,7 +39,7 @@ _READ_BYTES = 64 * 1024
 _SHOWN_CHARACTERS = 200
 
 
-@click.command()
+@click.command(short_help="Repeat the calls of a hook to a local address.")
 @click.argument("hook")
 @click.option(
     "--forward",

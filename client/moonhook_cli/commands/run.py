@@ -1,6 +1,7 @@
 """run and watch: a local file in the server's sandbox."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import watchfiles
 from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.folder import SETTINGS, FolderError, find_folder
-from moonhook_cli.look_ups import find_script
-from moonhook_cli.settings import Settings, Target
+from moonhook_cli.look_ups import all_nodes, find_script
+from moonhook_cli.settings import Settings, Target, name_key
 from moonhook_cli.shown_runs import FULL, REQUEST_HEADERS, headers_of, show_run
 
 _RUN = f"""mutation Run($script: ID!, $source: String!, $method: String, $query: String,
@@ -25,6 +26,13 @@ _RECORDED = f"""query Recorded($id: ID!) {{
     requestMethod requestPath requestQuery requestBody requestBytes {REQUEST_HEADERS}
   }}
 }}"""
+_LIVE = """query Live($name: String!, $after: String) {
+  scripts(first: 100, name: $name, after: $after) {
+    nodes { name live { source } }
+    pageInfo { hasNextPage endCursor }
+  }
+}"""
+_REQUIRE = re.compile(r"\brequire\s*\(?\s*[\"']([^\"'\n]+)[\"']")
 _KEYS = {"method", "query", "headers", "body"}
 
 Event = dict[str, Any]
@@ -58,6 +66,7 @@ def run(
     """
     attempt = _Attempt(context, file)
     event = _event(context, event_file, body, from_run)
+    attempt.tell_libraries_that_differ()
     attempt.say_effects_are_real()
     if not attempt.run(event):
         raise click.exceptions.Exit(Exit.FAILED)
@@ -77,6 +86,7 @@ def watch(
 
 def _watch(context: Context, file: Path, event: Event) -> None:
     attempt = _Attempt(context, file)
+    attempt.tell_libraries_that_differ()
     attempt.say_effects_are_real()
     place = attempt.folder.root / attempt.path
     # Editors replace the file, so its directory is watched. It is before the first run, so that
@@ -123,6 +133,23 @@ class _Attempt:
                 "NOT_FOUND",
             )
         self._script_id = found["id"]
+
+    def tell_libraries_that_differ(self) -> None:
+        """The server runs the script with its own libraries, whatever the folder has."""
+        sources = self.folder.sources()
+        paths = self._settings.names(sources)
+        left, seen = [self.path], set[str]()
+        while left:
+            names = set(_REQUIRE.findall(sources[left.pop()])) & paths.keys() - seen
+            seen |= names
+            for name in sorted(names):
+                left.append(paths[name])
+                found = all_nodes(self._context.server, _LIVE, "scripts", name=name)
+                live = [each["live"] for each in found if name_key(each["name"]) == name_key(name)]
+                if live and live[0] and live[0]["source"] != sources[paths[name]]:
+                    self._context.output.note(
+                        f"{paths[name]} differs from what is live; the run uses what is live."
+                    )
 
     def say_effects_are_real(self) -> None:
         self._context.output.note(
