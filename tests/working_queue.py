@@ -13,7 +13,7 @@ from jobs.queue.enqueue import QueuedWork, enqueue
 from jobs.queue.finish import finish
 from jobs.queue.run_claimed import run_claimed
 from scripts_engine.host.handler import RunHost
-from scripts_engine.models import Run, Trigger
+from scripts_engine.models import Run, Trigger, UsagePosition
 from tests.factories import event_with
 
 
@@ -55,6 +55,11 @@ def work_all(rounds: int = 20) -> list[Run]:
             return ended
         ended += round_ended
     raise AssertionError("the queue is never empty")
+
+
+def count_all_usage() -> None:
+    """Lets retention delete what has ended, as when its usage has been counted."""
+    UsagePosition.objects.update_or_create(defaults={"counted_before": 2**62})
 
 
 def pushes_of(host: RunHost) -> list[Push]:

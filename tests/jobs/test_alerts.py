@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 
+from accounts.alerts import alert
 from accounts.flows.api_keys import issue_api_key
 from accounts.flows.notices import warn_of_expiry
 from accounts.models import AuthEvent, Organisation, RateCounter, User
 from accounts.scopes import EVERYTHING, Scope
 from core.http.origin import NOWHERE
 from hooks.models import Hook
+from jobs.audit_kinds import JobAlert
 from jobs.models import QueueEntry, Schedule
 from jobs.queue.replay import replay_runs
 from jobs.schedules.schedules import create_schedule
@@ -239,6 +242,24 @@ def test_of_several_processes_one_tells(acme: Organisation) -> None:
 
     assert sum(at_once(4, lambda _: tell_of_failures())) == 1
     assert QueueEntry.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_alert_that_several_processes_raise_is_told_once(acme: Organisation) -> None:
+    listening(acme)
+    script = make_script(acme, name="ship")
+    QueueEntry.objects.all().delete()
+    others = [make_script(acme, name=name) for name in ("pack", "pick")]
+    QueueEntry.objects.all().delete()
+
+    def raise_alerts(number: int) -> int:
+        subjects = sorted([script, *others], key=lambda each: each.pk)
+        # In the order of ``finish``, or two transactions could wait for each other.
+        with transaction.atomic():
+            return sum(alert(JobAlert.DEAD_LETTER, subject) for subject in subjects)
+
+    assert sum(at_once(8, raise_alerts)) == 3
+    assert QueueEntry.objects.count() == 3
 
 
 @override_settings(QUEUE_MAX_WAITING=1)

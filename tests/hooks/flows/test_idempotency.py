@@ -37,6 +37,7 @@ from scripts_engine.secrets import set_secret
 from tests.concurrency import at_once
 from tests.eventually import eventually
 from tests.factories import callable_hook, event_with, make_hook, make_script, rules_with
+from tests.working_queue import count_all_usage
 
 COUNT = 'return Reply{status = 201, headers = {["X-N"] = "n"}, body = store.increment("n")}'
 
@@ -301,6 +302,7 @@ def test_a_delivery_whose_run_was_deleted_does_not_run_again(hook: Hook) -> None
     first = deliver(hook)
     Organisation.objects.update(runs_kept=1)
     deliver(hook, "evt_2")
+    count_all_usage()
     forget_old_runs()
     again = deliver(hook)
 

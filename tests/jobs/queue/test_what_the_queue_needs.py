@@ -16,7 +16,7 @@ from scripts_engine.models import Run, RunStatus, RunStorage, Trigger
 from scripts_engine.runs.quota import remove_oldest_payloads, remove_payloads, settle_run_bytes
 from scripts_engine.runs.retention import forget_old_runs
 from tests.factories import event_with, hook_that
-from tests.working_queue import queue, work_all, work_queue
+from tests.working_queue import count_all_usage, queue, work_all, work_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +46,7 @@ def test_a_run_that_waits_is_kept_however_old(hook: Hook) -> None:
     run = queue_long_ago(hook)
     kept = forget_old_runs()
     work_all()
+    count_all_usage()
 
     assert kept == 0
     assert forget_old_runs() == 1
@@ -69,6 +70,7 @@ def test_the_first_attempt_is_kept_while_a_later_one_needs_its_payload(acme: Org
 
     assert forget_old_runs() == 0
     work_all()
+    count_all_usage()
     assert forget_old_runs() == 1
     assert not Run.objects.filter(pk=first.pk).exists()
 
