@@ -184,6 +184,11 @@ class Model:
             return None
         return script.live if state.pin is None else state.pin
 
+    def versions_of_hook(self, hook: int) -> list[int]:
+        """The versions of its script; all versions if it is deleted."""
+        state = self.states[hook]
+        return [*(self._of(state.script) if isinstance(state, HookState) else self.versions)]
+
     def _hooks_of(self, scripts: Collection[int]) -> list[int]:
         return [
             key
