@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.alerts import Alert, register_alert_sender
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import is_first
+from accounts.rate_limits.limiter import hit, is_first
 from core.admin.links import page_of
 from core.database.unavailable import DatabaseUnavailable
 from jobs.queue.enqueue import QueuedWork, enqueue
@@ -37,6 +37,7 @@ def send_alert(alert: Alert) -> bool:
         with transaction.atomic():
             if not is_first(windows.ALERTS_OF_SUBJECT, "alert", *identifiers):
                 return False
+            hit([windows.ALERTS_OF_ORGANISATION], "alerts", identifiers[1])
             enqueue(_work(script, alert))
     except DatabaseUnavailable:
         raise
@@ -72,7 +73,8 @@ def _body(script: Script, alert: Alert) -> bytes:
         "organisation": {"id": organisation.pk, "name": organisation.name},
         "subject": {
             "id": subject.pk,
-            "name": str(subject),
+            # Not its text: an API key's has the public half, which is not for all who read runs.
+            "name": getattr(subject, "name", str(subject)),
             "url": settings.PUBLIC_URL + page_of(subject),
         },
         "data": alert.data,

@@ -5,7 +5,7 @@ from itertools import product
 from core.metrics.instruments import BULKHEAD_REFUSALS, Counter, Gauge, Histogram, export_from_start
 
 LAG_SECONDS = (0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 3600)
-_ATTEMPTS = ("succeeded", "retried", "dead-letter", "lost", "discarded")
+_ATTEMPTS = ("succeeded", "retried", "dead-letter", "given-up", "lost", "discarded")
 ATTEMPTS = Counter(
     "moonhook_attempts_total", "Attempts at queued runs, by what followed.", ["outcome"]
 )

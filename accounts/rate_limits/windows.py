@@ -31,6 +31,8 @@ PASSWORD_CHANGES_OF_PERSON = Window(20, HOUR)
 FAILED_SIGNATURES_OF_CLIENT = Window(60, MINUTE)
 MESSAGES_REFUSED_ON_RECORD = Window(1, DAY)
 WRONG_CODES_ON_RECORD = Window(1, 15 * MINUTE)
+# To one hook, by one key.
+LISTENING_ON_RECORD = Window(1, 15 * MINUTE)
 # Of one scope to one key.
 REFUSED_SCOPES_ON_RECORD = Window(1, 15 * MINUTE)
 SMS_OF_NUMBER = Window(5, DAY)
@@ -53,6 +55,7 @@ KEY_WARNINGS_TO_ADDRESS = Window(10, DAY)
 FAILURE_MAILS_TO_ADDRESS = Window(20, HOUR)
 # About one subject, of one kind.
 ALERTS_OF_SUBJECT = Window(1, 15 * MINUTE)
+ALERTS_OF_ORGANISATION = Window(60, 15 * MINUTE)
 # Answers that reveal whether an address has an account.
 ADDRESS_REFUSALS_OF_ORGANISATION = Window(30, HOUR)
 

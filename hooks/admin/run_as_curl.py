@@ -21,6 +21,7 @@ SECRET_HEADERS = frozenset({"x-gitlab-token", "x-hook-secret"})
 _OF_THE_CONNECTION = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "transfer-encoding"}
 )
+_GLOB = re.compile(r"[\[\]{}]")
 # A terminal acts on these, even in the middle of a quoted word.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -35,7 +36,10 @@ def as_curl(run: Run, hook: Hook, body: bytes | None) -> str:
     method = () if run.request_method == usual else (("-X", run.request_method),)
     before, options = _body_options(body) if has_body else ("", ())
     headers = [("-H", header) for header in _headers(run.request_headers, has_body)]
-    return before + curl(_address(run, hook), *method, *headers, *options)
+    address = _address(run, hook)
+    # The caller chose the query: brackets and braces would make curl send many requests.
+    as_it_is = (("--globoff",),) if _GLOB.search(address) else ()
+    return before + curl(address, *as_it_is, *method, *headers, *options)
 
 
 def _address(run: Run, hook: Hook) -> str:

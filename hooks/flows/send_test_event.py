@@ -42,7 +42,8 @@ class _SentCall(NamedTuple):
 
     @property
     def query(self) -> str:
-        return self.call.query
+        # A signed URL's is for the signature alone, and not for who reads runs.
+        return ""
 
     @property
     def url(self) -> str:
@@ -69,11 +70,10 @@ class _SentCall(NamedTuple):
 def send_test_event(hook: Hook, *, origin: Origin = NOWHERE, by: User | None = None) -> Run:
     """Runs the hook's script, or queues its run, for a new event of the hook's sender.
 
-    The event is signed with the live signing secret, or with a key of its own where the sender has
-    a key pair. Methods, size, signature, rate and duplicates count as for any call; networks do
-    not. Nothing of it counts as a use of the hook. Raises ``ValidationError`` by field if the hook
-    would refuse it or has no secret; one of ``NOT_RUN_ERRORS`` or ``RateLimitedError`` if nothing
-    ran.
+    The event is signed with a key of its own, which is thrown away. Methods, size, signature, rate
+    and duplicates count as for any call; networks do not. Nothing of it counts as a use of the
+    hook. Raises ``ValidationError`` by field if the hook would refuse it or has no secret; one of
+    ``NOT_RUN_ERRORS`` or ``RateLimitedError`` if nothing ran.
     """
     callable_hook = Hook.objects.callable().filter(pk=hook.pk)
     found = callable_hook.select_related("script__organisation").first()
@@ -133,9 +133,7 @@ def _verifying(rules: CallRules, event: SampleEvent) -> CallRules:
     sender = rules.sender
     if sender is None or event.secret is None:
         return rules
-    live = {secret: stored_id for stored_id, secret in sender.open_secrets()}
-    secret_id = live.get(event.secret, sender.hook_id)
-    sealed = StoredSecret(secret_id, seal_secret(sender.hook_id, event.secret))
+    sealed = StoredSecret(sender.hook_id, seal_secret(sender.hook_id, event.secret))
     return rules._replace(sender=sender._replace(secrets=[sealed]))
 
 

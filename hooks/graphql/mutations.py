@@ -8,6 +8,8 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find, scoped
 from accounts.graphql.shared import enum_value, expected_revision
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import is_first
 from core.graphql.feed import end_of_feed
 from core.graphql.mutation import mutation
 from core.graphql.resolving import caller_origin, extend, one
@@ -300,5 +302,6 @@ def send_test_event_field(info: GraphQLResolveInfo, hook: str) -> Run:
 def start_listening_field(info: GraphQLResolveInfo, hook: str) -> str:
     row = find(info, Hook, hook)
     cursor = end_of_feed(scoped(info, Run), "ended_in")
-    record_about_hook(HookEvent.LISTENING_STARTED, row, caller_origin(info))
+    if is_first(windows.LISTENING_ON_RECORD, "listening", str(row.pk), str(caller_key(info).pk)):
+        record_about_hook(HookEvent.LISTENING_STARTED, row, caller_origin(info))
     return cursor

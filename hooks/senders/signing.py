@@ -42,10 +42,11 @@ _JSON = "application/json"
 # For a hook without a sender.
 _OF_NOBODY = '{"id":"%id%","type":"test","createdAt":"%time%"}'
 _ID_BYTES = 12
+_SECRET_BYTES = 32
 
 
 class SampleEvent(NamedTuple):
-    """A call, and the secret that verifies it: the given one, or a public key of this call."""
+    """A call, and the secret or public key that verifies it and no other call."""
 
     call: Call
     secret: str | None
@@ -53,7 +54,7 @@ class SampleEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Signer:
-    """What makes signatures: exactly one of its parts is set."""
+    """What makes signatures: at most one of its parts is set."""
 
     shared: bytes | None = None
     ed25519: Ed25519PrivateKey | None = None
@@ -63,19 +64,21 @@ class _Signer:
 def sample_event(rules: Rules | None, secret: str | None, url: str, *, now: float) -> SampleEvent:
     """An event as the sender sends it to ``url``, at ``now`` in seconds since the epoch.
 
-    ``rules`` None: the hook has no sender. ``secret``: the live signing secret. In its place, a
-    sender with key pairs gets one that is thrown away, of which the event has the public key.
-    Raises ``InvalidSecretError`` if a secret is missing.
+    ``rules`` None: the hook has no sender. ``secret``: the live signing secret, which shows the
+    kind of key and signs nothing: what it signed could be read in the run, and sent as a call.
+    The key that signs is thrown away. Raises ``InvalidSecretError`` if a secret is missing.
     """
     preset = None if rules is None else preset_with(rules.preset, rules.hmac)
     sample: Mapping[str, Any] = {} if preset is None else samples()[preset.name]
-    fill = _filler(now, secret)
+    signer, verifying = _Signer(), None
+    if preset is not None and preset.takes_secret:
+        signer, verifying = _signer(preset, secret)
+    fill = _filler(now, verifying)
     headers = {"Content-Type": sample.get("content_type", _JSON), "User-Agent": "Moonhook-Test"}
     headers |= {name: fill(value) for name, value in sample.get("headers", {}).items()}
     body = fill(sample.get("body", _OF_NOBODY)).encode()
-    if preset is None or not preset.takes_secret:
+    if preset is None or verifying is None:
         return SampleEvent(_call(url, headers, body), None)
-    signer, verifying = _signer(preset, secret)
     body = _with_proof(preset, signer, body, now)
     headers |= _signature_headers(preset, signer, url, body, now)
     return SampleEvent(_call(url, headers, body), verifying)
@@ -127,7 +130,9 @@ def _signer(preset: Preset, secret: str | None) -> tuple[_Signer, str]:
         return _Signer(ed25519=ed25519), raw.hex() if is_hex else f"whpk_{b64encode(raw).decode()}"
     if secret is None or key is None or key.shared is None:
         raise InvalidSecretError("Set the signing secret first.")
-    return _Signer(shared=key.shared), secret
+    # Of every format for shared secrets: text, hexadecimal digits, and base64 of 48 bytes.
+    made = random.token_hex(_SECRET_BYTES)
+    return _Signer(shared=open_key(preset.secret, made).shared), made
 
 
 def _is_public(key: Key | None) -> bool:

@@ -223,7 +223,7 @@ class DeadLetterAdmin(RunAdmin):
         return redirect(_list())
 
     def _all_like(self, request: HttpRequest) -> tuple[Run, RunQuerySet] | None:
-        """The dead letter that the address names, and all with its script and error.
+        """The dead letter that the address names, and all before it with its script and error.
 
         The oldest first, at most ``MAX_REPLAYS``. ``None``, with a message, if it was settled.
         Raises ``Http404`` if the person may not settle it.
@@ -241,6 +241,8 @@ class DeadLetterAdmin(RunAdmin):
             raise Http404
         kind = error_kind_of(run.script_id, run.status, run.error_message)
         steered = self._steered(request).filter(organisation=run.organisation_id)
+        # Not what arrived since: nobody has seen it.
+        steered = steered.filter(pk__lte=run.pk)
         ids = failures_like(steered, kind) if run.is_dead_letter else []
         if not ids:
             text = "These dead letters were replayed or dismissed meanwhile."

@@ -86,7 +86,12 @@ class QueuedRunAdmin(DeadLetterAdmin):
             return parts
         if run.status == RunStatus.QUEUED:
             parts["cancel"] = action_of(run, "cancel")
-        elif is_runnable and run.attempt is not None and run.has_ended:
+        elif (
+            is_runnable
+            and run.attempt is not None
+            and run.has_ended
+            and run.trigger != Trigger.TEST
+        ):
             what = f"{_QUEUES} {_SETTLES}" if run.is_dead_letter else _QUEUES
             parts["replay"] = Replay(action_of(run, "replay"), what)
         return parts

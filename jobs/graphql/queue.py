@@ -76,7 +76,7 @@ def cancel_run_field(info: GraphQLResolveInfo, id: str) -> Run:
     graphene.Int,
     f"Queues the payloads of at most {MAX_REPLAYS} runs that have ended again, for the "
     "current versions of their scripts: all or none. Returns how many. Settles dead letters. Takes "
-    "either ids or a filter, which leaves out runs of unsaved sources and of deleted scripts, and "
+    "either ids or a filter, which leaves out runs of drafts, test events and deleted scripts, and "
     "attempts that another one followed.",
     errors=script_errors,
     ids=graphene.List(graphene.NonNull(graphene.ID), description="The runs."),
@@ -113,7 +113,7 @@ def _runs_with(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Run]:
 
 
 def _runs_matching(info: GraphQLResolveInfo, filter: dict[str, Any]) -> list[Run]:
-    rows = filtered(info, _replayable(info), **filter).ended().filter(is_draft=False)
+    rows = filtered(info, _replayable(info), **filter).ended().counted()
     rows = rows.last_attempts().filter(script__deleted_at__isnull=True)
     if rows.values("pk")[: MAX_REPLAYS + 1].count() > MAX_REPLAYS:
         raise _too_many("filter")

@@ -35,7 +35,7 @@ from jobs.queue.deduplication import KeyTakenError, free_keys
 from jobs.queue.enqueue import QueuedRows, digest_of, entry_row, record_all, take_keys
 from jobs.queue.hidden_parts import renewed
 from scripts_engine.failures import first_line
-from scripts_engine.models import Run, RunStatus, Script
+from scripts_engine.models import Run, RunStatus, Script, Trigger
 from scripts_engine.runs.quota import count_when_committed
 from scripts_engine.runs.rows import Row, measured, without_reply
 
@@ -135,12 +135,18 @@ def _end(ended: EndedRun) -> tuple[Row, Sequence[QueuedRows]]:
             after_seconds=ended.retry_after_seconds,
         )
         following = () if after is None else (after,)
-        is_dead_letter = True if after is None else None
-        _count("dead-letter" if after is None else "retried")
+        is_dead_letter = _is_dead_letter(run, after)
+        outcome = "given-up" if is_dead_letter is False else "dead-letter"
+        _count("retried" if after is not None else outcome)
     more = columns["payload_bytes"] - run.payload_bytes
     count_when_committed(run.organisation_id, more)
     recorded = {**columns, "is_dead_letter": is_dead_letter, "ended_in": THIS_COMMIT}
     return recorded, following
+
+
+def _is_dead_letter(run: Run, after: QueuedRows | None) -> bool | None:
+    """``None`` if another attempt follows. A test event is none: whoever sent it looks at it."""
+    return None if after is not None else run.trigger != Trigger.TEST
 
 
 def _columns_with_keys(ended: EndedRun) -> dict[str, Any]:
@@ -247,14 +253,14 @@ def _end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID, *, is_final: bool) -> b
         "response_status": _INTERNAL_ERROR,
         "duration_ms": max(0.0, (timezone.now() - run.started_at).total_seconds() * 1000),
         "error_message": "The runner that had this run was lost before it ended.",
-        "is_dead_letter": True if after is None else None,
+        "is_dead_letter": _is_dead_letter(run, after),
     }
     Run.objects.filter(pk=run_id).update(**columns)
-    _count("lost", is_dead_letter=after is None)
+    _count("lost", is_dead_letter=bool(columns["is_dead_letter"]))
     logger.warning("Run %s was lost; %s", run_id, "given up" if after is None else "runs again")
     if after is not None:
         record_all([after])
-    else:
+    elif columns["is_dead_letter"]:
         _alert([_DeadLetter(entry.script, run, columns)])
     return True
 

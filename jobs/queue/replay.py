@@ -102,6 +102,8 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
             raise NotReplayableError(run_id, "has not ended")
         if run.is_draft:
             raise NotReplayableError(run_id, "is of a draft")
+        if run.trigger == Trigger.TEST:
+            raise NotReplayableError(run_id, "is of a test event: send another one")
         if run.script.deleted_at is not None:
             raise NotReplayableError(run_id, "belongs to no script that exists")
         if payload is None or payload.payload_removed_at is not None:

@@ -27,10 +27,13 @@ def set_alert_script(
         refuse_library(script)
     with transaction.atomic():
         stored = Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
-        if alert_script_of(stored) == script:
-            return
+        chosen = AlertScript.objects.filter(organisation=stored)
         if script is None:
-            AlertScript.objects.filter(organisation=stored).delete()
+            # Also a deleted script: undoing the release would bring it back.
+            if not chosen.delete()[0]:
+                return
+        elif chosen.filter(script=script).exists():
+            return
         else:
             AlertScript.objects.update_or_create(organisation=stored, defaults={"script": script})
         revise(stored, stored.pk, origin)

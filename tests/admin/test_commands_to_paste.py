@@ -202,6 +202,15 @@ def test_a_recorded_call_is_made_again(
     assert {name.lower(): value for name, value in headers}.items() <= sent.items()
 
 
+def test_a_query_of_brackets_makes_one_request(as_bob: Client, acme_hook: Hook) -> None:
+    run = called(acme_hook, method="GET", query="a=[1-3]&b={x,y}", body=b"")
+
+    command = curl_of(as_bob.get(page_of(run)))
+
+    assert "--globoff" in command
+    assert "a=[1-3]&b={x,y}" in command
+
+
 def test_a_command_has_placeholders_for_secrets(as_bob: Client, acme_hook: Hook) -> None:
     token = "mhs_" + "a" * 32
     run = called(

@@ -195,7 +195,7 @@ def test_the_alert_script_posts_real_alerts_to_the_chat(
     assert lines[0] == "Acme: “echo” fails: no tea"
     assert lines[1] == "Acme: “echo” works again"
     assert lines[2] == "Acme: release 4 by Moonhook "
-    assert lines[4].startswith("Acme: till (mhk_")
+    assert lines[4].startswith("Acme: till expires")
     assert "expires on 20" in lines[4]
     assert lines[-1] == "Acme: a run of “ship” was given up: no stock"
 

@@ -163,3 +163,15 @@ def test_headers_of_a_call_need_the_scope_of_payloads(acme: Organisation, script
 
     assert (answer.status, answer.data) == (403, None)
     assert {error["extensions"]["scope"] for error in answer.errors} == {"ReadPayloads"}
+
+
+def test_starting_again_and_again_is_recorded_once(acme: Organisation, issued: IssuedHook) -> None:
+    token = token_with(acme, Scope.READ_PAYLOADS)
+    starts = " ".join(f"a{number}: startListening(hook: $hook)" for number in range(20))
+
+    answer = admin_graphql(
+        "mutation($hook: ID!) { " + starts + " }", token, hook=str(issued.hook.pk)
+    )
+
+    assert answer.errors == []
+    assert AuthEvent.objects.filter(kind="hook.listening-started").count() == 1

@@ -17,6 +17,7 @@ from scripts_engine.callers import name_triggers
 from scripts_engine.models import Run
 from scripts_engine.recent_runs import Activity, activity_of
 from tests.admin.pages import CONFIRMED, logged_in, page_of, text_of
+from tests.client import Client
 from tests.factories import (
     admin_graphql,
     make_hook,
@@ -26,6 +27,7 @@ from tests.factories import (
     set_secret_of,
     token_with,
 )
+from tests.hooks.calls import path_of
 from tests.working_queue import work_all
 from tests.written import nothing_written
 
@@ -190,3 +192,86 @@ def test_an_administrator_sends_one_and_sees_its_run(
     assert address in text_of(client.get(page_of(signed.hook)))
     assert "Its effects are real." in text_of(question)
     assert sent["Location"] == page_of(Run.objects.get())
+
+
+# --- Walls ----------------------------------------------------------------------------------------
+
+SEEN_BY = (Scope.READ_SCRIPTS, Scope.READ_PAYLOADS, Scope.WRITE_HOOKS, Scope.RUN_SCRIPTS)
+TURN = """mutation($hook: ID!, $sender: String!) {
+  setSender(hook: $hook, sender: $sender) { id }
+}"""
+SENT = """mutation($hook: ID!) { sendTestEvent(hook: $hook) {
+  requestBody requestQuery responseBody requestHeaders { value } logs { text }
+} }"""
+
+
+@pytest.mark.parametrize(
+    "sender", ["microsoft-graph", "gitlab-token", "github", "stripe", "slack", "standard-webhooks"]
+)
+def test_a_signing_secret_is_never_read_by_way_of_another_sender(
+    acme: Organisation, sender: str
+) -> None:
+    secret = "whsec_" + "Q" * 32 if sender == "standard-webhooks" else "geheim0123456789abcdef"
+    echo = 'log.info(params.get("body")) return params.get("body") .. (params.get("query") or "")'
+    hook = make_hook(make_script(acme, echo)).hook
+    set_rules(hook, sender=sender)
+    set_secret_of(hook, secret)
+    token = token_with(acme, *SEEN_BY)
+
+    for other in (sender, "microsoft-graph"):
+        assert admin_graphql(TURN, token, hook=str(hook.pk), sender=other).errors == []
+        answer = admin_graphql(SENT, token, hook=str(hook.pk))
+        assert answer.errors == []
+        assert secret not in str(answer.data)
+
+
+def test_a_test_event_signs_nothing_with_the_hooks_secret(acme: Organisation) -> None:
+    issued = make_hook(make_script(acme, 'return "ok"'))
+    set_rules(issued.hook, sender="github")
+    set_secret_of(issued.hook, "geheim")
+    token = token_with(acme, *SEEN_BY)
+    turn = """mutation($hook: ID!, $template: String!) {
+      setSender(hook: $hook, sender: "hmac", hmac: {header: "X-Sig", template: $template}) { id }
+    }"""
+    back = 'mutation($hook: ID!) { setSender(hook: $hook, sender: "github") { id } }'
+    hook = str(issued.hook.pk)
+
+    assert not admin_graphql(turn, token, hook=hook, template='["forged",{body}]').errors
+    sent = admin_graphql(
+        "mutation($hook: ID!) { sendTestEvent(hook: $hook) "
+        "{ requestBody requestHeaders { name value } } }",
+        token,
+        hook=hook,
+    ).data["sendTestEvent"]
+    made = {each["name"]: each["value"] for each in sent["requestHeaders"]}["X-Sig"]
+    assert not admin_graphql(back, token, hook=hook).errors
+    forged = f'["forged",{sent["requestBody"]}]'.encode()
+    headers = {"X-Hub-Signature-256": f"sha256={made}"}
+    answer = Client().post(path_of(issued), forged, "application/json", headers=headers)
+
+    assert answer.status_code == 401
+    assert Run.objects.count() == 1
+
+
+def test_the_query_of_a_signed_url_is_not_recorded(acme_token: str, issued: IssuedHook) -> None:
+    set_rules(issued.hook, sender="twilio", signed_url="https://proxy.example/in?key=sekrit123")
+    set_secret_of(issued.hook, "geheim")
+
+    answer = admin_graphql(SENT, acme_token, hook=str(issued.hook.pk))
+
+    assert answer.errors == []
+    assert "sekrit123" not in str(answer.data)
+
+
+def test_a_test_event_is_not_replayed(acme: Organisation, signed: IssuedHook) -> None:
+    send(token_with(acme, *SEEN_BY), signed)
+    [run] = Run.objects.all()
+    operator = token_with(acme, Scope.READ_SCRIPTS, Scope.OPERATE_QUEUE, name="operator")
+    replay = "mutation($ids: [ID!]) { replayRuns(ids: $ids) }"
+
+    with nothing_written():
+        answer = admin_graphql(replay, operator, ids=[str(run.pk)])
+
+    assert answer.code == "BAD_USER_INPUT"
+    assert "is of a test event" in answer.errors[0]["message"]
+    assert newest_calls(signed.hook)[0].state == "waiting"

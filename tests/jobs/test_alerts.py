@@ -25,7 +25,7 @@ from jobs.schedules.ticks import run_due_schedules
 from scripts_engine.flows.alert_script import alert_script_of, set_alert_script
 from scripts_engine.flows.failure_notices import tell_of_failures
 from scripts_engine.flows.scripts import delete_script, update_script
-from scripts_engine.models import Release, Run, Script, Trigger
+from scripts_engine.models import Release, Run, RunStatus, Script, Trigger
 from scripts_engine.releases.undo import undo_release
 from scripts_engine.runs.execution import run_again
 from scripts_engine.runs.spec import NOBODY
@@ -36,6 +36,7 @@ from tests.factories import (
     make_past_run,
     make_script,
     reply_of,
+    set_rules,
     token_with,
     work,
 )
@@ -150,7 +151,7 @@ def test_an_expiring_key_is_told(listener: Script, acme: Organisation) -> None:
     warn_of_expiry()
 
     [alert] = [each for each in told() if each["type"] == "api_key.expiring"]
-    assert alert["subject"]["name"] == f"till ({issued.api_key.key})"
+    assert alert["subject"]["name"] == "till"
     assert alert["data"]["days"] == 7
     assert alert["data"]["expiresAt"].startswith(f"{in_five_days:%Y-%m-%dT%H:%M}")
     assert issued.secret not in json.dumps(alert)
@@ -436,3 +437,66 @@ def test_a_deleted_alert_script_is_told_nothing_until_that_is_undone(
     assert while_deleted == (None, [])
     assert alert_script_of(acme) == listener
     assert kinds_told() == ["release.published"]
+
+
+# --- Walls ----------------------------------------------------------------------------------------
+
+
+def test_a_test_event_raises_no_alert_and_is_no_dead_letter(
+    acme: Organisation, listener: Script
+) -> None:
+    hook = hook_that(acme, GIVES_UP, "ship")
+    set_rules(hook, reply_mode="accepted")
+    work_all()
+    before = len(told())
+    narrow = token_with(acme, Scope.WRITE_HOOKS, Scope.RUN_SCRIPTS, Scope.READ_SCRIPTS)
+
+    send = "mutation($hook: ID!) { sendTestEvent(hook: $hook) { status } }"
+    assert admin_graphql(send, narrow, hook=str(hook.pk)).errors == []
+
+    assert len(told()) == before
+    assert Run.objects.get(trigger=Trigger.TEST).status == RunStatus.FAILED
+    assert not Run.objects.dead_letters().exists()
+    gives_up(hook)
+    assert told()[-1]["type"] == "dead_letter"
+
+
+def test_a_flood_of_releases_does_not_flood_the_queue(acme: Organisation, listener: Script) -> None:
+    hook = hook_that(acme, name="ship")
+    narrow = token_with(acme, Scope.WRITE_HOOKS, Scope.READ_SCRIPTS)
+    switch = "a%d: updateHook(id: $hook, enabled: %s) { id }"
+    switches = " ".join(switch % (number, str(number % 2).lower()) for number in range(30))
+    switches = switches.replace("enabled: 0", "enabled: false").replace(
+        "enabled: 1", "enabled: true"
+    )
+
+    for _ in range(3):
+        document = "mutation($hook: ID!) { " + switches + " }"
+        assert admin_graphql(document, narrow, hook=str(hook.pk)).errors == []
+
+    assert Run.objects.filter(trigger=Trigger.ALERT).count() == 60
+    assert Release.objects.count() >= 90
+
+
+def test_an_alert_about_a_key_shows_no_part_of_it(acme: Organisation, listener: Script) -> None:
+    issued = issue_api_key(acme, name="till", expires_at=timezone.now() + timedelta(days=5))
+    warn_of_expiry()
+
+    [found] = [each for each in told() if each["type"] == "api_key.expiring"]
+    assert found["subject"]["name"] == "till"
+    assert issued.api_key.key not in json.dumps(found)
+
+
+def test_no_alert_script_stays_none_when_the_deleted_one_returns(
+    acme: Organisation, acme_token: str, listener: Script
+) -> None:
+    delete_script(listener)
+    deletion = Release.objects.first()
+    assert deletion is not None
+
+    assert admin_graphql(SET, acme_token, script=None).errors == []
+    undo_release(deletion, held=EVERYTHING, origin=NOWHERE)
+
+    assert Script.objects.existing().filter(pk=listener.pk).exists()
+    assert alert_script_of(acme) is None
+    assert AuthEvent.objects.filter(kind="alert-script.removed").count() == 1
