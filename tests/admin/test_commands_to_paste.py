@@ -262,10 +262,12 @@ def test_a_call_of_a_deleted_hook_is_no_command(as_bob: Client, acme_hook: Hook)
 
 
 def test_a_viewer_gets_no_command(acme: Organisation, acme_hook: Hook) -> None:
-    response = client_of(acme, Role.VIEWER).get(page_of(called(acme_hook, body=b"payload")))
+    run = called(acme_hook, body=b"payload", client_address="203.0.113.77")
+    response = client_of(acme, Role.VIEWER).get(page_of(run))
 
     assert response.status_code == 200
     assert "curl" not in text_of(response)
+    assert "203.0.113.77" not in text_of(response)
     assert "payload" not in curl_of(response)
 
 
