@@ -12,6 +12,7 @@ from core.database.commit_order import settled_before
 from hooks.models import Hook
 from scripts_engine import usage
 from scripts_engine.models import DailyUsage, Run, RunStatus, Trigger, UsagePosition
+from scripts_engine.models.usage import NO_HOOK
 from scripts_engine.runs.execution import run_script
 from scripts_engine.runs.retention import forget_old_runs
 from scripts_engine.usage import KEPT_DAYS, count_usage, forget_old_usage
@@ -67,7 +68,7 @@ def test_calls_are_counted_by_day_script_and_hook(acme: Organisation) -> None:
 
     assert count() == 5
     rows = DailyUsage.objects.order_by("day", "calls", "failures", "bytes")
-    none = usage.NO_HOOK
+    none = NO_HOOK
     assert [
         (row.day, row.script_id, row.hook_id, row.calls, row.failures, row.bytes) for row in rows
     ] == [
@@ -173,7 +174,8 @@ def test_a_count_that_fails_is_made_again(hook: Hook, monkeypatch: pytest.Monkey
 def test_of_two_processes_that_count_one_adds(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one counts while this one has read what to add."""
     call(hook)
-    advance, started = usage._advance, []
+    advance = usage._advance
+    started: list[bool] = []
 
     def be_overtaken(start: int, end: int) -> bool:
         if not started:
