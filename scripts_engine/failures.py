@@ -1,7 +1,7 @@
 """The newest failures, grouped by script and error.
 
-Failures of drafts and of deleted scripts are left out: nobody calls these. Errors that differ only
-in numbers and ids are one error.
+Failures of drafts, test events and deleted scripts are left out: nobody waits for these. Errors
+that differ only in numbers and ids are one error.
 """
 
 import re
@@ -75,12 +75,12 @@ def error_kind_of(script_id: UUID, status: str, error: str) -> ErrorKind:
     return ErrorKind(script_id, status, _VARYING.sub("#", first_line(error, status)))
 
 
-def failure_groups(runs: RunQuerySet, limit: int) -> FailureGroups:
-    """The most frequent errors among the newest ``NEWEST_FAILURES`` failures of the runs."""
+def failure_groups(failed: RunQuerySet, limit: int) -> FailureGroups:
+    """The most frequent errors among the newest ``NEWEST_FAILURES`` of these failures."""
     failures: Counter[ErrorKind] = Counter()
     last: dict[ErrorKind, UUID] = {}
     first: dict[ErrorKind, UUID] = {}
-    for run_id, kind in _newest_failures(runs):
+    for run_id, kind in _newest_failures(failed):
         failures[kind] += 1
         last.setdefault(kind, run_id)
         first[kind] = run_id
@@ -101,14 +101,16 @@ def failure_groups(runs: RunQuerySet, limit: int) -> FailureGroups:
     )
 
 
-def failures_like(runs: RunQuerySet, kind: ErrorKind) -> list[UUID]:
-    """The ids of the failures of that kind, among the same failures as ``failure_groups``."""
-    return [run_id for run_id, other in _newest_failures(runs) if other == kind]
+def failures_like(failed: RunQuerySet, kind: ErrorKind) -> list[UUID]:
+    """The ids of those of that kind, the newest first, among as many as ``failure_groups``."""
+    return [run_id for run_id, other in _newest_failures(failed) if other == kind]
 
 
-def _newest_failures(runs: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
-    failed = runs.failed().of_saved_versions().filter(script__deleted_at__isnull=True)
-    newest = failed.order_by("-pk").annotate(error=Substr("error_message", 1, _READ_CHARACTERS))
+def _newest_failures(failed: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
+    callable_now = failed.counted().filter(script__deleted_at__isnull=True)
+    newest = callable_now.order_by("-pk").annotate(
+        error=Substr("error_message", 1, _READ_CHARACTERS)
+    )
     columns = ("pk", "script_id", "status", "error")
     for run_id, script_id, status, error in newest.values_list(*columns)[:NEWEST_FAILURES]:
         yield run_id, error_kind_of(script_id, status, error)
@@ -117,9 +119,6 @@ def _newest_failures(runs: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
 def failing_since(runs: RunQuerySet) -> datetime | None:
     """When the oldest of the newest failures was requested; ``None`` without failures."""
     ids = list(
-        runs.failed()
-        .of_saved_versions()
-        .order_by("-pk")
-        .values_list("pk", flat=True)[:NEWEST_FAILURES]
+        runs.failed().counted().order_by("-pk").values_list("pk", flat=True)[:NEWEST_FAILURES]
     )
     return moment_of(ids[-1]) if ids else None

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.flows.organisations import add_member
@@ -93,8 +94,14 @@ def one_of_each(organisation: Organisation) -> dict[type, Any]:
             organisation=organisation, key=f"{name.lower()} key".encode(), value=f'"{name} value"'
         ),
         PinChallenge: PinChallenge.objects.open_for(user.email),
-        PinFailures: PinFailures.objects.get(bucket=user.email),
+        PinFailures: _locked(PinFailures.objects.get(bucket=user.email)),
     }
+
+
+def _locked(failures: PinFailures) -> PinFailures:
+    failures.consecutive_failures = settings.PIN_CONSECUTIVE_FAILURES
+    failures.save()
+    return failures
 
 
 def make_plan(organisation: Organisation) -> Plan:

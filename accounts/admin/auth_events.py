@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
@@ -19,6 +18,7 @@ from accounts.models import HIDDEN_ACTORS, ActorKind, AuthEvent, SubjectKind, Us
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display, label
 from core.admin.filters import PeriodFilter, ScopedAutocompleteFilter
+from core.admin.times import relative
 from core.plain_text import storable
 
 # A search reads rows, since an index on each name would slow down every login.
@@ -138,8 +138,8 @@ class AuthEventAdmin(ReadOnlyTenantModelAdmin):
         return rows
 
     @display(description="When")
-    def when(self, event: AuthEvent) -> str:
-        return date_format(event.at, "DATETIME_FORMAT")
+    def when(self, event: AuthEvent) -> SafeString:
+        return relative(event.at)
 
     @display(description="Who")
     def who(self, event: Any) -> SafeString | str:

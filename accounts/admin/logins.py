@@ -8,16 +8,20 @@ from django.contrib.admin import site
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from unfold.views import ChangeList
 
 from accounts.admin.event_words import reason_of
 from accounts.admin.reach import is_superuser, own_users, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
+from accounts.admin.users.locks import pin_lock_of
 from accounts.flows.unlocking import unlock_address
 from accounts.models import AuthEvent, AuthEventKind, Organisation, PinChallenge, PinFailures, User
+from accounts.models.pin_failures import DAY
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.panels import Panel, panel_of
+from core.admin.times import relative
 from core.database.ids import first_id_at
 from core.http.origin import origin_of
 
@@ -44,7 +48,7 @@ def failed_logins(request: HttpRequest, user: User) -> Panel | None:
         headers=("Time", "Reason", "Client address", "Browser"),
         rows=[
             (
-                date_format(event.at, "DATETIME_FORMAT"),
+                relative(event.at),
                 reason_of(event),
                 event.client_address or "Unknown",
                 event.user_agent,
@@ -82,15 +86,26 @@ class PinChallengeAdmin(ReadOnlyTenantModelAdmin):
         return rows.prefetch_related("tries_of_devices")
 
 
+class LockedChangeList(ChangeList):
+    root_queryset: Any
+
+    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
+        self.root_queryset = self.root_queryset.stopped()
+        rows: QuerySet[Any] = super().get_queryset(request, *args)
+        return rows
+
+
 @admin.register(PinFailures)
 class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
+    """Lists those that are locked now; the page of another tells its counts."""
+
     empty_state = EmptyState(
-        "Wrong PINs are counted here per e-mail address, once a code was requested for it. There "
-        "is nothing to set up."
+        "Nobody is locked out of PIN login. An address appears here after too many wrong PINs, "
+        "until the lockout ends or somebody unlocks it."
     )
     view_scope = Scope.READ_PEOPLE
     action_scopes = {"unlock_selected": Scope.WRITE_PEOPLE}
-    list_display = ("email", "state", "failures_today", "consecutive_failures", "counting_since")
+    list_display = ("email", "why", "locked_until")
     search_fields = ("email",)
     search_help_text = "E-mail"
     ordering = ("-consecutive_failures", "email")
@@ -105,13 +120,26 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     def within_reach(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(email__in=own_users(request).values("email"))
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LockedChangeList
+
+    @display(description="Reason")
+    def why(self, failures: PinFailures) -> str:
+        return pin_lock_of(failures).why
+
+    @display(description="Locked")
+    def locked_until(self, failures: PinFailures) -> SafeString | str:
+        if failures.is_stopped_until_unlocked:
+            return "until unlocked"
+        return relative(failures.day_started_at + DAY)
+
     @display(description="State", label={"Not locked": "success", "Locked": "danger"})
     def state(self, failures: PinFailures) -> str:
         return "Locked" if failures.is_stopped else "Not locked"
 
     @display(description="Counting since", ordering="day_started_at")
-    def counting_since(self, failures: PinFailures) -> str:
-        return date_format(failures.day_started_at, "DATETIME_FORMAT")
+    def counting_since(self, failures: PinFailures) -> SafeString:
+        return relative(failures.day_started_at)
 
     @admin.action(description="Unlock selected addresses", permissions=["view"])
     def unlock_selected(self, request: HttpRequest, queryset: QuerySet[PinFailures]) -> None:

@@ -5,11 +5,13 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from accounts.addresses import MAX_LENGTH
 
 DAY = timedelta(hours=24)
+_NAMED = " named"
 
 
 class Bucket(NamedTuple):
@@ -33,7 +35,7 @@ def named_devices_bucket(email: str) -> Bucket:
     A day at most stops them: strangers can fill it, and they must not lock new devices out for
     longer than by using up the day's codes.
     """
-    return Bucket(f"{email} named", email, settings.PIN_FAILURES_OF_NAMED_PER_DAY, None)
+    return Bucket(f"{email}{_NAMED}", email, settings.PIN_FAILURES_OF_NAMED_PER_DAY, None)
 
 
 def known_devices_bucket(email: str, device: uuid.UUID) -> Bucket:
@@ -85,6 +87,17 @@ class PinFailuresQuerySet(models.QuerySet["PinFailures"]):
     def _rows_of(self, bucket: Bucket) -> "PinFailuresQuerySet":
         # The e-mail too: typed as an address, the name of another's bucket must find nothing.
         return self.filter(bucket=bucket.name, email=bucket.email)
+
+    def stopped(self) -> "PinFailuresQuerySet":
+        """Those that ``is_stopped`` is true of."""
+        now = timezone.now()
+        this_day = Q(day_started_at__gt=now - DAY, day_started_at__lte=now + DAY)
+        named = Q(bucket=Concat(F("email"), Value(_NAMED)))
+        of_named = this_day & Q(failures_today__gte=settings.PIN_FAILURES_OF_NAMED_PER_DAY)
+        of_others = (this_day & Q(failures_today__gte=settings.PIN_FAILURES_PER_DAY)) | Q(
+            consecutive_failures__gte=settings.PIN_CONSECUTIVE_FAILURES
+        )
+        return self.filter((named & of_named) | (~named & of_others))
 
     def unlock(self, email: str) -> bool:
         """Resets every count of the address; returns whether there was one."""

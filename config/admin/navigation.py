@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts.admin.in_view import organisation_in_view
 from accounts.admin.reach import is_superuser
 from config.admin.organisation_switch import can_switch
-from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, place_of
+from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, narrowed_place_of
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -55,17 +55,12 @@ def _is_shown(request: HttpRequest, page: str) -> bool:
 def _item(request: HttpRequest, name: str, icon: str, link: str) -> dict[str, Any]:
     item: dict[str, Any] = {"title": name, "icon": icon, "link": link}
     # Unfold compares paths only, and would mark a filtered list together with the whole one.
+    found = narrowed_place_of(request.get_full_path())
     if "?" in link:
-        item["active"] = request.get_full_path() == link
-    elif _is_filtered_list(request, link):
+        item["active"] = found is not None and found[0] == link
+    elif found is not None and found[0].startswith(f"{link}?"):
         item["active"] = False
     return item
-
-
-def _is_filtered_list(request: HttpRequest, link: str) -> bool:
-    """Whether the page is that list under a filter that the sidebar names."""
-    address = request.get_full_path()
-    return address.startswith(f"{link}?") and place_of(address) is not None
 
 
 def account_links(request: HttpRequest) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ Imports no models: templates and the site load before them.
 
 from functools import cache
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from django.urls import reverse
 
@@ -33,13 +34,7 @@ GROUPS = (
             ("API keys", "key", "accounts_apikey_changelist"),
             ("Devices", "smartphone", "accounts_devicetoken_changelist"),
             ("Sessions", "login", "sessions_api_session_changelist"),
-        ),
-    ),
-    (
-        "PIN login",
-        (
             ("PIN requests", "pin", "accounts_pinchallenge_changelist"),
-            ("PIN lockouts", "lock", "accounts_pinfailures_changelist"),
         ),
     ),
     ("Audit", (("Audit log", "history", "accounts_authevent_changelist"),)),
@@ -68,6 +63,17 @@ class SidebarPlace(NamedTuple):
 
 def place_of(address: str) -> SidebarPlace | None:
     return _places().get(address)
+
+
+def narrowed_place_of(address: str) -> tuple[str, SidebarPlace] | None:
+    """The filtered list that the sidebar offers and the address narrows further, or shows."""
+    path, _, query = address.partition("?")
+    given = set(parse_qsl(query, keep_blank_values=True))
+    for link, place in _places().items():
+        of_link, mark, filtered = link.partition("?")
+        if mark and of_link == path and set(parse_qsl(filtered)) <= given:
+            return link, place
+    return None
 
 
 @cache

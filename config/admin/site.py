@@ -18,6 +18,7 @@ from unfold.sites import UnfoldAdminSite
 from config.admin.guards import with_guards
 from config.admin.parameters import ExactAutocomplete, with_exact_parameters
 from config.admin.requests import View, bounded
+from core.admin.times import with_relative_times
 
 # The site loads before the models, so modules that need models are imported where they are used.
 
@@ -49,9 +50,12 @@ class MoonhookAdminSite(UnfoldAdminSite):
     def register(
         self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
     ) -> None:
-        """Register models, of libraries too, with guarded pages and exact parameters."""
+        """Register models, of libraries too, with guarded pages and exact parameters.
+
+        Their lists show relative times.
+        """
         guarded = with_guards(with_exact_parameters(admin_class or ModelAdmin))
-        super().register(model_or_iterable, guarded, **options)
+        super().register(model_or_iterable, with_relative_times(guarded), **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
         from config.admin.login import is_second_factor_met  # noqa: PLC0415

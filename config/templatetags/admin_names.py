@@ -8,7 +8,7 @@ from django.template import Context
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from config.admin.sidebar import place_of
+from config.admin.sidebar import narrowed_place_of, place_of
 from core.admin.display import EmptyState
 
 register = template.Library()
@@ -43,7 +43,18 @@ def list_name(context: Context, opts: Any) -> str:
 def filtered_empty_state(changelist: Any) -> EmptyState | None:
     """The empty state of a filtered list that the sidebar offers."""
     states = getattr(changelist.model_admin, "filtered_empty_states", {})
-    return states.get(_list_name(f"{_address_of(changelist.opts)}{changelist.get_query_string()}"))
+    return states.get(_list_name(_shown_address(changelist)))
+
+
+@register.filter
+def unnarrowed(changelist: Any) -> str:
+    """The address without search and filters, but of the list that the sidebar offers."""
+    found = narrowed_place_of(_shown_address(changelist))
+    return "?" if found is None else found[0]
+
+
+def _shown_address(changelist: Any) -> str:
+    return f"{_address_of(changelist.opts)}{changelist.get_query_string()}"
 
 
 def _address_of(opts: Any) -> str:
@@ -51,8 +62,8 @@ def _address_of(opts: Any) -> str:
 
 
 def _filtered_list_name(context: Context) -> str:
-    address = context["request"].get_full_path()
-    return _list_name(address) if "?" in address else ""
+    found = narrowed_place_of(context["request"].get_full_path())
+    return "" if found is None else found[1].name
 
 
 def _title(part: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from core.admin.links import link_to
 from core.admin.page_context import PageContext
 from core.http.origin import origin_of
 from core.http.redaction import REDACTED, holds_secret
+from hooks.admin.run_as_curl import SECRET_HEADERS
 from hooks.flows.refused_calls import explain, replay_refused_call, secrets_of
 from hooks.models import RefusalCount, RefusedCall
 from hooks.models.refused_call import RefusedContent, content_of
@@ -60,8 +61,7 @@ _REPLAY = Question(
     ),
     button="Replay",
 )
-# Senders that prove themselves by a secret in clear, which may be a live one of another hook.
-_SECRET_HEADERS = frozenset({"x-gitlab-token", "x-hook-secret"})
+# Proves itself by a secret in clear, which may be a live one of another hook.
 _SECRET_IN_BODY = frozenset({"microsoft-graph"})
 _FIELDS = ("at", "why", "hook_or_script", "detail", "caller", "method", "headers_sent")
 
@@ -164,7 +164,7 @@ def shown_headers(content: RefusedContent, hidden: Redactor) -> list[tuple[str, 
 
 
 def _is_secret(name: str, value: str, hidden: Redactor) -> bool:
-    return name in _SECRET_HEADERS or holds_secret(value) or hidden.is_hidden_in(value)
+    return name in SECRET_HEADERS or holds_secret(value) or hidden.is_hidden_in(value)
 
 
 def shown_body(refused: RefusedCall, content: RefusedContent, hidden: Redactor) -> Body | None:

@@ -8,7 +8,6 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 
 from accounts.admin.reach import has_scope, is_superuser
@@ -18,14 +17,17 @@ from core.admin.display import DANGER, SUCCESS, WARNING, EmptyState, action, dis
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
+from core.admin.times import relative
 from hooks.admin.refused_calls import REASONS
+from hooks.admin.run_as_curl import as_curl
 from hooks.models import Hook, IdempotencyKey, RefusedCall
 from hooks.senders import PRESETS, Strength
 from jobs.admin.runs import QueuedRunAdmin
 from jobs.models import Schedule
 from scripts_engine.admin.panels import LATEST, enabled_label, latest_runs
 from scripts_engine.admin.scripts.page import ScriptAdmin
-from scripts_engine.models import Run, Script
+from scripts_engine.admin.usage import usage_panel
+from scripts_engine.models import DailyUsage, Run, Script
 
 
 @admin.register(Script)
@@ -103,7 +105,19 @@ class CalledRunAdmin(QueuedRunAdmin):
 
     def parts_of_page(self, request: HttpRequest, run: Run, *, is_runnable: bool) -> dict[str, Any]:
         parts = super().parts_of_page(request, run, is_runnable=is_runnable)
-        return {**parts, "sender": sender_of(run)}
+        return {**parts, "sender": sender_of(run), "as_curl": self._as_curl(request, run)}
+
+    def _as_curl(self, request: HttpRequest, run: Run) -> str:
+        """The request as a curl command; empty if the run is of no hook that exists."""
+        if run.hook_id is None or not self.allows(request, Scope.READ_PAYLOADS, run):
+            return ""
+        hooks = Hook.objects.filter(deleted_at__isnull=True, script__deleted_at__isnull=True)
+        hook = hooks.filter(pk=run.hook_id).select_related("script").first()
+        if hook is None:
+            return ""
+        payload = run.payload_run()
+        is_kept = payload is not None and payload.payload_removed_at is None
+        return as_curl(run, hook, bytes(payload.request_body) if payload and is_kept else None)
 
 
 class SenderOfRun(NamedTuple):
@@ -199,6 +213,11 @@ def pinned_hooks_of_script(request: HttpRequest, script: Script) -> Panel | None
     )
 
 
+@panel_of(Hook, scope=Scope.READ_SCRIPTS, place=-1)
+def usage_of_hook(request: HttpRequest, hook: Hook) -> Panel:
+    return usage_panel(DailyUsage.objects.filter(script_id=hook.script_id, hook_id=hook.pk))
+
+
 @panel_of(Hook, scope=Scope.READ_SCRIPTS)
 def runs_of_hook(request: HttpRequest, hook: Hook) -> Panel:
     return latest_runs(
@@ -238,7 +257,7 @@ def _refused_calls(
         headers=("Came", "Reason", "Hook", *(["From"] if in_full else [])),
         rows=[
             (
-                link(page_of(call), date_format(call.at, "DATETIME_FORMAT")),
+                link(page_of(call), relative(call.at)),
                 REASONS[call.reason],
                 "" if call.hook is None else call.hook,
                 *([call.client_address or ""] if in_full else []),

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
 from accounts.admin.reach import organisations_with
@@ -22,10 +23,10 @@ from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import link, list_of, page_of
+from core.admin.times import relative
 from core.database.ids import short_id
 from core.http.origin import origin_of
 from jobs.admin.runs import what_was_cancelled
-from jobs.admin.story import until
 from jobs.models import PausedQueue, QueueEntry
 from jobs.queue.cancel import cancel_entries
 from jobs.queue.pause import pause_organisation, pause_script, resume_organisation, resume_script
@@ -124,13 +125,8 @@ class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
         self.message_user(request, *what_was_cancelled(cancelled, others))
 
     @display(description="Due")
-    def due(self, entry: QueueEntry) -> str:
-        if entry.lease_id is not None:
-            return "started"
-        now = timezone.now()
-        if entry.due_at > now:
-            return until(entry.due_at)
-        return f"for {timesince(entry.due_at, now)}"
+    def due(self, entry: QueueEntry) -> SafeString | str:
+        return relative(entry.due_at) if entry.lease_id is None else "started"
 
     @display(description="Run")
     def shown_run(self, entry: QueueEntry) -> str:

@@ -1,16 +1,13 @@
-"""Pages of runs with what the queue adds: cancel, replay, attempts, and dead letters in bulk."""
+"""Pages of runs with what the queue adds: cancel, replay, attempts, and how far replays are."""
 
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
-from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -19,11 +16,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin.reach import person
 from accounts.scopes import Scope
-from core.admin.display import EmptyState
 from core.admin.links import action_of, list_of, page_of
 from core.database.ids import parse_uuid
 from core.errors import RateLimitedError
 from core.http.origin import origin_of
+from jobs.admin.dead_letters import DeadLetterAdmin, why_not_replayed
 from jobs.admin.story import story_of
 from jobs.models import QueueEntry
 from jobs.models.queue import QueueEntryQuerySet
@@ -32,22 +29,21 @@ from jobs.queue.queue_limit import QueueFullError
 from jobs.queue.replay import (
     MAX_REPLAYS,
     NotReplayableError,
-    dismiss_dead_letters,
     number_of_runs,
     replay_runs,
 )
-from scripts_engine.admin.runs.filters import YES, DeadLetterFilter
-from scripts_engine.admin.runs.page import RunAdmin
+from scripts_engine.admin.runs.filters import YES
+from scripts_engine.admin.runs.page import Replay
 from scripts_engine.models import Run, RunStatus, Trigger
 from scripts_engine.models.run import FAILURES, RunQuerySet
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
 from scripts_engine.runs.spec import Author
 
-
-def why_not_replayed(error: NotReplayableError | QueueFullError) -> str:
-    if isinstance(error, QueueFullError):
-        return why_not_run(error).text
-    return f"Nothing was replayed. {error}"
+_QUEUES = (
+    "Replay queues this payload as new work, with all its attempts, for the version that its hook "
+    "or script runs now."
+)
+_SETTLES = "The dead letter is then settled."
 
 
 def show_started_run(
@@ -73,71 +69,14 @@ def show_started_run(
     return redirect(page_of(row))
 
 
-class QueuedRunAdmin(RunAdmin):
+class QueuedRunAdmin(DeadLetterAdmin):
     page_scopes = {
-        **RunAdmin.page_scopes,
+        **DeadLetterAdmin.page_scopes,
         **dict.fromkeys(
             ("cancel", "replay", "replays", "replays_cancel"),
             Scope.OPERATE_QUEUE,
         ),
     }
-    filtered_empty_states = {
-        "Dead letters": EmptyState(
-            "No accepted work has failed for good. Work whose last attempt failed appears here "
-            "until it is replayed or dismissed.",
-            title="No dead letters",
-        )
-    }
-    action_scopes = dict.fromkeys(("replay_selected", "dismiss_selected"), Scope.OPERATE_QUEUE)
-    actions = ("replay_selected", "dismiss_selected")
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Only dead letters are replayed and dismissed in numbers."""
-        if request.GET.get(DeadLetterFilter.parameter_name) != YES:
-            return {}
-        found = (self.get_action(name) for name in ("replay_selected", "dismiss_selected"))
-        return {each[1]: each for each in found if each is not None}
-
-    @admin.action(description="Replay selected dead letters")
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
-        runs = self._some(request, queryset)
-        if not runs:
-            return None
-        replays: list[uuid.UUID] = []
-        by_organisation: dict[uuid.UUID, list[Run]] = {}
-        for run in runs:
-            by_organisation.setdefault(run.organisation_id, []).append(run)
-        author = Author(user=person(request))
-        try:
-            with transaction.atomic():
-                for found in by_organisation.values():
-                    replays += replay_runs(
-                        found, author=author, origin=origin_of(request), are_dead_letters=True
-                    )
-        except (NotReplayableError, QueueFullError) as error:
-            self.message_user(request, why_not_replayed(error), messages.ERROR)
-            return None
-        return redirect(page_of_replays(replays))
-
-    @admin.action(description="Dismiss selected dead letters")
-    def dismiss_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        runs = self._some(request, queryset)
-        if runs is not None:
-            dismissed = dismiss_dead_letters(runs, origin=origin_of(request))
-            letters = "dead letter" if dismissed == 1 else "dead letters"
-            self.message_user(request, f"Dismissed {dismissed:,} {letters}.", messages.SUCCESS)
-
-    def _some(self, request: HttpRequest, queryset: QuerySet[Run]) -> list[Run] | None:
-        """The selected dead letters, the oldest first.
-
-        ``None``, with a message, if they are too many at once.
-        """
-        runs = list(queryset.filter(is_dead_letter=True).order_by("pk")[: MAX_REPLAYS + 1])
-        if len(runs) <= MAX_REPLAYS:
-            return runs
-        text = f"More than {MAX_REPLAYS:,} runs are selected. Nothing was done; select fewer."
-        self.message_user(request, text, messages.ERROR)
-        return None
 
     def parts_of_page(self, request: HttpRequest, run: Run, *, is_runnable: bool) -> dict[str, Any]:
         parts = super().parts_of_page(request, run, is_runnable=is_runnable)
@@ -148,7 +87,8 @@ class QueuedRunAdmin(RunAdmin):
         if run.status == RunStatus.QUEUED:
             parts["cancel"] = action_of(run, "cancel")
         elif is_runnable and run.attempt is not None and run.has_ended:
-            parts["replay"] = action_of(run, "replay")
+            what = f"{_QUEUES} {_SETTLES}" if run.is_dead_letter else _QUEUES
+            parts["replay"] = Replay(action_of(run, "replay"), what)
         return parts
 
     def get_urls(self) -> list[URLPattern]:
@@ -226,7 +166,7 @@ class QueuedRunAdmin(RunAdmin):
             except (NotReplayableError, QueueFullError) as error:
                 self.message_user(request, why_not_replayed(error), messages.ERROR)
             else:
-                self.message_user(request, "The payload is queued again.", messages.SUCCESS)
+                self.message_user(request, "The payload is queued as a new run.", messages.SUCCESS)
                 return redirect(page_of(Run(pk=run_id)))
         return redirect(page_of(run))
 
@@ -280,11 +220,6 @@ class Progress(NamedTuple):
             if number
         ]
         return f"{self.total:,} replays: {', '.join(parts)}."
-
-
-def page_of_replays(run_ids: Sequence[UUID]) -> str:
-    """The address of the page that watches these replays, queued by one person in this order."""
-    return list_of(Run, "replays", first=run_ids[0], last=run_ids[-1])
 
 
 def replays_of(request: HttpRequest, visible: RunQuerySet) -> RunQuerySet:

@@ -8,17 +8,17 @@ from uuid import UUID
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.timesince import timeuntil
 
 from core.admin.links import page_of
+from core.admin.times import exact, until
 from jobs.models import PausedQueue, QueueEntry, Schedule
 from scripts_engine.admin.runs.presentation import error_of, status_label
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import RunQuerySet
 
 MAX_SHOWN = 50
+MAX_REPLAYS = 5
 MAX_READ = 20 * MAX_SHOWN
-_SHORT_SECONDS = 120
 # What is read of a related run.
 _COLUMNS = (
     "id",
@@ -53,13 +53,17 @@ class Story:
     pushed: Sequence[RelatedRun]
     more_pushed: bool
     replay_of: RelatedRun | None
+    replays: Sequence[RelatedRun]
+    """The newest attempt at each of the latest replays of this work, the latest first."""
     schedule: Schedule | None
     waits: str
     """What a queued run waits for."""
 
     @property
     def is_empty(self) -> bool:
-        has_related = self.pushed_by or self.pushed or self.replay_of or self.schedule
+        has_related = (
+            self.pushed_by or self.pushed or self.replay_of or self.replays or self.schedule
+        )
         return not (len(self.attempts) > 1 or has_related or self.waits)
 
 
@@ -67,39 +71,30 @@ def story_of(run: Run, *, with_errors: bool) -> Story:
     """``with_errors`` also tells how the related runs failed, which may quote what came in."""
     others = Run.objects.filter(organisation=run.organisation_id).select_related("script")
     others = others.only(*_COLUMNS)
-    attempts = []
+    of_work = []
     if run.attempt is not None:
-        of_work = others.attempts_of(run.first_attempt_id).order_by("attempt", "id")
-        attempts = [
-            _shown(each, run, with_errors, f"Attempt {each.attempt}")
-            for each in of_work[:MAX_SHOWN]
-        ]
+        attempts = others.attempts_of(run.first_attempt_id).order_by("attempt", "id")
+        of_work = list(attempts[:MAX_SHOWN])
+    replays = _last_attempts(others.replays_of_any({run.pk, *(each.pk for each in of_work)}))
     pushed = _last_attempts(others.filter(pushed_by=run.pk))
     return Story(
-        attempts=attempts,
+        attempts=[_shown(each, run, with_errors, f"Attempt {each.attempt}") for each in of_work],
         pushed_by=_one(others, run, with_errors, run.pushed_by_id),
         pushed=[_shown(each, run, with_errors) for each in pushed[:MAX_SHOWN]],
         more_pushed=len(pushed) > MAX_SHOWN,
         replay_of=_one(others, run, with_errors, run.replay_of_id),
+        replays=[_shown(each, run, with_errors) for each in replays[: -MAX_REPLAYS - 1 : -1]],
         schedule=_schedule_of(run),
         waits=_waits(run),
     )
 
 
-def _last_attempts(pushed: RunQuerySet) -> list[Run]:
-    """The newest attempt at each piece of work, in the order in which they were pushed."""
+def _last_attempts(queued: RunQuerySet) -> list[Run]:
+    """The newest attempt at each piece of work, in the order in which they were queued."""
     newest: dict[UUID, Run] = {}
-    for each in pushed.order_by("id")[:MAX_READ]:
+    for each in queued.order_by("id")[:MAX_READ]:
         newest[each.first_attempt_id] = each
     return list(newest.values())
-
-
-def until(moment: datetime) -> str:
-    """How long from now: ``in 34 s``, ``in 5 minutes``."""
-    seconds = (moment - timezone.now()).total_seconds()
-    return (
-        f"in {max(1, round(seconds))} s" if seconds < _SHORT_SECONDS else f"in {timeuntil(moment)}"
-    )
 
 
 def _schedule_of(run: Run) -> Schedule | None:
@@ -141,7 +136,7 @@ def _waits(run: Run) -> str:
     if obstacle := _obstacle(entry):
         return obstacle
     if entry.due_at > timezone.now():
-        return f"Due {until(entry.due_at)}, on {entry.due_at:%Y-%m-%d %H:%M:%S} UTC."
+        return f"Due {until(entry.due_at)}, on {exact(entry.due_at)}."
     return "Due now: it starts as soon as a slot of the queue is free."
 
 

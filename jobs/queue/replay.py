@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.flows.organisations import record_about_organisation
 from core.http.origin import NOWHERE, Origin
@@ -13,6 +14,7 @@ from jobs.models import RunLimits
 from jobs.queue.enqueue import QueuedWork, enqueue_all
 from jobs.queue.hidden_parts import event_of_queued
 from scripts_engine.models import Run, Trigger
+from scripts_engine.models.run import RunQuerySet
 from scripts_engine.runs.spec import Author
 
 MAX_REPLAYS = 1000
@@ -65,6 +67,14 @@ def replay_runs(
     return replays
 
 
+def with_payload(runs: RunQuerySet) -> RunQuerySet:
+    """Those of the runs whose payload, which their first attempt has, was not removed."""
+    is_first = Q(first_run__isnull=True, payload_removed_at__isnull=True)
+    # The first attempt may be deleted before the later ones.
+    is_later = Q(first_run__id__isnull=False, first_run__payload_removed_at__isnull=True)
+    return runs.filter(is_first | (Q(first_run__isnull=False) & is_later))
+
+
 def _settle(runs: Sequence[Run]) -> set[uuid.UUID]:
     """Clears the dead-letter flag of these runs and their later attempts.
 
@@ -90,7 +100,9 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
         payload = run if run.first_run_id is None else firsts.get(run.first_run_id)
         if not run.has_ended:
             raise NotReplayableError(run_id, "has not ended")
-        if run.script.deleted_at is not None or run.script_version_id is None:
+        if run.is_draft:
+            raise NotReplayableError(run_id, "is of a draft")
+        if run.script.deleted_at is not None:
             raise NotReplayableError(run_id, "belongs to no script that exists")
         if payload is None or payload.payload_removed_at is not None:
             raise NotReplayableError(run_id, "has no payload any more")
@@ -110,6 +122,7 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
             started_by=author,
             max_attempts=None if caller is None else caller.max_attempts,
             replay_of_id=run.pk,
+            is_of_alert=bool(run.is_of_alert),
         )
 
 

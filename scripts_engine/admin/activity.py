@@ -9,8 +9,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from accounts.models import Organisation
-from core.admin.ago import ago
 from core.admin.links import link, page_of
+from core.admin.times import relative
 from scripts_engine.admin.run_storage import run_storage_bars
 from scripts_engine.admin.runs.presentation import status_label
 from scripts_engine.models import Run
@@ -24,10 +24,9 @@ def newest_cell(run: Run | None, otherwise: str) -> SafeString | str:
     if run is None:
         return otherwise
     return format_html(
-        '<span class="mh-cell">{} <span class="whitespace-nowrap" title="{} UTC">{}</span></span>',
+        '<span class="mh-cell">{} <span class="whitespace-nowrap">{}</span></span>',
         status_label(run.status),
-        f"{run.started_at:%Y-%m-%d %H:%M:%S}",
-        link(page_of(run), ago(run.started_at)),
+        link(page_of(run), relative(run.started_at)),
     )
 
 

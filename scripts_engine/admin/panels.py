@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db.models import F
 from django.http import HttpRequest
-from django.utils.formats import date_format
 
 from accounts.admin.reach import has_scope, person
 from accounts.models import Organisation
@@ -13,6 +12,7 @@ from accounts.scopes import Scope
 from core.admin.display import DANGER, SUCCESS, WARNING, label
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
+from core.admin.times import relative
 from scripts_engine.admin.runs.presentation import status_label, trigger_of
 from scripts_engine.callers import name_triggers
 from scripts_engine.models import Release, RequiredLibrary, Run, Script, ScriptVersion
@@ -200,7 +200,7 @@ def latest_runs(runs: Iterable[Run], *, empty: str, all_runs: str) -> Panel:
         headers=("Started", "Outcome", "Response", "Duration", "Trigger"),
         rows=[
             (
-                link(page_of(run), date_format(run.started_at, "DATETIME_FORMAT")),
+                link(page_of(run), relative(run.started_at)),
                 status_label(run.status),
                 run.response_status,
                 f"{run.duration_ms:.1f} ms" if run.has_run else "",

@@ -9,7 +9,6 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils.formats import date_format
 from django.utils.text import Truncator
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -24,6 +23,7 @@ from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.flow_forms import add_errors
 from core.admin.revisions import EXPECTED_REVISION, show_next
+from core.admin.times import exact
 from core.errors import ConflictError
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
@@ -133,7 +133,7 @@ class StoredValueForm(forms.ModelForm[StoredValue]):
 def _changed(current: StoredValue) -> str:
     value = Truncator(current.value).chars(_SHOWN_IN_ERROR_CHARACTERS)
     expiry = current.expires_at
-    until = "" if expiry is None else f", until {date_format(expiry, 'DATETIME_FORMAT')}"
+    until = "" if expiry is None else f", until {exact(expiry)}"
     return (
         f"A script has changed this value since you opened it. Nothing was saved. It is now "
         f"{value}{until}. Save again to replace it."

@@ -14,6 +14,7 @@ from accounts.graphql.scope import scoped
 from accounts.models import Organisation
 from core.graphql.connection import connection_of
 from core.graphql.resolving import extend
+from scripts_engine.flows.alert_script import alert_script_of
 from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run, run_with_payload
 from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
@@ -39,6 +40,15 @@ class OrganisationOfRuns:
         description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
         "quota.",
     )
+
+    alert_script = graphene.Field(
+        "scripts_engine.graphql.types.ScriptType",
+        description="The script that is run with each alert. Null: none, or it is deleted.",
+    )
+
+    @staticmethod
+    def resolve_alert_script(organisation: Organisation, info: GraphQLResolveInfo) -> Script | None:
+        return alert_script_of(organisation)
 
     @staticmethod
     def resolve_run_bytes_used(organisation: Organisation, info: GraphQLResolveInfo) -> int:
@@ -297,8 +307,13 @@ class RunType(DjangoObjectType):
     script_version = graphene.Field(
         ScriptVersionType, description="The version that ran; null for an unsaved source."
     )
+    is_draft = graphene.Boolean(
+        required=True,
+        description="Whether what ran had never been live: a draft, or a source that was not "
+        "saved. Such runs are counted nowhere and never make a script fail.",
+    )
     trigger = graphene.String(
-        required=True, description="hook, admin-graphql, admin, queue, schedule or replay."
+        required=True, description="hook, admin-graphql, admin, queue, schedule, replay or test."
     )
     status = graphene.Field(
         graphene.NonNull(RunStatusEnum), description="How the run ended, or that it has not."

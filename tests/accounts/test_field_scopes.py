@@ -177,6 +177,7 @@ MUTATIONS = {
     'createSchedule(script: "1", cron: "* * * * *") { __typename }': "WriteHooks",
     'updateSchedule(id: "1") { __typename }': "WriteHooks",
     'deleteSchedule(id: "1")': "WriteHooks",
+    'setAlertScript(script: "1") { __typename }': "All",
     'setSecret(name: "a", value: "b") { __typename }': "WriteSecrets",
     'deleteSecret(name: "a")': "WriteSecrets",
     'setStoredValue(key: "a", value: "1") { __typename }': "WriteSecrets",

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import ApiKey, Organisation
+from accounts.models import ApiKey, Organisation, Role, User
 from core.admin.issuing import curl, json_body
+from hooks.admin.run_as_curl import MAX_BODY_BYTES
+from hooks.flows.hooks import delete_hook
 from hooks.models import Hook
 from scripts_engine.models import Run, Script
+from scripts_engine.runs.execution import run_script
 from tests import factories
-from tests.admin.pages import list_of, page_of, text_of
+from tests.admin.pages import list_of, logged_in, page_of, text_of
+from tests.admin.roles import client_of
 
 HAS_CURL = shutil.which("curl") is not None
 needs_curl = pytest.mark.skipif(not HAS_CURL, reason="There is no curl")
@@ -144,3 +148,122 @@ def test_nothing_in_a_command_is_the_shells(text: str) -> None:
         "-d",
         json.dumps(text),
     ]
+
+
+# --- A recorded call ------------------------------------------------------------------------------
+
+
+def called(hook: Hook, **changes: Any) -> Run:
+    event = factories.event_with(**changes)
+    return Run.objects.get(pk=run_script(factories.spec_of(hook), event).run_id)
+
+
+def curl_of(response: Any) -> str:
+    found = re.search(
+        r'<pre[^>]*id="request-curl"[^>]*>\n(.*?)</pre>', text_of(response), re.DOTALL
+    )
+    return "" if found is None else html.unescape(found[1])
+
+
+BODIES = [
+    b"",
+    b'{"a": "it\'s", "b": "$HOME `id` \\\\n"}',
+    b"@/etc/passwd",
+    b"two\nlines\n",
+    b"a\r\nb\x1b[201~; id\0",
+    b"\xff\xfe binary",
+    "Tée ✓".encode(),
+]
+
+
+@needs_curl
+@pytest.mark.parametrize("body", BODIES)
+def test_a_recorded_call_is_made_again(
+    address: str, as_bob: Client, acme: Organisation, body: bytes
+) -> None:
+    issued = factories.make_hook(factories.make_script(acme, 'return params.get("body")'))
+    factories.set_rules(issued.hook, methods=["GET", "POST", "PUT"], allow_path=True)
+    headers = (("Content-Type", "text/x-tea; v=1"), ("X-Shop", "it's"), ("X-Empty", ""))
+    method, path, query = ("PUT" if body else "GET"), "/orders/a b", "a=1&b=%20"
+    run = called(issued.hook, body=body, method=method, path=path, query=query, headers=headers)
+
+    command = curl_of(as_bob.get(page_of(run))).replace("<call-token>", issued.call_token)
+    done = subprocess.run(
+        ["/bin/sh", "-eu"], input=command.encode(), capture_output=True, check=False, timeout=30
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == body
+    new = Run.objects.exclude(pk=run.pk).get()
+    assert new.hook_id == issued.hook.pk
+    assert (new.request_method, new.request_path, new.request_query) == (method, path, query)
+    assert bytes(new.request_body) == body
+    sent = {name.lower(): value for name, value in new.request_headers}
+    assert {name.lower(): value for name, value in headers}.items() <= sent.items()
+
+
+def test_a_command_has_placeholders_for_secrets(as_bob: Client, acme_hook: Hook) -> None:
+    token = "mhs_" + "a" * 32
+    run = called(
+        acme_hook,
+        body=f'{{"secret": "{token}"}}'.encode(),
+        query=f"key={token}",
+        headers=(
+            ("Authorization", "Bearer abcdefghijklmnopqrstuv"),
+            ("X-Gitlab-Token", "of another hook"),
+            ("X-Key", token),
+            ("Host", "moonhook.example.com"),
+        ),
+    )
+
+    command = curl_of(as_bob.get(page_of(run)))
+
+    assert "<call-token>" in command
+    assert "Authorization: <not kept>" in command
+    assert "X-Gitlab-Token: <not kept>" in command
+    assert "X-Key: <not kept>" in command
+    assert token not in command
+    assert "of another hook" not in command
+    assert "Host" not in command
+
+
+def test_a_body_that_is_not_kept_is_named_as_a_file(as_bob: Client, acme_hook: Hook) -> None:
+    large = called(acme_hook, body=b"a" * (MAX_BODY_BYTES + 1))
+    secret = called(acme_hook, body=b"\xff mhs_" + b"a" * 32)
+
+    for run in (large, secret):
+        response = as_bob.get(page_of(run))
+        assert curl_of(response).endswith("--data-binary @request-body")
+        assert "Save the body as the file request-body." in text_of(response)
+
+
+def test_only_calls_of_hooks_are_commands(as_bob: Client, acme_hook: Hook) -> None:
+    run = called(acme_hook)
+    assert "Copy as curl" in text_of(as_bob.get(page_of(run)))
+    Run.objects.filter(pk=run.pk).update(hook_id=None)
+
+    assert "curl" not in text_of(as_bob.get(page_of(run)))
+
+
+def test_a_call_of_a_deleted_hook_is_no_command(as_bob: Client, acme_hook: Hook) -> None:
+    run = called(acme_hook)
+    delete_hook(acme_hook)
+
+    assert curl_of(as_bob.get(page_of(run))) == ""
+
+
+def test_a_viewer_gets_no_command(acme: Organisation, acme_hook: Hook) -> None:
+    response = client_of(acme, Role.VIEWER).get(page_of(called(acme_hook, body=b"payload")))
+
+    assert response.status_code == 200
+    assert "curl" not in text_of(response)
+    assert "payload" not in curl_of(response)
+
+
+def test_another_organisations_administrator_gets_no_command(
+    charlie: User, acme_hook: Hook
+) -> None:
+    response = logged_in(charlie).get(page_of(called(acme_hook)))
+
+    assert response.status_code == 404
+    assert "curl" not in text_of(response)

@@ -10,7 +10,15 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from accounts.flows.notices import send_invitation
-from accounts.models import ApiKey, AuthEvent, DeviceToken, Invitation, Organisation, User
+from accounts.models import (
+    ApiKey,
+    AuthEvent,
+    DeviceToken,
+    Invitation,
+    Organisation,
+    PinFailures,
+    User,
+)
 from config.admin.sidebar import place_of
 from core.admin.links import action_of, list_of, page_of
 from hooks.models import Hook
@@ -24,7 +32,7 @@ from tests.admin.pages import CONFIRMED, text_of
 every_model = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: model.__name__)
 
 # Reached from their script's page.
-NOT_IN_THE_SIDEBAR = {ScriptVersion: "Versions"}
+NOT_IN_THE_SIDEBAR = {ScriptVersion: "Versions", PinFailures: "PIN lockouts"}
 # The list is one thing; its rows are another.
 NAMED_AFTER_THE_WHOLE = {AuthEvent, QueueEntry}
 OF_LIBRARIES = re.compile(
@@ -81,7 +89,7 @@ def test_the_audit_log_is_called_that(as_bob: Client) -> None:
 
 def test_the_search_has_the_names_of_the_sidebar(as_root: Client) -> None:
     assert search_results(as_root, "background") == ["schedule Background tasks Page · System"]
-    assert search_results(as_root, "pin req") == ["pin PIN requests Page · PIN login"]
+    assert search_results(as_root, "pin req") == ["pin PIN requests Page · Identity"]
     assert search_results(as_root, "task result") == []
 
 
@@ -237,7 +245,8 @@ def test_the_sidebar_marks_a_filtered_list_only_on_its_own_page(as_root: Client)
     assert not is_marked(as_root.get(list_of(AuthEvent)), filtered)
     assert is_marked(as_root.get(filtered), filtered)
     assert not is_marked(as_root.get(filtered), list_of(AuthEvent))
-    assert is_marked(as_root.get(f"{filtered}&q=x"), list_of(AuthEvent))
+    assert is_marked(as_root.get(f"{filtered}&q=x"), filtered)
+    assert not is_marked(as_root.get(f"{filtered}&q=x"), list_of(AuthEvent))
 
 
 def is_marked(response: Any, link: str) -> bool:

@@ -1,5 +1,6 @@
 """The pages of the queue: what waits, dead letters, and the story of a run."""
 
+import re
 import sys
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import AuthEvent, Organisation
+from accounts.models import AuthEvent, Organisation, Role, User
 from core.admin.links import action_of, list_of, page_of
 from hooks.models import Hook
 from jobs.audit_kinds import JobEvent
@@ -21,8 +22,10 @@ from jobs.queue.cancel import cancel_run
 from jobs.queue.pause import pause_organisation, pause_script
 from jobs.queue.replay import dismiss_dead_letters, replay_runs
 from scripts_engine.models import Run, RunStatus, Script
-from tests.admin.pages import text_of
-from tests.factories import hook_that, make_hook, make_organisation, make_script
+from scripts_engine.runs.spec import NOBODY
+from tests.admin.pages import CONFIRMED, logged_in, run_of, text_of
+from tests.admin.roles import client_of
+from tests.factories import event_with, hook_that, make_hook, make_organisation, make_script
 from tests.query_plans import plan_of, scans_an_organisation
 from tests.working_queue import make_due, queue, work_all, work_queue
 
@@ -279,7 +282,7 @@ def test_dead_letters_that_were_replayed_meanwhile_are_not_replayed_again(
         act(as_bob, "dismiss_selected", dead[:1])
         return replay_runs(runs, **options)
 
-    monkeypatch.setattr(sys.modules["jobs.admin.runs"], "replay_runs", replay_later)
+    monkeypatch.setattr(sys.modules["jobs.admin.dead_letters"], "replay_runs", replay_later)
 
     text = text_of(act(as_bob, "replay_selected", dead))
 
@@ -292,7 +295,7 @@ def test_dead_letters_that_were_replayed_meanwhile_are_not_replayed_again(
 def test_too_many_dead_letters_are_not_replayed(
     as_bob: Client, acme: Organisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["jobs.admin.runs"], "MAX_REPLAYS", 1)
+    monkeypatch.setattr(sys.modules["jobs.admin.dead_letters"], "MAX_REPLAYS", 1)
     hook = hook_that(acme, "error('no')")
     dead = [dead_letter_of(hook) for _ in range(2)]
 
@@ -388,6 +391,7 @@ def test_what_belongs_to_a_run_is_found_by_its_indexes(as_bob: Client, acme: Org
     plans = "".join(map(plan_of, selects))
     assert "run_later_attempt" in plans
     assert "run_pushed" in plans
+    assert "run_replay" in plans
     assert [each for each in selects if scans_an_organisation(each)] == []
 
 
@@ -449,6 +453,77 @@ def test_an_ended_run_is_replayed_from_its_page(as_bob: Client, acme: Organisati
     assert bytes(entry.run.request_body) == b"payload"
 
 
+def test_a_runs_page_offers_one_replay_and_says_what_it_does(
+    as_bob: Client, acme: Organisation
+) -> None:
+    hook = hook_that(acme, "error('no')")
+    direct, dead = run_of(hook), dead_letter_of(hook)
+
+    of_direct, of_dead = text_of(as_bob.get(page_of(direct))), text_of(as_bob.get(page_of(dead)))
+
+    assert "Replay runs this payload now with the live version" in of_direct
+    assert action_of(direct, "again") in of_direct
+    assert action_of(direct, "replay") not in of_direct
+    assert "Replay queues this payload as new work" in of_dead
+    assert "The dead letter is then settled." in of_dead
+    assert action_of(dead, "replay") in of_dead
+    assert action_of(dead, "again") not in of_dead
+
+
+def test_a_viewer_is_offered_no_replay(acme: Organisation) -> None:
+    hook = hook_that(acme, "error('no')")
+    viewer = client_of(acme, Role.VIEWER)
+    direct, dead = run_of(hook), dead_letter_of(hook)
+
+    assert ">Replay" not in text_of(viewer.get(page_of(direct)))
+    assert ">Replay" not in text_of(viewer.get(page_of(dead)))
+    assert viewer.post(action_of(direct, "again")).status_code == 403
+    assert viewer.post(action_of(dead, "replay")).status_code == 403
+    assert set(Run.objects.dead_letters()) == {dead}
+    assert Run.objects.count() == 2
+
+
+def test_a_replayed_dead_letter_names_its_replay_and_the_outcome(
+    as_bob: Client, acme: Organisation
+) -> None:
+    hook = hook_that(acme, "if params.get('trigger') ~= 'replay' then error('no') end")
+    dead = dead_letter_of(hook)
+    assert "Not replayed yet" in text_of(as_bob.get(page_of(dead)))
+
+    as_bob.post(action_of(dead, "replay"))
+    (replay,) = work_all()
+
+    text = text_of(as_bob.get(page_of(dead)))
+    assert "Not replayed yet" not in text
+    assert f'Replayed by <a class="text-link" href="{page_of(replay)}">' in text
+    assert "Succeeded" in text
+
+
+def test_of_a_replay_the_last_attempt_is_named(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+    replay_runs([dead], author=NOBODY)
+    first, *_, last = work_all()
+
+    (shown,) = as_bob.get(page_of(dead)).context["story"].replays
+
+    assert shown.url == page_of(last) != page_of(first)
+
+
+def test_an_earlier_attempt_names_the_replay_too(as_bob: Client, acme: Organisation) -> None:
+    queue(hook_that(acme, "error('no')"), max_attempts=2)
+    first, dead = work_all()
+    (replay,) = replay_runs([dead], author=NOBODY)
+
+    assert page_of(Run(pk=replay)) in text_of(as_bob.get(page_of(first)))
+
+
+def test_a_dismissed_dead_letter_says_so(as_bob: Client, acme: Organisation) -> None:
+    dead = dead_letter_of(hook_that(acme, "error('no')"))
+    dismiss_dead_letters([dead])
+
+    assert "Dismissed, or its replay is not kept any more" in text_of(as_bob.get(page_of(dead)))
+
+
 @pytest.mark.parametrize("name", ["cancel", "replay"])
 def test_runs_of_others_are_neither_cancelled_nor_replayed(
     as_bob: Client, foreign: Hook, name: str
@@ -477,3 +552,198 @@ def test_dismissing_counts_only_dead_letters(acme: Organisation) -> None:
 
     assert dismiss_dead_letters([dead, dead]) == 1
     assert dismiss_dead_letters([dead]) == 0
+
+
+# --- All dead letters of a script and error -------------------------------------------------------
+
+
+def of_group(client: Client) -> Any:
+    (group,) = client.get(DEAD_LETTERS).context["dead_letters"]
+    return group
+
+
+def confirm(client: Client, address: str) -> Any:
+    return client.post(address, CONFIRMED, follow=True)
+
+
+def settling(action: str, run: Run) -> str:
+    return list_of(Run, action, like=run.pk)
+
+
+@pytest.fixture
+def letters(acme: Organisation) -> dict[str, list[Run]]:
+    """By error: two of one script and another of it."""
+    hook = hook_that(acme, "error(params.get('body'))")
+    found: dict[str, list[Run]] = {}
+    for body in ("no order 1", "no order 2", "no tea"):
+        queue(hook, max_attempts=1, event=event_with(body=body.encode()))
+        (run,) = work_all()
+        found.setdefault(body[:6], []).append(run)
+    return found
+
+
+def test_dead_letters_are_counted_by_script_and_error(
+    as_bob: Client, letters: dict[str, list[Run]]
+) -> None:
+    response = as_bob.get(DEAD_LETTERS)
+
+    groups = response.context["dead_letters"]
+    assert [(group.letters, group.newest) for group in groups] == [
+        (2, letters["no ord"][1]),
+        (1, letters["no tea"][0]),
+    ]
+    assert "Replay all" in text_of(response)
+    assert "no order 2" in text_of(response)
+    listed = as_bob.get(groups[0].listed).context["cl"].result_list
+    assert set(listed) == set(letters["no ord"])
+
+
+def test_all_with_one_error_are_replayed_after_a_question(
+    as_bob: Client, bob: User, letters: dict[str, list[Run]]
+) -> None:
+    address = settling("replay_all", letters["no ord"][0])
+
+    question = text_of(as_bob.get(address))
+    assert "Replay 2 dead letters" in question
+    assert "no order 1" in question
+    assert not QueueEntry.objects.exists()
+    page = confirm(as_bob, address)
+
+    assert "2 replays: 2 to go." in text_of(page)
+    waiting = Run.objects.filter(status=RunStatus.QUEUED).order_by("pk")
+    assert [run.replay_of for run in waiting] == letters["no ord"]
+    assert {run.started_by for run in waiting} == {bob}
+    assert list(Run.objects.dead_letters()) == letters["no tea"]
+    assert AuthEvent.objects.filter(kind=JobEvent.RUNS_REPLAYED).count() == 1
+
+
+def test_all_with_one_error_are_dismissed_after_a_question(
+    as_bob: Client, letters: dict[str, list[Run]]
+) -> None:
+    address = settling("dismiss_all", letters["no ord"][0])
+
+    assert "Dismiss 2 dead letters" in text_of(as_bob.get(address))
+    assert Run.objects.dead_letters().count() == 3
+    page = confirm(as_bob, address)
+
+    assert "Dismissed 2 dead letters." in text_of(page)
+    assert address_of(page) == DEAD_LETTERS
+    assert list(Run.objects.dead_letters()) == letters["no tea"]
+    assert not QueueEntry.objects.exists()
+    event = AuthEvent.objects.get(kind=JobEvent.RUNS_DISMISSED)
+    assert event.reason == "2 runs"
+
+
+def test_dead_letters_without_a_payload_stay(as_bob: Client, letters: dict[str, list[Run]]) -> None:
+    first, second = letters["no ord"]
+    Run.objects.filter(pk=first.pk).update(payload_removed_at=timezone.now())
+    address = settling("replay_all", first)
+
+    assert "1 dead letter stays: the payload was removed." in text_of(as_bob.get(address))
+    confirm(as_bob, address)
+
+    assert Run.objects.get(status=RunStatus.QUEUED).replay_of == second
+    assert first in Run.objects.dead_letters()
+
+
+def test_a_later_attempt_has_the_payload_of_the_first(as_bob: Client, acme: Organisation) -> None:
+    hook = hook_that(acme, "error('no')")
+    queue(hook, max_attempts=2)
+    first, dead = work_all()
+    address = settling("replay_all", dead)
+    Run.objects.filter(pk=first.pk).update(payload_removed_at=timezone.now())
+    refused = confirm(as_bob, address)
+    Run.objects.filter(pk=first.pk).update(payload_removed_at=None)
+
+    confirm(as_bob, address)
+
+    assert "the payloads of these runs were removed" in text_of(refused)
+    assert Run.objects.get(status=RunStatus.QUEUED).replay_of == dead
+
+
+@pytest.mark.parametrize("action", ["replay_all", "dismiss_all"])
+def test_settled_dead_letters_are_not_settled_again(
+    as_bob: Client, letters: dict[str, list[Run]], action: str
+) -> None:
+    dismiss_dead_letters(letters["no tea"])
+
+    page = confirm(as_bob, settling(action, letters["no tea"][0]))
+
+    assert "were replayed or dismissed meanwhile" in text_of(page)
+    assert not QueueEntry.objects.exists()
+    assert Run.objects.dead_letters().count() == 2
+
+
+@pytest.mark.parametrize("action", ["replay_all", "dismiss_all"])
+def test_no_more_than_the_limit_are_settled_at_once(
+    as_bob: Client, letters: dict[str, list[Run]], action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["jobs.admin.dead_letters"], "MAX_REPLAYS", 1)
+
+    confirm(as_bob, settling(action, letters["no ord"][0]))
+
+    assert set(Run.objects.dead_letters()) == {letters["no ord"][0], letters["no tea"][0]}
+
+
+@pytest.mark.parametrize("action", ["replay_all", "dismiss_all"])
+@pytest.mark.parametrize("query", ["", "?like=", "?like=x", "?like={}&q=1", "?like=\0"])
+def test_an_address_that_names_no_dead_letter_settles_nothing(
+    as_bob: Client, letters: dict[str, list[Run]], action: str, query: str
+) -> None:
+    address = list_of(Run, action) + query.format(letters["no tea"][0].pk)
+
+    assert as_bob.post(address, CONFIRMED).status_code == 404
+    assert Run.objects.dead_letters().count() == 3
+
+
+@pytest.mark.parametrize("action", ["replay_all", "dismiss_all"])
+def test_a_viewer_settles_no_dead_letters(
+    acme: Organisation, letters: dict[str, list[Run]], action: str
+) -> None:
+    viewer = client_of(acme, Role.VIEWER)
+
+    listed = text_of(viewer.get(DEAD_LETTERS))
+    response = viewer.post(settling(action, letters["no tea"][0]), CONFIRMED)
+
+    assert "no tea" not in listed
+    assert "Replay all" not in listed
+    assert response.status_code == 403
+    assert "no tea" not in text_of(response)
+    assert Run.objects.dead_letters().count() == 3
+    assert not QueueEntry.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["replay_all", "dismiss_all"])
+def test_another_organisations_administrator_settles_no_dead_letters(
+    charlie: User, globex: Organisation, letters: dict[str, list[Run]], action: str
+) -> None:
+    own = dead_letter_of(hook_that(globex, "error('no tea')"))
+    as_charlie = logged_in(charlie)
+
+    response = as_charlie.post(settling(action, letters["no tea"][0]), CONFIRMED)
+    confirm(as_charlie, settling(action, own))
+
+    assert response.status_code == 404
+    assert set(Run.objects.dead_letters()) == {*letters["no ord"], *letters["no tea"]}
+
+
+def test_root_settles_the_dead_letters_of_one_organisation(
+    as_root: Client, letters: dict[str, list[Run]], foreign: Hook
+) -> None:
+    other = dead_letter_of(foreign)
+
+    assert "Globex" in text_of(as_root.get(DEAD_LETTERS))
+    confirm(as_root, settling("dismiss_all", other))
+
+    assert other not in Run.objects.dead_letters()
+    assert Run.objects.dead_letters().count() == 3
+
+
+def test_a_narrowed_list_of_dead_letters_keeps_its_title(
+    as_bob: Client, letters: dict[str, list[Run]]
+) -> None:
+    text = text_of(as_bob.get(DEAD_LETTERS, {"dead_letter": "yes", "q": "01890000"}))
+
+    assert re.search(r"<title>\s*Dead letters \|", text)
+    assert "No matches" in text
+    assert f'href="{DEAD_LETTERS}"' in text

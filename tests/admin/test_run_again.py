@@ -61,7 +61,7 @@ def test_no_run_of_a_disabled_organisation_is_repeated(
 def test_the_new_page_names_the_original_run(as_bob: Client, run: Run) -> None:
     text = text_of(as_bob.post(page_of(run, "again"), follow=True))
 
-    assert "New run with the payload of" in text
+    assert "Replayed the payload of" in text
     assert f'href="{page_of(run)}"' in text
 
 

@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.sizes import size_text
 from hooks.models import Hook
-from scripts_engine.admin.run_storage import size_text
 from scripts_engine.models import Run, RunStorage, Script
 from scripts_engine.runs.quota import remove_payloads
 from tests import factories
@@ -78,7 +78,7 @@ def test_the_page_of_a_run_says_that_its_payload_was_removed(as_bob: Client, emp
 
     assert "Payload removed" in text
     assert "12.0" in text
-    assert "Run again with this payload" not in text
+    assert ">Replay<" not in text
     assert "No log output" not in text
 
 

@@ -9,13 +9,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import Organisation
+from accounts.models import Organisation, Role, User
 from hooks.models import Hook
 from scripts_engine.admin.runs import filters
 from scripts_engine.flows.scripts import delete_script
 from scripts_engine.models import Run
 from tests import factories
-from tests.admin.pages import list_of, run_of, text_of
+from tests.admin.pages import list_of, logged_in, page_of, run_of, text_of
+from tests.admin.roles import client_of
+from tests.factories import hook_that
+from tests.query_plans import plan_of
+from tests.working_queue import make_due, queue, work_queue
 
 pytestmark = pytest.mark.postgresql
 
@@ -279,3 +283,168 @@ def test_errors_are_read_of_failed_runs_only(as_bob: Client, acme: Organisation)
     assert run.pk.hex in errors.replace("-", "")
     assert "request_body" not in errors
     assert errors.count("'") <= 6
+
+
+# --- The search field -----------------------------------------------------------------------------
+
+
+def of_event(hook: Hook, event_id: str, minutes_ago: int = 0) -> Run:
+    at = NOW() - timedelta(minutes=minutes_ago)
+    return factories.make_past_run(hook, at, event_id=event_id)
+
+
+def test_a_run_is_found_by_its_event_id(as_bob: Client, acme_hook: Hook) -> None:
+    wanted = of_event(acme_hook, "evt_1")
+    of_event(acme_hook, "evt_12")
+
+    assert found(as_bob, q=" evt_1 ") == [wanted]
+
+
+def test_an_event_id_may_look_like_the_id_of_a_run(as_bob: Client, acme_hook: Hook) -> None:
+    event_id = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+    wanted = of_event(acme_hook, event_id)
+
+    assert found(as_bob, q=event_id) == [wanted]
+    assert found(as_bob, q=wanted.pk.hex) == [wanted]
+
+
+def test_runs_are_found_by_a_part_of_a_recent_error(as_bob: Client, acme_hook: Hook) -> None:
+    wanted = failed(acme_hook, "no order 17")
+    failed(acme_hook, "no tea")
+
+    assert found(as_bob, q="ORDER 1") == [wanted]
+
+
+def test_the_search_looks_at_the_newest_runs_only(
+    as_bob: Client, acme_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "NEWEST_EVENTS", 2)
+    monkeypatch.setattr(filters, "NEWEST_ERRORS", 1)
+    of_event(acme_hook, "evt", minutes_ago=5)
+    failed(acme_hook, "an evt", minutes_ago=4)
+    newest = [failed(acme_hook, "another evt", minutes_ago=2), of_event(acme_hook, "evt", 1)]
+
+    assert found(as_bob, q="evt") == newest[::-1]
+
+
+@pytest.mark.parametrize("typed", ["a" * 201, "%", "evt_"])
+def test_a_search_that_matches_no_event_finds_nothing(
+    as_bob: Client, acme_hook: Hook, typed: str
+) -> None:
+    of_event(acme_hook, "evt_1")
+
+    assert found(as_bob, q=typed) == []
+
+
+def test_a_viewer_finds_runs_by_their_id_alone(acme: Organisation, acme_hook: Hook) -> None:
+    viewer = client_of(acme, Role.VIEWER)
+    run = failed(acme_hook, "no tea", event_id="evt_1")
+
+    assert found(viewer, q=run.pk.hex[:12]) == [run]
+    assert found(viewer, q="no tea") == []
+    assert found(viewer, q="evt_1") == []
+
+
+def test_the_search_finds_nothing_of_another_organisation(
+    as_bob: Client, as_root: Client, acme_hook: Hook, globex_objects: dict[type, Any]
+) -> None:
+    run = failed(globex_objects[Hook], "Globex error", event_id="evt_1")
+
+    assert found(as_root, q="Globex error") == found(as_root, q="evt_1") == [run]
+    assert found(as_bob, q="Globex error") == []
+    assert found(as_bob, q="evt_1") == []
+
+
+# --- One row per piece of work --------------------------------------------------------------------
+
+
+@pytest.fixture
+def tried(acme: Organisation) -> list[Run]:
+    """Three attempts at one piece of work, the last of which waits."""
+    queue(hook_that(acme, "error('no tea')"), max_attempts=3)
+    work_queue()
+    make_due()
+    work_queue()
+    return list(Run.objects.order_by("attempt"))
+
+
+def test_attempts_are_one_row_with_their_number(as_bob: Client, tried: list[Run]) -> None:
+    response = as_bob.get(RUNS)
+
+    assert list(response.context["cl"].result_list) == tried[2:]
+    assert response.context["cl"].result_count == 1
+    assert f'<a class="text-link" href="{page_of(tried[2])}#attempts">3</a>' in text_of(response)
+
+
+def test_every_attempt_can_be_listed(as_bob: Client, tried: list[Run]) -> None:
+    response = as_bob.get(RUNS, {"attempts": "all"})
+
+    assert list(response.context["cl"].result_list) == tried[::-1]
+    assert response.context["cl"].result_count == 3
+
+
+def test_an_earlier_attempt_is_found_by_its_id(as_bob: Client, tried: list[Run]) -> None:
+    assert found(as_bob, q=str(tried[0].pk)) == [tried[0]]
+
+
+def test_a_failed_attempt_that_was_followed_is_no_failure(as_bob: Client, tried: list[Run]) -> None:
+    assert found(as_bob, status__exact="failed") == []
+    assert found(as_bob, status__exact="failed", attempts="all") == tried[1::-1]
+
+    make_due()
+    work_queue()
+
+    assert found(as_bob, status__exact="failed") == [tried[2]]
+    assert found(as_bob, dead_letter="yes") == [tried[2]]
+
+
+def test_folded_runs_are_counted_and_paged_as_listed(
+    as_bob: Client, acme_hook: Hook, settings: Any
+) -> None:
+    settings.ADMIN_MAX_COUNTED = 60
+    runs = [factories.past_run(acme_hook, NOW() - timedelta(minutes=n)) for n in range(58)]
+    runs += [
+        factories.past_run(acme_hook, NOW(), "failed", attempt=1, error_message="no")
+        for _ in range(59)
+    ]
+    Run.objects.bulk_create(runs)
+
+    first, second = as_bob.get(RUNS).context["cl"], as_bob.get(RUNS, {"p": 2}).context["cl"]
+
+    assert (first.result_count, first.paginator.is_capped) == (58, False)
+    assert [len(page.result_list) for page in (first, second)] == [50, 8]
+
+
+@pytest.mark.parametrize("more", [60, 61])
+def test_more_folded_attempts_than_are_counted(
+    as_bob: Client, acme_hook: Hook, settings: Any, more: int
+) -> None:
+    settings.ADMIN_MAX_COUNTED = 60
+    Run.objects.bulk_create(
+        factories.past_run(acme_hook, NOW(), "failed", attempt=1) for _ in range(more)
+    )
+    run = answered(acme_hook, 200)
+
+    response = as_bob.get(RUNS)
+
+    assert response.context["cl"].result_count == 1
+    assert list(response.context["cl"].result_list) == [run]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")
+def test_folded_runs_are_counted_on_indexes_alone(as_bob: Client, tried: list[Run]) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(RUNS)
+
+    counts = [q["sql"] for q in captured if "COUNT" in q["sql"] and '_run"' in q["sql"]]
+    assert len(counts) == 2
+    assert "COVERING INDEX run_followed" in plan_of(counts[0])
+    assert "COVERING INDEX" in plan_of(counts[1])
+
+
+def test_attempts_of_another_organisation_stay_its_own(charlie: User, tried: list[Run]) -> None:
+    as_charlie = logged_in(charlie)
+
+    assert found(as_charlie) == []
+    assert found(as_charlie, attempts="all") == []
+    assert found(as_charlie, q=str(tried[0].pk)) == []

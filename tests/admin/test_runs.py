@@ -200,10 +200,11 @@ def test_the_list_counts_to_10_000_and_reads_no_payloads(as_bob: Client, acme_ho
         as_bob.get(list_of(Run))
 
     about_runs = [q["sql"] for q in captured if 'FROM "scripts_engine_run"' in q["sql"]]
-    assert len(about_runs) == 2
-    counted, listed = about_runs
+    assert len(about_runs) == 3
+    followed, counted, listed = about_runs
+    assert "LIMIT 10001" in followed
     assert "LIMIT 10001" in counted
-    assert "request_body" not in counted + listed
+    assert "request_body" not in followed + counted + listed
     assert 'ORDER BY "scripts_engine_run"."id" DESC' in listed
 
 
@@ -272,6 +273,7 @@ def test_filters_combine(as_bob: Client, acme_hook: Hook) -> None:
         ({"status__exact": "failed", "script__id__exact": "{script}"}, "run_not_succeeded"),
         ({"status__exact": "failed", "hook__id__exact": "{hook}"}, "run_not_succeeded"),
         ({"trigger__exact": "admin"}, "run_not_by_hook"),
+        ({"source": "draft"}, "run_tried"),
     ],
 )
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")

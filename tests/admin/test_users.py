@@ -308,3 +308,53 @@ def test_the_list_marks_staff_and_no_fault_of_others(
     }
 
     assert staff == {bob.email: "Yes", alice.email: ""}
+
+
+# --- The list -------------------------------------------------------------------------------------
+
+
+def cells_of(response: Any, column: str) -> list[str]:
+    return re.findall(rf'class="field-{column} [^>]*>(.*?)</td>', text_of(response))
+
+
+def test_the_list_names_the_organisation_and_role_of_each_user(
+    as_bob: Client, alice: User, acme: Organisation
+) -> None:
+    response = as_bob.get(list_of(User))
+
+    assert cells_of(response, "shown_organisations") == ["Acme", "Acme"]
+    assert set(cells_of(response, "shown_roles")) == {"Administrator", "Member"}
+
+
+def test_memberships_elsewhere_are_not_named(
+    as_bob: Client, as_root: Client, dora: User, acme: Organisation
+) -> None:
+    of_bob = as_bob.get(list_of(User), {"q": "dora"})
+    of_root = as_root.get(list_of(User), {"q": "dora"})
+
+    assert cells_of(of_bob, "shown_organisations") == ["Acme"]
+    assert cells_of(of_root, "shown_organisations") == ["Acme<br>Globex"]
+    assert cells_of(of_root, "shown_roles") == ["Member<br>Member"]
+
+
+def test_of_many_memberships_the_first_are_named(as_root: Client, alice: User) -> None:
+    for number in range(5):
+        alice.memberships.create(organisation=factories.make_organisation(f"B{number}"))
+
+    response = as_root.get(list_of(User), {"q": "alice"})
+
+    assert cells_of(response, "shown_organisations") == ["Acme<br>B0<br>B1<br>and 3 more"]
+
+
+def test_the_list_of_users_takes_no_query_a_user(as_bob: Client, acme: Organisation) -> None:
+    address = list_of(User)
+    as_bob.get(address)
+    with CaptureQueriesContext(connection) as few:
+        as_bob.get(address)
+    for number in range(4):
+        factories.make_user(acme, f"user{number}@example.com")
+
+    with CaptureQueriesContext(connection) as many:
+        as_bob.get(address)
+
+    assert len(many) == len(few)

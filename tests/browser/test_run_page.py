@@ -122,14 +122,29 @@ def test_copying_works_without_the_clipboard_api(
     assert_nothing_went_wrong(admin_browser)
 
 
-def test_running_again_leads_to_the_new_run(
-    admin_browser: AdminBrowser, bob: User, run: Run
-) -> None:
+def test_a_call_is_copied_as_curl(admin_browser: AdminBrowser, bob: User, run: Run) -> None:
+    admin_browser.enter_as(bob)
+    page = admin_browser.open(page_of(run))
+    button = page.get_by_role("button", name="Copy as curl")
+
+    button.click()
+
+    expect(button).to_have_text("Copied")
+    assert clipboard(page).startswith(f"curl -sS '{Hook.objects.get().url}?")
+    assert "-H 'Authorization: <not kept>'" in clipboard(page)
+    expect(button).to_have_text("Copy as curl", timeout=10_000)
+    page.get_by_text("Show as curl").click()
+    expect(page.locator("#request-curl")).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+    assert_nothing_went_wrong(admin_browser)
+
+
+def test_replaying_leads_to_the_new_run(admin_browser: AdminBrowser, bob: User, run: Run) -> None:
     admin_browser.enter_as(bob)
     page = admin_browser.open(page_of(run))
 
-    page.get_by_role("button", name="Run again with this payload").click()
-    expect(page.get_by_text("New run with the payload")).to_be_visible()
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("Replayed the payload")).to_be_visible()
 
     new = Run.objects.exclude(pk=run.pk).get()
     assert page.url.endswith(page_of(new))

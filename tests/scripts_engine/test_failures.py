@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Organisation
 from hooks.models import Hook
 from scripts_engine import failures
-from scripts_engine.models import Run, Script
+from scripts_engine.models import Run, Script, Trigger
 from tests import factories
 from tests.factories import hook_that
 
@@ -21,7 +21,7 @@ def failed(hook: Hook, minute: int, error: str = "", status: str = "failed") -> 
 
 
 def grouped(limit: int = 5) -> list[tuple[int, Run]]:
-    found = failures.failure_groups(Run.objects.all(), limit)
+    found = failures.failure_groups(Run.objects.failed(), limit)
     return [(group.failures, group.last) for group in found.groups]
 
 
@@ -61,7 +61,9 @@ def test_the_same_error_of_another_script_or_outcome_is_another(acme: Organisati
     assert [count for count, _ in grouped()] == [1, 1, 1]
 
 
-def test_failures_of_drafts_and_deleted_scripts_are_left_out(acme: Organisation) -> None:
+def test_failures_of_drafts_tests_and_deleted_scripts_are_left_out(acme: Organisation) -> None:
+    tested = hook_that(acme, name="tested")
+    factories.make_past_run(tested, NOON, "failed", trigger=Trigger.TEST)
     deleted = hook_that(acme, name="deleted")
     failed(deleted, 1)
     Script.objects.filter(pk=deleted.script_id).update(deleted_at=timezone.now())
@@ -78,12 +80,12 @@ def test_only_the_newest_failures_are_examined(
     second, third = failed(hook, 2), failed(hook, 3)
     monkeypatch.setattr(failures, "NEWEST_FAILURES", 2)
 
-    found = failures.failure_groups(Run.objects.all(), 5)
+    found = failures.failure_groups(Run.objects.failed(), 5)
     kind = failures.error_kind_of(third.script_id, third.status, "")
 
     assert [(group.failures, group.last) for group in found.groups] == [(2, third)]
     assert found.is_cut
-    assert failures.failures_like(Run.objects.all(), kind) == [third.pk, second.pk]
+    assert failures.failures_like(Run.objects.failed(), kind) == [third.pk, second.pk]
 
 
 def test_at_most_the_limit_of_groups_is_read(acme: Organisation) -> None:
@@ -100,13 +102,13 @@ def test_a_long_error_is_cut_alike_by_python_and_the_database(acme: Organisation
     kind = failures.error_kind_of(run.script_id, run.status, run.error_message)
 
     assert kind.error == "ä" * failures.MAX_ERROR_LENGTH
-    assert failures.failures_like(Run.objects.all(), kind) == [run.pk]
+    assert failures.failures_like(Run.objects.failed(), kind) == [run.pk]
 
 
 def test_only_the_given_runs_are_grouped(acme: Organisation, globex: Organisation) -> None:
     failed(hook_that(globex), 1, "of Globex")
 
-    found = failures.failure_groups(Run.objects.of_organisation(acme), 5)
+    found = failures.failure_groups(Run.objects.of_organisation(acme).failed(), 5)
 
     assert found.groups == []
     assert not found.is_cut

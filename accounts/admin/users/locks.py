@@ -45,13 +45,14 @@ class Lock(NamedTuple):
 
 def pin_locks(user: User) -> list[Lock]:
     rows = PinFailures.objects.filter(email=user.email).order_by("bucket")
-    return [_pin_lock(row, user) for row in rows if row.is_stopped]
+    return [pin_lock_of(row) for row in rows if row.is_stopped]
 
 
-def _pin_lock(failures: PinFailures, user: User) -> Lock:
+def pin_lock_of(failures: PinFailures) -> Lock:
+    """Says of what devices it is: an address may be locked for some and not for others."""
     where = {
-        strangers_bucket(user.email).name: "",
-        named_devices_bucket(user.email).name: " on new devices that asked for a code",
+        strangers_bucket(failures.email).name: "",
+        named_devices_bucket(failures.email).name: " on new devices that asked for a code",
     }.get(failures.bucket, " on a device where they are logged in")
     if failures.is_stopped_until_unlocked:
         why = f"{failures.consecutive_failures} wrong PINs in a row{where}"

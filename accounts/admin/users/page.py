@@ -8,14 +8,18 @@ from typing import Any, ClassVar
 import django_otp.plugins.otp_static.admin
 import django_otp.plugins.otp_totp.admin  # noqa: F401
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
+from unfold.views import ChangeList
 
 from accounts.addresses import canonical_email
 from accounts.admin.invite_administrator import UserInvitation
@@ -28,6 +32,7 @@ from accounts.admin.reach import (
     OwnUsersFilter,
     administered_organisations,
     is_superuser,
+    organisations_with,
     own_users,
     unshared_users,
     users_with_managed_login,
@@ -39,12 +44,16 @@ from accounts.admin.test_messages import UserTestMessage
 from accounts.admin.users.credentials import UserCredentials
 from accounts.admin.users.form import PROFILE_HELP, NewUserForm, UserSaving
 from accounts.admin.users.locks import UserLocks
-from accounts.models import Organisation, User
+from accounts.models import Membership, Organisation, PinFailures, User
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
+from core.admin.links import list_of
+from core.admin.times import relative
 from core.database.ids import parse_uuid
 
+# In the list, of a user.
+MAX_MEMBERSHIPS = 3
 _STATES = ("pin_login", "admin_login", "password_state", "second_factor")
 _FOREIGN = (
     "This user belongs to another organisation, which manages the profile, devices and sessions. "
@@ -89,6 +98,30 @@ def _has_login_changed_here(user: Any) -> bool:
 admin.site.unregister([Group, StaticDevice, TOTPDevice])
 
 
+class UserChangeList(ChangeList):
+    """Loads the memberships in organisations whose users the person sees."""
+
+    root_queryset: Any
+
+    def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
+        places = organisations_with(request, Scope.READ_PEOPLE)
+        visible = Membership.objects.filter(organisation__in=places).order_by("organisation__name")
+        self.root_queryset = self.root_queryset.prefetch_related(
+            Prefetch(
+                "memberships", visible.select_related("organisation"), to_attr="visible_memberships"
+            )
+        )
+        rows: QuerySet[Any] = super().get_queryset(request, *args)
+        return rows
+
+
+def _lines(texts: list[str]) -> SafeString:
+    """One line a membership; of many, the first ones."""
+    more = len(texts) - MAX_MEMBERSHIPS
+    shown = [*texts[:MAX_MEMBERSHIPS], *([f"and {more:,} more"] if more > 0 else [])]
+    return format_html_join(mark_safe("<br>"), "{}", ((text,) for text in shown))
+
+
 @admin.register(User)
 class UserAdmin(
     AsksBeforeRoles,
@@ -121,11 +154,14 @@ class UserAdmin(
     list_display = (
         "email",
         "shown_name",
+        "shown_organisations",
+        "shown_roles",
         "shown_active",
         "shown_staff",
         "shown_last_login",
         "shown_created_at",
     )
+    list_before_template = "admin/users.html"
     list_filter = (
         ("memberships__organisation", ScopedAutocompleteFilter),
         ("is_active", OwnUsersFilter),
@@ -200,6 +236,21 @@ class UserAdmin(
             is_own=is_own, is_unshared=is_unshared, has_managed_login=has_managed_login
         )
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return UserChangeList
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        lockouts = self.admin_site.get_model_admin(PinFailures).get_queryset(request).stopped()
+        context = {
+            **(extra_context or {}),
+            "lockouts": list_of(PinFailures),
+            "number_of_lockouts": lockouts[: settings.ADMIN_MAX_COUNTED].count(),
+        }
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
+
     def organisation_that_asks(
         self, request: HttpRequest, object_id: str | None
     ) -> Organisation | None:
@@ -232,6 +283,14 @@ class UserAdmin(
     def shown_name(self, user: Any) -> str:
         return user.name if user.is_own else ""
 
+    @display(description="Organisation")
+    def shown_organisations(self, user: Any) -> SafeString:
+        return _lines([str(each.organisation) for each in user.visible_memberships])
+
+    @display(description="Role")
+    def shown_roles(self, user: Any) -> SafeString:
+        return _lines([each.get_role_display() for each in user.visible_memberships])
+
     @admin.display(description="Active", boolean=True)
     def shown_active(self, user: Any) -> bool | None:
         return user.is_active if user.is_own else None
@@ -242,11 +301,11 @@ class UserAdmin(
 
     @display(description="Last admin login")
     def shown_last_login(self, user: Any) -> Any:
-        return user.last_login or "" if user.is_own else ""
+        return relative(user.last_login) if user.is_own and user.last_login else ""
 
     @display(description="Created at")
     def shown_created_at(self, user: Any) -> Any:
-        return user.created_at if user.is_own else ""
+        return relative(user.created_at) if user.is_own else ""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:

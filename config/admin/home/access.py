@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from accounts.models import AuthEvent, AuthEventKind
 from config.admin.parameters import CappedPaginator
-from core.admin.ago import ago, until
 from core.admin.links import list_of, page_of
 from core.database.ids import since
 
@@ -30,7 +29,6 @@ class ExpiringKey:
     key: str
     organisation: str
     url: str
-    until: str
     at: datetime
     is_urgent: bool
 
@@ -59,7 +57,6 @@ def expiring_keys(keys: Any, *, has_any: bool) -> ExpiringKeys:
                 key=key.key,
                 organisation=key.organisation.name,
                 url=page_of(key),
-                until=until(key.expires_at),
                 at=key.expires_at,
                 is_urgent=key.expires_at <= urgent_at,
             )
@@ -77,7 +74,6 @@ class SignIn:
     icon: str
     client_address: str
     url: str
-    ago: str
     at: datetime
 
 
@@ -117,6 +113,5 @@ def _sign_in(event: AuthEvent) -> SignIn:
         icon=icon,
         client_address=event.client_address or "",
         url=page_of(event),
-        ago=ago(event.at),
         at=event.at,
     )

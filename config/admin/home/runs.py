@@ -1,6 +1,6 @@
 """The runs of the last day, the newest ones, the most frequent errors, and the run storage.
 
-Runs by hooks, the API and saved scripts are counted; try-outs of unsaved drafts are not.
+Drafts and test events are not counted.
 """
 
 import json
@@ -13,7 +13,6 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
-from core.admin.ago import ago
 from core.admin.links import action_of, list_of, page_of
 from scripts_engine.admin.run_storage import RunStorageUse, run_storage_use
 from scripts_engine.admin.runs.filters import COUNTED_ON_HOME, NOT_SUCCEEDED
@@ -148,7 +147,6 @@ class LatestRun:
     trigger: str
     duration_ms: float | None
     """``None`` if the script has not run."""
-    ago: str
     at: datetime
 
 
@@ -170,7 +168,6 @@ def latest_runs(runs: RunQuerySet, *, with_organisation: bool) -> list[LatestRun
             label=status_label(run.status),
             trigger=trigger,
             duration_ms=run.duration_ms if run.has_run else None,
-            ago=ago(run.started_at),
             at=run.started_at,
         )
         for run, trigger in name_triggers(list(newest[:_RUNS_SHOWN]))
@@ -194,7 +191,6 @@ class FailureRow:
     suspect: Suspect | None
     """The release that may be to blame."""
     may_undo: bool
-    ago: str
     at: datetime
 
 
@@ -215,7 +211,7 @@ def failures(
     may_undo: Callable[[Script], bool],
 ) -> Failures:
     """``may_undo``: whether the person may undo releases of the script."""
-    found = failure_groups(runs.called_between(since, until), _FAILURES_SHOWN)
+    found = failure_groups(runs.failed().called_between(since, until), _FAILURES_SHOWN)
     began: defaultdict[UUID, list[datetime]] = defaultdict(list)
     for group in found.groups:
         began[group.last.script_id].append(group.first_at)
@@ -252,7 +248,6 @@ def _row(
         newer_version=_newer_version(run),
         suspect=suspect_of(release, group.first_at),
         may_undo=may_undo,
-        ago=ago(run.started_at),
         at=run.started_at,
     )
 

@@ -31,10 +31,11 @@ document.addEventListener("click", async (event) => {
     if (!button) return;
     await copyText(document.getElementById(button.dataset.copy).textContent);
     button.focus();
+    button.dataset.label ??= button.textContent;
     button.textContent = "Copied";
     announcer.textContent = `Copied: ${button.getAttribute("aria-label")}`;
     setTimeout(() => {
-        button.textContent = "Copy";
+        button.textContent = button.dataset.label;
         announcer.textContent = "";
     }, 3000);
 });

@@ -31,7 +31,7 @@ class HookChangeList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, *args: Any) -> QuerySet[Any]:
         since = timezone.now() - SHOWN
-        failed = Run.objects.called_since(since).failed().filter(hook_id=OuterRef("pk"))
+        failed = Run.objects.called_since(since).failed().counted().filter(hook_id=OuterRef("pk"))
         refused = RefusedCall.objects.filter(hook=OuterRef("pk"), pk__gte=first_id_at(since))
         self.root_queryset = self.root_queryset.annotate(
             needs_attention=Q(Exists(failed)) | Q(Exists(refused))

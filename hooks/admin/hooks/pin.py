@@ -5,13 +5,13 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
-from django.utils.formats import date_format
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from core.admin.confirmation import done
 from core.admin.flow_forms import is_saved
 from core.admin.links import action_of
 from core.admin.revisions import RevisionForm
+from core.admin.times import exact
 from core.http.origin import origin_of
 from hooks.admin.hooks.limits import LimitsPage
 from hooks.admin.scripts_and_runs import LIVE, pin_label
@@ -53,7 +53,7 @@ def _versions(hook: Hook) -> list[ScriptVersion]:
 
 def _in_words(version: ScriptVersion, hook: Hook) -> str:
     live = ", live now" if version.pk == hook.script.current_version_id else ""
-    return f"Version {version.number} of {date_format(version.created_at, 'DATETIME_FORMAT')}{live}"
+    return f"Version {version.number} of {exact(version.created_at)}{live}"
 
 
 class PinPage(LimitsPage):

@@ -13,7 +13,6 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.views.decorators.http import require_GET
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -24,6 +23,7 @@ from core.admin.confirmation import Question, ask, done, is_confirmed
 from core.admin.flow_forms import is_saved
 from core.admin.links import action_of, page_of
 from core.admin.revisions import RevisionForm
+from core.admin.times import exact
 from core.http.origin import origin_of
 from hooks.admin.hooks.day import newest_calls
 from hooks.admin.refused_calls import refusals_of
@@ -349,7 +349,7 @@ def live_secrets(hook: Hook) -> list[LiveSecret]:
     return [
         LiveSecret(
             name="Newest" if number == 0 else "Before it",
-            ends="" if secret.ends_at is None else _at(secret.ends_at),
+            ends="" if secret.ends_at is None else exact(secret.ends_at),
             used=_use_in_words(uses.get(str(secret.pk))),
             end_address=action_of_secret(hook, secret),
         )
@@ -380,7 +380,7 @@ def _use_in_words(use: CredentialUse | None) -> str:
     if use is None:
         return "not used since it was set"
     times = "once" if use.count == 1 else f"{use.count:,} times"
-    return f"used {times}, last at {_at(use.last_used_at)} from {use.last_used_from or 'nowhere'}"
+    return f"used {times}, last at {exact(use.last_used_at)} from {use.last_used_from or 'nowhere'}"
 
 
 def is_secret_brought(hook: Hook, preset: Preset | None) -> bool:
@@ -391,8 +391,4 @@ def is_secret_brought(hook: Hook, preset: Preset | None) -> bool:
 
 def _expected_until(hook: Hook) -> str:
     until = hook.handshake_expected_until
-    return "" if until is None or until <= timezone.now() else _at(until)
-
-
-def _at(moment: Any) -> str:
-    return date_format(moment, "DATETIME_FORMAT")
+    return "" if until is None or until <= timezone.now() else exact(until)

@@ -10,7 +10,6 @@ from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.enums import ActionVariant
@@ -23,6 +22,7 @@ from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.flow_forms import add_errors
 from core.admin.links import link, page_of
+from core.admin.times import relative
 from core.errors import ConflictError
 from core.http.origin import origin_of
 from scripts_engine.admin.note import NoteForm
@@ -122,8 +122,8 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
         return str(release)
 
     @display(description="When")
-    def shown_time(self, release: Release) -> str:
-        return date_format(release.at, "DATETIME_FORMAT")
+    def shown_time(self, release: Release) -> SafeString:
+        return relative(release.at)
 
     @display(description="By")
     def shown_actor(self, release: Release) -> str:
@@ -135,7 +135,7 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
         if release.undoes is None:
             return format_html("{}", words)
         undone = link(page_of(release.undoes), release.undoes)
-        return format_html("{} <span>(undoes {})</span>", words, undone)
+        return format_html("<span>{} (undoes {})</span>", words, undone)
 
     def change_view(
         self,

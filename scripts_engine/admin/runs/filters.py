@@ -32,13 +32,17 @@ _PERIODS = {
     "7d": ("Last 7 days", timedelta(days=7)),
 }
 NOT_SUCCEEDED = "not-succeeded"
-SAVED, DRAFT = "saved", "draft"
+COUNTED, DRAFT = "counted", "draft"
 YES = "yes"
 # The parameters of the runs that home counts.
-COUNTED_ON_HOME = {"within": "24h", "source": SAVED}
+EVERY_ATTEMPT = "all"
+COUNTED_ON_HOME = {"within": "24h", "source": COUNTED, "attempts": EVERY_ATTEMPT}
 
 NEWEST_ERRORS = 10_000
+NEWEST_EVENTS = 10_000
 NEWEST_PAYLOADS = 1_000
+# By event id or error in the search field.
+MAX_FOUND = 1_000
 # Of each payload.
 SEARCHED_BYTES = 64 * 1024
 MAX_SEARCH_LENGTH = 200
@@ -74,19 +78,33 @@ class TriggerFilter(ChoicesDropdownFilter):
 
 
 class SourceFilter(RadioFilter):
-    """Filters by whether a saved version ran, or a draft: a source that was not saved."""
+    """Leaves out runs of drafts and test events, which count nowhere, or shows only drafts."""
 
     title = "source"
     parameter_name = "source"
     all_option = ("", "Any source")
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(SAVED, "Saved versions"), (DRAFT, "Unsaved drafts")]
+        return [(COUNTED, "Without drafts and test events"), (DRAFT, "Drafts")]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
-        if self.value() == SAVED:
-            return queryset.of_saved_versions()
+        if self.value() == COUNTED:
+            return queryset.counted()
         return queryset.of_drafts() if self.value() == DRAFT else queryset
+
+
+class AttemptsFilter(RadioFilter):
+    """Chooses between one row per piece of work, and one per attempt; the list narrows itself."""
+
+    title = "attempts"
+    parameter_name = "attempts"
+    all_option = ("", "The last attempt at each piece of work")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(EVERY_ATTEMPT, "Every attempt")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
 
 
 class StartTimeFilter(PeriodFilter):
@@ -240,6 +258,23 @@ class _PlaceInBytes(Func):
         return sql, tuple(value for _, values in parts for value in values)
 
 
+def runs_about(runs: RunQuerySet, text: str) -> RunQuerySet:
+    """Those of the newest runs whose event id is the text, or whose error contains it.
+
+    Looks them up at once, each search in a bounded number of the newest runs.
+    """
+    if not text or len(text) > MAX_SEARCH_LENGTH or "\0" in text:
+        return runs.none()
+    of_event = _newest(runs.filter(hook_id__isnull=False), NEWEST_EVENTS).filter(event_id=text)
+    of_error = _newest(runs.failed(), NEWEST_ERRORS).filter(error_message__icontains=text)
+    found = {
+        run_id
+        for rows in (of_event, of_error)
+        for run_id in rows.order_by("-pk").values_list("pk", flat=True)[:MAX_FOUND]
+    }
+    return runs.filter(pk__in=found)
+
+
 def _newest(runs: RunQuerySet, count: int) -> RunQuerySet:
     newest = runs.order_by("-pk").values("pk")[:count]
     return runs.filter(pk__in=newest)
@@ -271,7 +306,7 @@ class SameErrorFilter(TextFilter):
             f"Failures of one script like “{first_line(error, status)}”, in the newest "
             f"{NEWEST_FAILURES:,} failures. Numbers and ids in the error may differ."
         )
-        return queryset.filter(pk__in=failures_like(queryset, error_kind_of(*found)))
+        return queryset.filter(pk__in=failures_like(queryset.failed(), error_kind_of(*found)))
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         form = forms.Form({self.parameter_name: self.value()})

@@ -1,7 +1,7 @@
 """Run pages, read-only. The list is ordered by primary key, so it stays fast at any size."""
 
 import uuid
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from django.contrib import messages
 from django.db import connection
@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
-from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.views import ChangeList
 
 from accounts.admin.reach import is_superuser, organisation_ids_with, person
@@ -20,11 +20,15 @@ from core.admin.display import display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
 from core.admin.page_context import PageContext
+from core.admin.times import relative
 from core.database.ids import ids_from_prefix
 from core.http.bulkhead import place_left_to_others
 from core.http.origin import client_address
 from scripts_engine.admin.runs.bodies import body_of
 from scripts_engine.admin.runs.filters import (
+    EVERY_ATTEMPT,
+    YES,
+    AttemptsFilter,
     DeadLetterFilter,
     ErrorFilter,
     OutcomeFilter,
@@ -35,6 +39,7 @@ from scripts_engine.admin.runs.filters import (
     SourceFilter,
     StartTimeFilter,
     TriggerFilter,
+    runs_about,
 )
 from scripts_engine.admin.runs.presentation import (
     COLOURS,
@@ -49,7 +54,7 @@ from scripts_engine.admin.runs.timeline import timeline_of
 from scripts_engine.admin.scripts.live import live_of
 from scripts_engine.callers import callers_of, name_triggers
 from scripts_engine.models import Run
-from scripts_engine.models.run import CALLED, FAILURES
+from scripts_engine.models.run import CALLED, FAILURES, RunQuerySet
 from scripts_engine.releases.live import release_that_ran
 from scripts_engine.runs.execution import headers_left_out, run_again
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
@@ -81,12 +86,37 @@ _DEFERRED_FIELDS = (
 _FILTERS_OF_PAYLOADS = (ErrorFilter, PayloadFilter, SameErrorFilter)
 
 
+class Replay(NamedTuple):
+    """The button that runs a payload again, and what it does."""
+
+    address: str
+    what: str
+
+
+_RUNS_NOW = "Replay runs this payload now with the live version of the script, as a new run."
+
+
 class RunChangeList(ChangeList):
     """Loads no payloads and logs, which the list does not show, and errors of failed runs only."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
-        rows: QuerySet[Run] = super().get_queryset(request, exclude_parameters)
-        return rows.defer(*_DEFERRED_FIELDS)
+        rows: Any = super().get_queryset(request, exclude_parameters)
+        rows = rows.defer(*_DEFERRED_FIELDS)
+        if self._is_folded(request):
+            folded: QuerySet[Run] = rows.last_attempts()
+            # On indexes alone, without the columns that SQLite stores after the payloads.
+            folded.counted_as = rows, rows.followed()  # type: ignore[attr-defined]
+            return folded
+        return rows
+
+    def _is_folded(self, request: HttpRequest) -> bool:
+        """Whether each piece of work has one row: not if an attempt is looked up by its id."""
+        query = request.GET
+        if query.get(AttemptsFilter.parameter_name) == EVERY_ATTEMPT:
+            return False
+        # Dead letters are last attempts already.
+        is_of_dead_letters = query.get(DeadLetterFilter.parameter_name) == YES
+        return not is_of_dead_letters and ids_from_prefix(self.query or "") is None
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -116,6 +146,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
         "shown_error",
         "shown_response",
         "duration",
+        "shown_attempt",
         "shown_trigger",
     )
     list_filter = (
@@ -124,6 +155,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
         ("trigger", TriggerFilter),
         SourceFilter,
         DeadLetterFilter,
+        AttemptsFilter,
         RecentFilter,
         ("started_at", StartTimeFilter),
         ResponseFilter,
@@ -135,7 +167,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
     list_filter_submit = True
     list_select_related = ("script",)
     search_fields = ("id",)
-    search_help_text = "Run ID, or its first 8 digits or more"
+    search_help_text = "First 8 digits of a run ID or more, event ID, or text of a recent error"
     ordering = ("-id",)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -167,15 +199,24 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds runs by the first digits of their id, the only indexed text of a run."""
+        """Finds runs by the first digits of their id, the only indexed text of a run.
+
+        Other texts are searched in the newest runs, and by those alone who read payloads.
+        """
         if not search_term:
             return queryset, False
-        ids = ids_from_prefix(search_term)
-        return queryset.none() if ids is None else queryset.filter(pk__range=ids), False
+        if (ids := ids_from_prefix(search_term)) is not None:
+            by_id = queryset.filter(pk__range=ids)
+            if by_id.exists():
+                return by_id, False
+        if not self.has_wherever_visible(request, Scope.READ_PAYLOADS):
+            places = organisation_ids_with(request, Scope.READ_PAYLOADS)
+            queryset = queryset.filter(organisation__in=places)
+        return runs_about(cast("RunQuerySet", queryset), search_term.strip()), False
 
     @display(description="Started")
-    def shown_start(self, run: Run) -> str:
-        return date_format(run.started_at, "DATETIME_FORMAT")
+    def shown_start(self, run: Run) -> SafeString:
+        return relative(run.started_at)
 
     @display(description="Outcome", label=COLOURS)
     def status_label(self, run: Run) -> tuple[str, str]:
@@ -196,6 +237,13 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
     @display(description="Duration")
     def duration(self, run: Run) -> str:
         return f"{run.duration_ms:.1f}\N{NO-BREAK SPACE}ms" if run.has_run else ""
+
+    @display(description="Attempts")
+    def shown_attempt(self, run: Run) -> SafeString | str:
+        """How often the work was tried so far, which leads to all attempts."""
+        if run.attempt is None or (run.attempt == 1 and run.is_dead_letter is None):
+            return ""
+        return link(f"{page_of(run)}#attempts", run.attempt) if run.attempt > 1 else "1"
 
     @display(description="Trigger")
     def shown_trigger(self, run: Any) -> str:
@@ -235,8 +283,9 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             and payload.payload_removed_at is None
         )
         if is_runnable and self.allows(request, Scope.RUN_SCRIPTS, row):
-            context["run_again"] = action_of(row, "again")
             context["try_it"] = action_of(row.script, "change", run=row.pk)
+            if row.attempt is None:
+                context["replay"] = Replay(action_of(row, "again"), _RUNS_NOW)
         context |= self.parts_of_page(request, row, is_runnable=is_runnable)
         return context
 
@@ -273,7 +322,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             self.message_user(request, why_not_run(error).text, messages.ERROR)
             return redirect(page_of(run))
         payload = link(page_of(run), f"the run at {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
-        message = format_html("New run with the payload of {}.", payload)
+        message = format_html("Replayed the payload of {}.", payload)
         if names := headers_left_out(run):
             message = format_html("{} Omitted, because not stored: {}.", message, ", ".join(names))
         self.message_user(request, message, messages.SUCCESS)

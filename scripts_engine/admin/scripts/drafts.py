@@ -11,7 +11,6 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin.reach import person
 from accounts.admin.tenancy import TenantModelAdmin
-from core.admin.ago import ago
 from core.admin.links import action_of
 from core.errors import ConflictError
 from core.http.body import MalformedJson, parse_json_object
@@ -110,7 +109,6 @@ def draft_context(script: Script, draft: ScriptVersion | None) -> dict[str, Any]
     is_behind = live is not None and draft.base_id != live.pk
     return {
         "draft": draft,
-        "saved": ago(draft.created_at),
         "discard": action_of(draft, "discard"),
         "live_version": live,
         "is_behind": is_behind,

@@ -8,8 +8,8 @@ from uuid import UUID
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from core.admin.ago import ago
 from core.admin.links import page_of
+from core.admin.times import relative
 from scripts_engine.models import Release, Script, ScriptVersion
 from scripts_engine.releases.live import releases_putting_live
 
@@ -26,10 +26,6 @@ class Live:
         if self.release is not None:
             return self.release.at
         return self.version.published_at or self.version.created_at
-
-    @property
-    def ago(self) -> str:
-        return ago(self.since)
 
     @property
     def by(self) -> str:
@@ -64,5 +60,9 @@ def live_line(live: Live | None) -> SafeString | str:
     """A short line for lists and other pages."""
     if live is None:
         return "None: drafts only"
-    number, by = live.version.number, live.by
-    return format_html('Version {}, {} <span class="mh-quiet">by {}</span>', number, live.ago, by)
+    return format_html(
+        '<span>Version {}, {} <span class="mh-quiet">by {}</span></span>',
+        live.version.number,
+        relative(live.since),
+        live.by,
+    )
