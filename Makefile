@@ -49,6 +49,7 @@ test-client: $(VENV)/.runtime-installed $(CLIENT)/.installed
 # The suite on other Pythons, as far as this machine can have them, then what is slow, at full size.
 soak: $(VENV)/.dev-installed
 	tests/soak/on_pythons.sh 3.12 3.13 3.14
+	$(MAKE) --no-print-directory test-client PYTEST_ARGS="-m slow"
 	TEST_SIZE=full $(MAKE) --no-print-directory test-slow PYTEST_ARGS="--timeout=0 --durations=40 $(PYTEST_ARGS)"
 
 # The GraphQL audits need their npm packages: cd tests/conformance && npm ci

@@ -64,7 +64,7 @@ class Terminal:
         while self.process.poll() is None:
             self.type(_CTRL_C)
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=10)
+                self.process.wait(timeout=5)
 
     def end(self) -> int:
         """Waits for the end; the exit code."""

@@ -9,6 +9,8 @@ import pytest
 from conftest import Client
 from server import Server
 
+from moonhook_cli.folder import Folder
+
 SUM = "local order = params.json()\nreturn {total = order.a + order.b}\n"
 SETTINGS = """# Ours.
 [scripts.sum]
@@ -268,6 +270,22 @@ def test_a_key_of_another_organisation_is_refused(pushed: Client) -> None:
 
     assert "not to Other" in pushed.fails(3, "push", "--yes")
     assert len(release_numbers(pushed)) == 1
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, file = Folder(tmp_path), tmp_path / "sum.lua"
+    file.write_text("old")
+    file.chmod(0o640)
+    folder.write("sum.lua", "new")
+    written = file.read_text(), file.stat().st_mode & 0o777
+
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        folder.write("sum.lua", "newer")
+
+    assert written == ("new", 0o640)
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def outside(client: Client) -> str:

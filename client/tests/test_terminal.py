@@ -214,3 +214,19 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         with pytest.raises(errors.UnreachableError, match="did not answer in time"):
             asked.graphql("{ __typename }")
         asked.close()
+
+
+def test_ctrl_c_ends_the_wait_for_a_slow_server(client: Client) -> None:
+    client.environment |= {"MOONHOOK_KEY": "k", "MOONHOOK_SECRET": "secret"}
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        url = f"http://127.0.0.1:{slow.getsockname()[1]}"
+        with on_terminal(client, "login", url, "--api-key") as terminal:
+            connection, _ = slow.accept()
+            assert connection.recv(1024).startswith(b"POST /session ")
+            terminal.interrupt()
+            assert terminal.end() == 1
+            connection.close()
+
+    expected = "error: Cancelled.\nLook at what happened, then try again.\n"
+    assert terminal.shown.endswith(expected)
+    assert not client.configuration.exists()
