@@ -87,7 +87,7 @@ def test_only_those_locked_now_are_listed(as_bob: Client, acme: Organisation, al
     (row,) = response.context["cl"].result_list
     assert row.bucket == alice.email
     assert "100 wrong PINs in a row" in text_of(response)
-    assert "until unlocked" in text_of(response)
+    assert "When unlocked" in text_of(response)
 
 
 @pytest.mark.parametrize("today", [0, 19, 20, 49, 50])
