@@ -49,7 +49,7 @@ def test_bob_unlocks_alice(as_bob: Client, bob: User, alice: User) -> None:
         list_of(PinFailures), action_on(PinFailures.objects.get(), "unlock_selected")
     )
 
-    assert "Locked" in locked
+    assert "wrong PINs in a row" in locked
     assert response.status_code == 302
     assert PinFailures.objects.get().consecutive_failures == 0
     assert LogEntry.objects.get().change_message == "Unlocked."
