@@ -195,7 +195,7 @@ def pages() -> dict[str, str]:
         "a day, failed": list_of(Run, **days, **failed),
         "a day, a script, failed": list_of(Run, **days, **of_script, **failed),
         "in the admin": list_of(Run, trigger__exact="admin"),
-        "counted on home": list_of(Run, within="24h", source="saved"),
+        "counted on home": list_of(Run, within="24h", source="counted"),
         "drafts": list_of(Run, source="draft"),
         "response 200": list_of(Run, response="200"),
         "response 201": list_of(Run, response="201"),

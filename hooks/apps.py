@@ -14,7 +14,9 @@ class HooksConfig(AppConfig):
         from hooks.flows import retention
         from hooks.graphql import field_scopes
         from hooks.releases import HookKind
+        from hooks.senders import headers_without_credentials
         from scripts_engine.releases.kinds import register_kind
+        from scripts_engine.shown_headers import register_sender_headers
 
         audit_kinds.register()
         problems.register()
@@ -22,4 +24,5 @@ class HooksConfig(AppConfig):
         field_scopes.register()
         register_prices({"hooks": 50}, list_sizes={"hooks": 100})
         register_kind(HookKind())
+        register_sender_headers(headers_without_credentials())
         register_secret_position(TOKEN_IN_PATH)

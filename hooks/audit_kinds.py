@@ -23,6 +23,7 @@ class HookEvent(TextChoices):
     SIGNING_SECRET_DELETED = "signing-secret.deleted", "Signing secret deleted"
     SIGNING_SECRET_RECEIVED = "signing-secret.received", "Signing secret received"
     TEST_EVENT_SENT = "test-event.sent", "Test event sent"
+    LISTENING_STARTED = "hook.listening-started", "Listening to a hook started"
     HANDSHAKE_EXPECTED = "handshake.expected", "Handshake expected"
 
 

@@ -34,6 +34,7 @@ from hooks.rule_values import (
     preset_of_columns,
 )
 from hooks.senders import PRESETS
+from scripts_engine.sandbox import figure_in_words
 
 # The default burst is the calls a minute divided by this.
 BURSTS_A_MINUTE = 10
@@ -190,14 +191,6 @@ def _tolerance(hook: Hook) -> int | None:
     return hook.tolerance_seconds if sender is None else sender.rules.tolerance_seconds
 
 
-def size_in_words(size: int) -> str:
-    """In bytes, KiB or MiB, whichever divides it: ``1 MiB``."""
-    for unit, name in ((1024 * 1024, "MiB"), (1024, "KiB")):
-        if size >= unit and size % unit == 0:
-            return f"{size // unit:,} {name}"
-    return f"{size:,} bytes"
-
-
 def _tolerance_in_words(rules: CallRules) -> str:
     seconds = None if rules.sender is None else rules.sender.rules.tolerance_seconds
     return "the sender's" if seconds is None else f"{seconds:,} s"
@@ -283,7 +276,7 @@ RULES = (
         shown="The largest payload, in bytes.",
         given="The largest payload: 1 to 1048576.",
         label="Largest payload (bytes)",
-        empty=lambda rules: size_in_words(settings.HOOK_MAX_BODY_BYTES),
+        empty=lambda rules: figure_in_words(settings.HOOK_MAX_BODY_BYTES),
         words=lambda rules: f"{rules.max_body_bytes:,} bytes",
         title="Largest payload",
     ),

@@ -9,12 +9,13 @@ class JobsConfig(AppConfig):
         """Registers what the apps below must know of this one."""
         from core.graphql.document_cost import register_prices
         from core.metrics.exposition import add_figures
-        from jobs import audit_kinds, metrics, problems, pushes, retention  # noqa: F401
+        from jobs import alerts, audit_kinds, metrics, problems, pushes, retention  # noqa: F401
         from jobs.graphql import field_scopes
         from jobs.queue.figures import message_metrics, queue_metrics
         from jobs.schedules.releases import ScheduleKind
         from scripts_engine.releases.kinds import register_kind
 
+        alerts.register()
         audit_kinds.register()
         problems.register()
         pushes.register()

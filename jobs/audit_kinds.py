@@ -1,4 +1,4 @@
-"""What the audit log records of the queue and schedules."""
+"""What the audit log records of the queue and schedules, and what alerts tell."""
 
 from django.db.models import TextChoices
 
@@ -18,6 +18,11 @@ class JobEvent(TextChoices):
 
 class JobSubject(TextChoices):
     SCHEDULE = "schedule", "Schedule"
+
+
+class JobAlert(TextChoices):
+    DEAD_LETTER = "dead_letter", "A queued run has failed for good"
+    SCHEDULE_MISSED = "schedule.missed", "A schedule has missed ticks"
 
 
 def register() -> None:

@@ -242,6 +242,7 @@ def _pushed_runs(
             delay_seconds=push.delay_seconds,
             pushed_by_id=pushing.run_id,
             chain_depth=pushing.chain_depth + 1,
+            is_of_alert=pushing.is_of_alert,
             hidden_secrets=secrets,
         )
         rows.append(queued_rows(work, push.run_id)._replace(key=push.key))

@@ -11,7 +11,7 @@ class ScriptsEngineConfig(AppConfig):
         from core.upkeep import register_duties
         from scripts_engine import audit_kinds, metrics, secrets  # noqa: F401
         from scripts_engine.flows.definitions import forget_definitions
-        from scripts_engine.flows.failure_mails import mail_about_failures
+        from scripts_engine.flows.failure_notices import tell_of_failures
         from scripts_engine.graphql import field_scopes
         from scripts_engine.plans import problems as problems_of_plans
         from scripts_engine.plans.blobs import forget_unused_blobs
@@ -22,13 +22,15 @@ class ScriptsEngineConfig(AppConfig):
         from scripts_engine.runs.quota import settle_run_bytes
         from scripts_engine.runs.retention import forget_old_runs
         from scripts_engine.stored_values import forget_expired_values
+        from scripts_engine.usage import count_usage, forget_old_usage
 
         secrets.register()
         audit_kinds.register()
         problems.register()
         problems_of_plans.register()
         register_kind(SCRIPTS)
-        register_duties(mail_about_failures, every_minute=True)
+        # Before forget_old_runs, which leaves runs that are not counted yet.
+        register_duties(count_usage, tell_of_failures, every_minute=True)
         register_duties(
             forget_expired_values,
             forget_old_runs,
@@ -38,6 +40,7 @@ class ScriptsEngineConfig(AppConfig):
             # After forget_expired_plans, which name blobs.
             forget_unused_blobs,
             settle_run_bytes,
+            forget_old_usage,
         )
         field_scopes.register()
         register_prices(
@@ -50,10 +53,13 @@ class ScriptsEngineConfig(AppConfig):
                 "release": 50,
                 "undoes": 10,
                 "changes": 50,
+                "alertScript": 50,
+                "usage": 500,
                 "manifest": 2_000,
                 "missingBlobs": 200,
                 "planManifest": 5_000,
                 "applyPlan": 5_000,
+                "requestHeaders": 20,
                 "requestBody": 20,
                 "requestBodyBase64": 20,
                 "responseBody": 20,
@@ -64,5 +70,5 @@ class ScriptsEngineConfig(AppConfig):
                 "pushedRuns": 10,
                 "replayOf": 10,
             },
-            list_sizes={"versions": 100, "changes": 100},
+            list_sizes={"usage": 1_000, "versions": 100, "changes": 100},
         )

@@ -1,4 +1,4 @@
-"""What the audit log records of scripts, secrets and stored values."""
+"""What the audit log records of scripts, secrets and stored values, and what alerts tell."""
 
 from django.db.models import TextChoices
 
@@ -14,6 +14,8 @@ class ScriptEvent(TextChoices):
     SCRIPT_DISABLED = "script.disabled", "Script disabled"
     SCRIPT_DELETED = "script.deleted", "Script deleted"
     SCRIPT_UNDELETED = "script.undeleted", "Script brought back"
+    ALERT_SCRIPT_SET = "alert-script.set", "Alert script chosen"
+    ALERT_SCRIPT_REMOVED = "alert-script.removed", "Alert script removed"
     SECRET_SET = "secret.set", "Secret set"
     SECRET_DELETED = "secret.deleted", "Secret deleted"
     STORED_VALUE_SET = "stored-value.set", "Stored value set"
@@ -24,6 +26,12 @@ class ScriptSubject(TextChoices):
     SCRIPT = "script", "Script"
     SECRET = "secret", "Secret"
     STORED_VALUE = "stored-value", "Stored value"
+
+
+class ScriptAlert(TextChoices):
+    FAILING = "script.failing", "A script fails"
+    RECOVERED = "script.recovered", "A script works again"
+    RELEASE_PUBLISHED = "release.published", "A release was published"
 
 
 def register() -> None:

@@ -1,7 +1,7 @@
 """The newest failures, grouped by script and error.
 
-Failures of drafts and of deleted scripts are left out: nobody calls these. Errors that differ only
-in numbers and ids are one error.
+Failures of drafts, test events and deleted scripts are left out: nobody waits for these. Errors
+that differ only in numbers and ids are one error.
 """
 
 import re
@@ -107,7 +107,7 @@ def failures_like(failed: RunQuerySet, kind: ErrorKind) -> list[UUID]:
 
 
 def _newest_failures(failed: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
-    callable_now = failed.of_saved_versions().filter(script__deleted_at__isnull=True)
+    callable_now = failed.counted().filter(script__deleted_at__isnull=True)
     newest = callable_now.order_by("-pk").annotate(
         error=Substr("error_message", 1, _READ_CHARACTERS)
     )
@@ -119,9 +119,6 @@ def _newest_failures(failed: RunQuerySet) -> Iterator[tuple[UUID, ErrorKind]]:
 def failing_since(runs: RunQuerySet) -> datetime | None:
     """When the oldest of the newest failures was requested; ``None`` without failures."""
     ids = list(
-        runs.failed()
-        .of_saved_versions()
-        .order_by("-pk")
-        .values_list("pk", flat=True)[:NEWEST_FAILURES]
+        runs.failed().counted().order_by("-pk").values_list("pk", flat=True)[:NEWEST_FAILURES]
     )
     return moment_of(ids[-1]) if ids else None

@@ -1,26 +1,26 @@
 """Statistics of recent runs, from queries that stay cheap with millions of runs.
 
-A run counts at the time of its id, when it was requested. Try-outs of drafts, which are unsaved
-sources, are not counted: they affect only their author. Runs are counted on indexes alone.
+A run counts at the time of its id, when it was requested. Drafts and test events do not count:
+see ``RunQuerySet.counted``. Runs are counted on indexes alone, so all are counted first, and the
+few that do not count are subtracted.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from uuid import UUID
 
 from django.db.models import CharField, Count, IntegerField, Model, OuterRef, Subquery, Value
 
-from scripts_engine.models import Run, RunStatus, Trigger
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import OUTCOMES, RunQuerySet
 
 HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 
-_ALL, _OTHERS, _DRAFTS, _FAILED = "all", "others", "drafts", "failed"
-_HOOK = "hook_id"
+_ALL, _OTHERS, _TRIED, _FAILED = "all", "others", "tried", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,6 @@ class Hour:
     """Number of runs for every status of ``OUTCOMES``."""
     total: int
     """Number of all runs: also queued, running and cancelled ones."""
-
-    def without(self, others: "Hour") -> "Hour":
-        """The hour without some of its runs. Never below zero."""
-        counts = {
-            status: max(0, count - others.counts[status]) for status, count in self.counts.items()
-        }
-        return replace(self, counts=counts, total=max(0, self.total - others.total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +53,11 @@ def hours_between(since: datetime, until: datetime) -> Iterator[tuple[datetime, 
         start = end
 
 
-def runs_by_hour(
-    runs: RunQuerySet, since: datetime, until: datetime, *, has_drafts: bool = True
-) -> list[Hour]:
-    """Counts all runs on the primary key, and the rare ones on partial indexes.
-
-    ``has_drafts``: whether there may be runs of drafts among these.
-    """
+def runs_by_hour(runs: RunQuerySet, since: datetime, until: datetime) -> list[Hour]:
+    """Counts all runs on the primary key, and the rare ones on partial indexes."""
     hours = list(hours_between(since, until))
     counted: Counter[tuple[int, str, str]] = Counter()
-    for number, kind, status, count in _counted(runs, hours, has_drafts):
+    for number, kind, status, count in _counted(runs, hours):
         counted[number, kind, status] = count
     return [
         Hour(
@@ -83,7 +71,7 @@ def runs_by_hour(
 
 
 def _counted(
-    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]], has_drafts: bool
+    runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]]
 ) -> Iterator[tuple[int, str, str, int]]:
     """Yields hour number, kind, status and count; the kind ``all`` has no status."""
     parts = []
@@ -92,13 +80,12 @@ def _counted(
         hour = Value(number, IntegerField())
         every = of_hour.annotate(hour=hour, kind=_kind(_ALL), outcome=_kind(""))
         others = of_hour.not_succeeded().annotate(hour=hour, kind=_kind(_OTHERS))
-        drafts = of_hour.of_drafts().annotate(hour=hour, kind=_kind(_DRAFTS))
+        tried = of_hour.not_counted().annotate(hour=hour, kind=_kind(_TRIED))
         parts += [
             every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
             others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
+            tried.values_list("hour", "kind", "status").annotate(count=Count("pk")),
         ]
-        if has_drafts:
-            parts.append(drafts.values_list("hour", "kind", "status").annotate(count=Count("pk")))
     yield from parts[0].union(*parts[1:], all=True)
 
 
@@ -107,20 +94,20 @@ def _kind(name: str) -> Value:
 
 
 def _count_of(status: RunStatus, hour: int, counted: Counter[tuple[int, str, str]]) -> int:
-    """The number of runs of saved versions with that status. Never below zero.
+    """The number of runs with that status that count. Never below zero.
 
     Runs that are recorded between the counts make them differ.
     """
     if status is not RunStatus.SUCCEEDED:
-        return max(0, counted[hour, _OTHERS, status] - counted[hour, _DRAFTS, status])
+        return max(0, counted[hour, _OTHERS, status] - counted[hour, _TRIED, status])
     others = sum(counted[hour, _OTHERS, other] for other in RunStatus)
-    drafts = counted[hour, _DRAFTS, RunStatus.SUCCEEDED]
-    return max(0, counted[hour, _ALL, ""] - others - drafts)
+    tried = counted[hour, _TRIED, RunStatus.SUCCEEDED]
+    return max(0, counted[hour, _ALL, ""] - others - tried)
 
 
 def _total_of(hour: int, counted: Counter[tuple[int, str, str]]) -> int:
-    drafts = sum(counted[hour, _DRAFTS, status] for status in RunStatus)
-    return max(0, counted[hour, _ALL, ""] - drafts)
+    tried = sum(counted[hour, _TRIED, status] for status in RunStatus)
+    return max(0, counted[hour, _ALL, ""] - tried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +120,7 @@ class Activity:
     failed: int
 
 
-def activity_of(
-    rows: Sequence[Model], column: str, since: datetime, *, without_drafts: bool = False
-) -> dict[UUID, Activity]:
+def activity_of(rows: Sequence[Model], column: str, since: datetime) -> dict[UUID, Activity]:
     """Reads the activity of each row by its id, whose runs name it in ``column``.
 
     Takes two statements for any number of rows, and counts on indexes alone.
@@ -143,32 +128,22 @@ def activity_of(
     if not rows:
         return {}
     ids = [row.pk for row in rows]
-    runs = Run.objects.called_since(since).order_by()
-    of_rows = runs.filter(**{f"{column}__in": ids})
-    left_out = []
-    if column == _HOOK:
-        # Nobody sent test events.
-        left_out.append(of_rows.triggered_by(Trigger.TEST))
-    if without_drafts:
-        places = {row.organisation_id for row in rows}  # type: ignore[attr-defined]
-        left_out.append(runs.of_drafts().filter(organisation__in=places))
-    counted = _count_by(column, of_rows, left_out)
-    newest = _newest_runs(rows, column, without_drafts=without_drafts)
+    runs = Run.objects.called_since(since).filter(**{f"{column}__in": ids}).order_by()
+    counted = _count_by(column, runs, runs.not_counted())
+    newest = _newest_runs(rows, column)
     return {
         key: Activity(newest.get(key), max(0, counted[key, _ALL]), max(0, counted[key, _FAILED]))
         for key in ids
     }
 
 
-def _count_by(
-    column: str, runs: RunQuerySet, left_out: Sequence[RunQuerySet]
-) -> Counter[tuple[UUID, str]]:
+def _count_by(column: str, runs: RunQuerySet, left_out: RunQuerySet) -> Counter[tuple[UUID, str]]:
     """Counts all runs and the failed ones by the column, without the others."""
     parts = [
         part.annotate(kind=_kind(kind), sign=Value(sign, IntegerField()))
         .values_list(column, "kind", "sign")
         .annotate(count=Count("pk"))
-        for sign, some in ((1, runs), *((-1, each) for each in left_out))
+        for sign, some in ((1, runs), (-1, left_out))
         for kind, part in ((_ALL, some), (_FAILED, some.failed()))
     ]
     counted: Counter[tuple[UUID, str]] = Counter()
@@ -177,13 +152,10 @@ def _count_by(
     return counted
 
 
-def _newest_runs(rows: Sequence[Model], column: str, *, without_drafts: bool) -> dict[UUID, Run]:
-    runs = Run.objects.of_saved_versions() if without_drafts else Run.objects.all()
-    if column == _HOOK:
-        runs = runs.exclude(trigger=Trigger.TEST)
+def _newest_runs(rows: Sequence[Model], column: str) -> dict[UUID, Run]:
     # By a range of one value: see ``in_range_of``.
     of_row = {f"{column}__gte": OuterRef("pk"), f"{column}__lte": OuterRef("pk")}
-    newest = runs.filter(**of_row).order_by(column, "-id").values("pk")[:1]
+    newest = Run.objects.counted().filter(**of_row).order_by(column, "-id").values("pk")[:1]
     model = type(rows[0])._default_manager
     found = model.filter(pk__in=[row.pk for row in rows]).order_by()
     ids = found.annotate(newest_run=Subquery(newest)).values("newest_run")
@@ -193,7 +165,7 @@ def _newest_runs(rows: Sequence[Model], column: str, *, without_drafts: bool) ->
 
 def durations_of(runs: RunQuerySet, since: datetime, until: datetime) -> Durations | None:
     """Percentiles of the period's newest runs; ``None`` if there are no runs."""
-    newest = runs.called_between(since, until).of_saved_versions().order_by("-pk")
+    newest = runs.called_between(since, until).counted().order_by("-pk")
     rows = newest.values_list("status", "duration_ms")[:NEWEST_DURATIONS]
     taken = sorted(duration for status, duration in rows if status in OUTCOMES)
     if not taken:

@@ -216,7 +216,7 @@ def make_past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields:
 
 def make_past_draft(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any) -> Run:
     """A try-out of an unsaved source of the hook's script, at that time."""
-    run = past_run(hook, at, status, unsaved_source="return 1", **fields)
+    run = past_run(hook, at, status, unsaved_source="return 1", is_draft=True, **fields)
     run.script_version = run.hook_id = None
     run.trigger = Trigger.ADMIN
     run.save()
@@ -227,16 +227,21 @@ def past_run(hook: Hook, at: datetime, status: str = "succeeded", **fields: Any)
     """The same, not saved yet: to save many at once."""
     request, reply = (fields.get(name, b"") for name in ("request_body", "response_body"))
     sizes = {"request_bytes": len(request), "response_bytes": len(reply)}
+    usual = {
+        "script_version": hook.script.current_version,
+        "trigger": Trigger.HOOK,
+        "queued_ms": 0,
+        "duration_ms": 1,
+        "response_status": 200,
+    }
     return Run(
         id=uuid.UUID(int=first_id_at(at).int | uuid.uuid4().int % 2**62),
         organisation=hook.script.organisation,
         script=hook.script,
-        script_version=hook.script.current_version,
         hook_id=hook.pk,
-        trigger=Trigger.HOOK,
         status=status,
         started_at=at,
-        **{"queued_ms": 0, "duration_ms": 1, "response_status": 200, **sizes, **fields},
+        **{**usual, **sizes, **fields},
     )
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import uuid
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,7 +48,11 @@ def open_session(moonhook: MoonhookServer, **login: str) -> Any:
 
 
 def machine_token(moonhook: MoonhookServer, organisation: str = "Acme") -> str:
-    """The bearer token of a session of a new key of a new organisation."""
+    """The bearer token of a session of a new key of a new organisation, whose name is made unique.
+
+    Servers are shared by tests.
+    """
+    organisation = f"{organisation} {uuid.uuid4()}"
     made = json.loads(moonhook.manage("create_organisation", organisation, "--json"))
     key = json.loads(
         moonhook.manage("create_api_key", "--organisation", made["id"], "--name", "k", "--json")

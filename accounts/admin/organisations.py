@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from unfold.views import ChangeList
@@ -24,10 +24,30 @@ from accounts.scopes import Scope
 from core.admin.display import EmptyState, display
 from core.admin.revisions import EXPECTED_REVISION
 from core.http.origin import origin_of
+from core.sizes import size_text
 
+_COLUMNS = frozenset(field.name for field in Organisation._meta.fields)
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")
-# These cost the installation storage or lock a tenant out, so a tenant cannot change them.
-_SUPERUSER_FIELDS = ("is_active", *_RETENTION)
+# Retention costs the installation storage, so a tenant cannot change it: these show what applies.
+_IN_FORCE = ("days_in_force", "runs_in_force", "quota_in_force")
+
+
+def _days(organisation: Organisation) -> str:
+    days = organisation.run_days_limit
+    return "Ever" if days is None else f"{days:,} day{pluralize(days)}"
+
+
+def _runs(organisation: Organisation) -> str:
+    number = organisation.run_count_limit
+    return "No limit" if number is None else f"{number:,}"
+
+
+def _quota(organisation: Organisation) -> str:
+    size = organisation.run_bytes_limit
+    return "No quota" if size is None else size_text(size)
+
+
+_DEFAULTS = dict(zip(_RETENTION, (_days, _runs, _quota), strict=True))
 
 # Cells of the list by organisation, read for all organisations of a page at once.
 Cells = Mapping[UUID, Sequence[SafeString | str]]
@@ -66,7 +86,6 @@ def _cell(organisation: Any, number: int) -> SafeString | str:
     return cell
 
 
-@admin.register(Organisation)
 class OrganisationAdmin(
     AsksBeforeRoles, OrganisationInvitation, RefusalsAsMessages, TenantModelAdmin
 ):
@@ -108,9 +127,9 @@ class OrganisationAdmin(
     actions_detail = ("change_roles", "invite_administrator")
     proved_pages = frozenset({"change_roles", "invite_administrator"})
     add_fieldsets = ((None, {"fields": ("name",)}),)
-    fieldsets = (
+    fieldsets: tuple[tuple[str | None, dict[str, Any]], ...] = (
         (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Runs", {"fields": ("failure_mails", *_RETENTION, "payloads_kept")}),
+        ("Runs", {"fields": (*_RETENTION, "payloads_kept")}),
     )
 
     def organisation_that_asks(
@@ -127,7 +146,26 @@ class OrganisationAdmin(
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         shown = ["id", "created_at", "payloads_kept"]
-        return shown if is_superuser(request) else [*shown, *_SUPERUSER_FIELDS]
+        return shown if is_superuser(request) else [*shown, "is_active", *_IN_FORCE]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or is_superuser(request):
+            return fieldsets
+        in_force = dict(zip(_RETENTION, _IN_FORCE, strict=True))
+        return [
+            (title, {"fields": [in_force.get(name, name) for name in options["fields"]]})
+            for title, options in fieldsets
+        ]
+
+    def formfield_for_dbfield(
+        self, db_field: Any, request: HttpRequest, **kwargs: Any
+    ) -> forms.Field | None:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and db_field.name in _RETENTION:
+            default = _DEFAULTS[db_field.name](Organisation())
+            field.widget.attrs["placeholder"] = f"{default} (default)"
+        return field
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Adds the number of members, counted only for the rows shown."""
@@ -155,6 +193,18 @@ class OrganisationAdmin(
         count: int = organisation.member_count
         return count
 
+    @display(description="Runs are kept for")
+    def days_in_force(self, organisation: Organisation) -> str:
+        return _days(organisation)
+
+    @display(description="Runs kept at most")
+    def runs_in_force(self, organisation: Organisation) -> str:
+        return _runs(organisation)
+
+    @display(description="Storage quota for runs")
+    def quota_in_force(self, organisation: Organisation) -> str:
+        return _quota(organisation)
+
     @display(description="Payloads kept")
     def payloads_kept(self, organisation: Organisation) -> SafeString:
         return format_html_join("", "{}", ((show(organisation),) for show in _storage_in_use))
@@ -166,7 +216,7 @@ class OrganisationAdmin(
         if change:
             save_organisation(
                 organisation,
-                [name for name in form.changed_data if name != EXPECTED_REVISION],
+                [name for name in form.changed_data if name in _COLUMNS],
                 expected_revision=form.cleaned_data.get(EXPECTED_REVISION),
                 origin=origin,
             )

@@ -1,4 +1,4 @@
-"""E-mails in the background: a new device, a changed address, an invitation, an expiring key."""
+"""Notices in the background: a new device, a changed address, an invitation, an expiring key."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django_tasks import task
 
+from accounts.alerts import AccountAlert, alert
 from accounts.messages.delivering import delivering
 from accounts.messages.email import send_email
 from accounts.messages.quotas import count_mail_of
@@ -179,4 +180,5 @@ def _warn_if_due(api_key: ApiKey) -> bool:
         for administrator in administrators_of(organisation_id):
             if may_mail(administrator, organisation_id, limit, "key-warning-to"):
                 warn_of_key.enqueue(str(api_key.pk), str(administrator.pk))
+        alert(AccountAlert.API_KEY_EXPIRING, api_key, expiresAt=api_key.expires_at, days=due)
     return bool(claimed)

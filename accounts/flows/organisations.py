@@ -31,12 +31,20 @@ from accounts.rate_limits.limiter import hit
 from accounts.revisions import REVISION, revise
 from core.errors import ForbiddenError, NotFoundError
 from core.http.origin import NOWHERE, Actor, Origin
+from core.names import name_key, name_taken
 
 
 def create_organisation(name: str, *, origin: Origin = NOWHERE) -> Organisation:
-    """Creates an organisation. Raises ``ValidationError`` for an empty or overlong name."""
+    """Creates an organisation. Raises ``ValidationError`` for a name that is not one or is taken.
+
+    Only who creates organisations is told of names: an administrator may rename to any, and so
+    learns of no other tenant.
+    """
     organisation = Organisation(name=name.strip())
     organisation.full_clean()
+    key = name_key(organisation.name)
+    if any(name_key(taken) == key for taken in Organisation.objects.values_list("name", flat=True)):
+        raise name_taken(organisation.name)
     organisation.save()
     record_about_organisation(AuthEventKind.ORGANISATION_CREATED, organisation, origin)
     return organisation

@@ -89,5 +89,19 @@ class Organisation(Activation, Revised):
     @property
     def run_bytes_limit(self) -> int | None:
         """The effective quota for what it stores, in bytes; ``None`` for no quota."""
-        own = self.run_bytes_quota
-        return (settings.RUN_BYTES_PER_ORGANISATION if own is None else own) or None
+        return _limit(self.run_bytes_quota, settings.RUN_BYTES_PER_ORGANISATION)
+
+    @property
+    def run_days_limit(self) -> int | None:
+        """For how many days its runs are kept; ``None`` for ever."""
+        return _limit(self.runs_kept_days, settings.RUNS_KEPT_DAYS)
+
+    @property
+    def run_count_limit(self) -> int | None:
+        """How many of its runs are kept; ``None`` for all."""
+        return _limit(self.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
+
+
+def _limit(own: int | None, default: int) -> int | None:
+    """Its own limit or else the default; 0 means none."""
+    return (default if own is None else own) or None

@@ -51,6 +51,8 @@ TEST_MESSAGES_TO_ADDRESS = Window(10, DAY)
 LOGIN_CHANGES_OF_USER = Window(10, DAY)
 KEY_WARNINGS_TO_ADDRESS = Window(10, DAY)
 FAILURE_MAILS_TO_ADDRESS = Window(20, HOUR)
+# About one subject, of one kind.
+ALERTS_OF_SUBJECT = Window(1, 15 * MINUTE)
 # Answers that reveal whether an address has an account.
 ADDRESS_REFUSALS_OF_ORGANISATION = Window(30, HOUR)
 

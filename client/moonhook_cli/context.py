@@ -1,6 +1,8 @@
 """What every command works with: its output, its profile and its server."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import click
@@ -85,6 +87,15 @@ class Context:
         else:
             server.token = renew()
         return server
+
+
+@contextmanager
+def until_interrupted(context: Context) -> Iterator[None]:
+    """Ctrl-C is how a person ends what goes on for ever: no error."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        context.output.note("Stopped.")
 
 
 pass_context = click.make_pass_decorator(Context)

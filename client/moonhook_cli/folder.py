@@ -1,6 +1,8 @@
 """The folder that git keeps: moonhook.toml, scripts/SLUG.lua and libraries/SLUG.lua."""
 
 import re
+import secrets
+import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,9 +42,18 @@ class Folder:
             ) from None
 
     def write(self, path: str, text: str) -> None:
+        """Replaces the file as a whole, so that a process that is killed leaves no half of it."""
         file = self._checked(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode("utf-8"))
+        written = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            written.write_bytes(text.encode("utf-8"))
+            if file.exists():
+                shutil.copymode(file, written)
+            written.replace(file)
+        except BaseException:
+            written.unlink(missing_ok=True)
+            raise
 
     def delete(self, path: str) -> None:
         self._checked(path).unlink(missing_ok=True)

@@ -41,8 +41,11 @@ def main() -> None:
     except CommandError as error:
         output.error(error.message, error.advice, error.code)
         sys.exit(error.exit_code)
-    except click.exceptions.Abort:
-        output.error("Cancelled.", "Nothing was changed by the last question.", "CANCELLED")
+    except click.exceptions.Abort as error:
+        # A prompt has no cause: it asks before anything is sent.
+        is_prompt = error.__cause__ is None
+        advice = "Nothing was changed." if is_prompt else "Look at what happened, then try again."
+        output.error("Cancelled.", advice, "CANCELLED")
         sys.exit(Exit.FAILED)
     except click.ClickException as error:
         usage = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

@@ -74,6 +74,12 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
+def short_time(text: str) -> str:
+    """A time of the server to the second; any other text as it is."""
+    found = _TIME.fullmatch(text)
+    return f"{found[1]} {found[2]}Z" if found else text
+
+
 def _cell(value: object) -> str:
     if value is None:
         return ""
@@ -81,6 +87,4 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    if found := _TIME.fullmatch(str(value)):
-        return f"{found[1]} {found[2]}Z"
-    return printable(str(value)).replace("\n", " ")
+    return printable(short_time(str(value))).replace("\n", " ")

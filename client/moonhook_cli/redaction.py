@@ -5,6 +5,7 @@ import re
 # The prefixes of Moonhook's own secrets, and the path of a hook's URL after its script.
 _PATTERNS = (
     re.compile(r"mh[sthxc]_[0-9A-Za-z]+"),
+    re.compile(r"whsec_[0-9A-Za-z+/=]+"),
     re.compile(r"(?i)(?<=bearer )\S+"),
     re.compile(r"(?<=\"device_code\": \")[^\"]+|(?<=\"device_code\":\")[^\"]+"),
 )

@@ -1,6 +1,7 @@
 """An organisation's manifest and sources on the server, and plans to change them."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -39,6 +40,7 @@ _APPLY = """mutation Apply($id: ID!, $note: String!, $publish: Boolean!) {
   }
 }"""
 _DIGESTS_AT_ONCE = 1_000
+_UPLOADS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +101,27 @@ def upload(server: Server, digest: str, source: str) -> None:
         raise problem_of(response)
 
 
+def _upload_all(server: Server, sources: Mapping[str, str]) -> None:
+    console = Console(stderr=True)
+    is_shown = bool(sources) and console.is_terminal
+    executor = ThreadPoolExecutor(_UPLOADS_AT_ONCE)
+    try:
+        uploads = executor.map(lambda item: upload(server, *item), sources.items())
+        for _ in track(
+            uploads, "Uploading", len(sources), console=console, transient=True,
+            disable=not is_shown,
+        ):  # fmt: skip
+            pass
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
 def make_plan(
     server: Server, manifest: Manifest, sources: Mapping[str, str], *, prune: bool
 ) -> dict[str, Any]:
     """The server's plan. Uploads the sources, by digest, that it does not have."""
     missing = missing_blobs(server, sources)
-    console = Console(stderr=True)
-    is_shown = bool(missing) and console.is_terminal
-    for digest in track(
-        missing, "Uploading", console=console, transient=True, disable=not is_shown
-    ):
-        upload(server, digest, sources[digest])
+    _upload_all(server, {digest: sources[digest] for digest in missing})
     plan: dict[str, Any] = server.graphql(_PLAN, manifest=manifest, prune=prune)["planManifest"]
     plan["changes"] = [change for change in plan["changes"] if change["action"] != "None"]
     return plan

@@ -23,6 +23,12 @@ _TRIES = 4
 _LONGEST_WAIT_SECONDS = 60
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 
+_AWAY = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+_KINDS: dict[str, type[CommandError]] = {
+    "UNAUTHENTICATED": NotAllowedError,
+    "FORBIDDEN": NotAllowedError,
+    "UNAVAILABLE": UnreachableError,
+}
 _CONFLICT_ADVICE = "Run `moonhook pull` to get what is live now, then try again."
 
 
@@ -91,7 +97,7 @@ class Server:
                 return response
             if not left or wait > _LONGEST_WAIT_SECONDS:
                 return response
-            self._log(f"the server is busy; trying again in {wait:g} s")
+            self._tell_waiting(wait)
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -146,6 +152,11 @@ class Server:
         data: dict[str, Any] = answer["data"]
         return data
 
+    def _tell_waiting(self, seconds: float) -> None:
+        if sys.stderr.isatty() and not self._debug:
+            sys.stderr.write(f"The server is busy; trying again in {seconds:g} s…\n")
+        self._log(f"the server is busy; trying again in {seconds:g} s")
+
     def _log(self, line: str) -> None:
         if self._debug:
             sys.stderr.write(f"debug: {redacted(line)}\n")
@@ -172,9 +183,11 @@ def problem_of(response: httpx.Response) -> CommandError:
         return NotAllowedError(detail, _scope_advice(scope), code)
     if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         return CommandError(detail, f"Try again in {_retry_after(response) or 60:g} s.", code)
-    if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+    if response.status_code in _AWAY:
         wait = _retry_after(response) or 10
-        return UnreachableError(detail, f"The server is busy. Try again in {wait:g} s.", code)
+        return UnreachableError(
+            detail, f"The server is busy or restarting. Try again in {wait:g} s.", code
+        )
     if not document:
         advice = "Check that the address is a Moonhook server's."
         return CommandError(detail, advice, code)
@@ -217,8 +230,7 @@ def _graphql_error(errors: list[dict[str, Any]]) -> CommandError:
             advice = (
                 f"Correct `{field}`, then try again." if field else "Correct it, then try again."
             )
-    kind = NotAllowedError if code in {"UNAUTHENTICATED", "FORBIDDEN"} else CommandError
-    return kind(message, advice, code)
+    return _KINDS.get(code, CommandError)(message, advice, code)
 
 
 def _scope_advice(scope: object) -> str:

@@ -145,8 +145,14 @@ class Settings:
         }
         old = {} if before is None else self._keyed(before, self._slugs(before))
         new = self._keyed(now, slugs)
+        listed = self._document.unwrap()
         for (section, key), item in new.items():
-            self._update(section, key, old.get((section, key)), item, target)
+            # What the file does not have is written in full: the base of a push without --prune
+            # has it on the server alone.
+            former = old.get((section, key)) if key in listed.get(section, {}) else None
+            # Looking up a table takes long in a file whose sections alternate.
+            if former != item:
+                self._update(section, key, former, item, target)
         for section, key in old.keys() - new.keys():
             self._remove(section, key)
         return written

@@ -9,6 +9,7 @@ from moonhook_cli.output import Output
 OUTLINE = "id startedAt status trigger durationMs responseStatus script { name } hook { name }"
 FULL = f"""{OUTLINE} requestMethod requestQuery requestBody responseBody responseBodyBase64
   requestBytes responseBytes logs {{ at level text }} error {{ message line traceback }}"""
+REQUEST_HEADERS = "requestHeaders { name value }"
 FAILURES = ("Failed", "TimedOut", "OutOfMemory", "Lost")
 ENDED = (*FAILURES, "Succeeded", "Cancelled")
 COLUMNS = (
@@ -23,6 +24,32 @@ COLUMNS = (
 
 _PLACE = re.compile(r"(?P<name>.+?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _QUOTED = re.compile(r"'([^']+)'")
+
+
+# Of one connection; whoever repeats a call has its own.
+_OF_CONNECTION = {
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+
+
+def headers_of(run: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
+    """The headers with which a call is repeated, and the names of those that the server hides."""
+    headers = [
+        (header["name"], header["value"])
+        for header in run["requestHeaders"]
+        if header["name"].lower() not in _OF_CONNECTION
+    ]
+    shown = [(name, value) for name, value in headers if value is not None]
+    return shown, [name for name, value in headers if value is None]
 
 
 def row_of(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What the server had at the last pull or push: the base of merges, by environment.
+"""What the server had at the last pull or push, the base of merges, and what a push is sending.
+
+Both are by environment.
 
 It is in `.moonhook/`, which git ignores.
 """
@@ -11,6 +13,7 @@ from typing import Any
 from moonhook_cli.folder import Folder, FolderError
 
 _DIRECTORY = ".moonhook"
+_SENT = ".sent"
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -45,10 +48,33 @@ def write_state(folder: Folder, environment: str | None, state: State) -> None:
     folder.write(_path(environment), json.dumps(values, ensure_ascii=False))
 
 
-def _path(environment: str | None) -> str:
+def read_sent(folder: Folder, environment: str | None, organisation: str) -> dict[str, str] | None:
+    """The files of a push that ended before it knew whether they are live; ``None`` without one."""
+    text = folder.read(_path(environment, _SENT))
+    try:
+        sent = json.loads(text) if text else {}
+    except ValueError:
+        return None
+    files: dict[str, str] | None = sent.get(organisation)
+    return files
+
+
+def write_sent(
+    folder: Folder, environment: str | None, organisation: str, files: dict[str, str]
+) -> None:
+    text = json.dumps({organisation: files}, ensure_ascii=False)
+    folder.write(_path(environment, _SENT), text)
+
+
+def forget_sent(folder: Folder, environment: str | None) -> None:
+    folder.delete(_path(environment, _SENT))
+
+
+def _path(environment: str | None, suffix: str = "") -> str:
     if environment is not None and not _ENVIRONMENT.fullmatch(environment):
         raise FolderError(
             f"[env.{environment}]", "has a name that is not letters, digits, `-` or `_`.",
             "Rename it.",
         )  # fmt: skip
-    return f"{_DIRECTORY}/{'default' if environment is None else f'env-{environment}'}.json"
+    name = "default" if environment is None else f"env-{environment}"
+    return f"{_DIRECTORY}/{name}{suffix}.json"

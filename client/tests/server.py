@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,18 @@ _START_SECONDS = 300
 class Key:
     key: str
     secret: str
+
+
+def _processes_of_session(leader: int) -> list[int]:
+    """The leader first, so that it starts none of the others again."""
+    found = [leader]
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # After the name in parentheses: state, parent, group, session.
+            session = stat.read_text().rpartition(")")[2].split()[3]
+            if int(session) == leader and int(stat.parent.name) != leader:
+                found.append(int(stat.parent.name))
+    return found
 
 
 class Server:
@@ -41,22 +53,36 @@ class Server:
 
     @contextmanager
     def running(self) -> Iterator["Server"]:
-        log = (self._directory / "log").open("w")
-        process = subprocess.Popen(
-            [PYTHON, "manage.py", "serve"],
-            cwd=ROOT,
-            env=self._environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+        self.start()
         try:
-            self._wait_until_ready(process)
             with self._administrator() as self._process:
                 yield self
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
-            log.close()
+            self.stop()
+
+    def start(self) -> None:
+        """Starts it on the same address and data, and waits until it is ready."""
+        with (self._directory / "log").open("w") as log:
+            self._server = subprocess.Popen(
+                [PYTHON, "manage.py", "serve"],
+                cwd=ROOT,
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._wait_until_ready(self._server)
+
+    def stop(self) -> None:
+        self._server.send_signal(signal.SIGTERM)
+        self._server.wait(timeout=60)
+
+    def kill(self) -> None:
+        """Kills every process of it at once, as a machine that loses power."""
+        for pid in _processes_of_session(self._server.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._server.wait(timeout=60)
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _START_SECONDS

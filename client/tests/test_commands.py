@@ -28,8 +28,8 @@ def pushed(logged_in: Client) -> Client:
     return logged_in
 
 
-def call_hook(client: Client, body: str) -> int:
-    request = urllib.request.Request(client.read("url"), body.encode(), method="POST")
+def call_hook(client: Client, body: str, **headers: str) -> int:
+    request = urllib.request.Request(client.read("url"), body.encode(), headers, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             return int(response.status)
@@ -82,6 +82,19 @@ def test_a_recorded_event_runs_again(pushed: Client) -> None:
     again = pushed.json("run", "scripts/sum.lua", "--from-run", recorded["id"])
 
     assert again["responseBody"] == '{"total":42}'
+
+
+def test_a_recorded_event_has_its_headers_and_tells_those_that_are_hidden(pushed: Client) -> None:
+    headers = {"X-Shop": "tea", "Authorization": "Basic eA=="}
+    assert call_hook(pushed, '{"a": 1, "b": 41}', **headers) == 200
+    recorded = listed_runs(pushed, count=1)[0]
+    source = "return params.header('X-Shop') .. (params.header('Authorization') or ', no more')\n"
+    pushed.write("scripts/sum.lua", source)
+
+    again = pushed.run("run", "scripts/sum.lua", "--from-run", recorded["id"])
+
+    assert "tea, no more\n" in again.stdout
+    assert "Without headers that may be credentials: Authorization." in again.stderr
 
 
 def test_an_error_is_shown_as_a_compiler_shows_it(pushed: Client) -> None:

@@ -1,6 +1,7 @@
 """init, pull, diff and push against a real server."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,8 @@ def test_a_release_meanwhile_is_told_and_never_overwritten(
 
     output = pushed.fails(1, "push", "--yes")
 
-    assert "Release 2 went live since your last pull" in output
+    assert "What is live has changed since your last pull" in output
+    assert re.search(r"\nRelease 2 by cli, [-0-9]+ [:0-9]+Z: Update \w+ sum\n", output)
     assert len(release_numbers(pushed)) == 2
     conflict = pushed.fails(1, "pull")
     assert "Changed on both sides: scripts/sum.lua" in conflict

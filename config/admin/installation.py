@@ -23,10 +23,11 @@ from core.admin.display import DANGER, SUCCESS, WARNING
 from core.admin.links import list_of, page_of
 from core.database.size import database_bytes
 from core.node_state import RUNNING
+from core.sizes import size_text
 from core.version import moonhook_version
 from jobs.models import QueueEntry
 from jobs.queue.figures import COUNTED_UP_TO, queue_figures
-from scripts_engine.admin.run_storage import RunStorageUse, run_storage_use, size_text
+from scripts_engine.admin.run_storage import RunStorageUse, run_storage_use
 from scripts_engine.models import Run
 from scripts_engine.models.run import RunQuerySet
 

@@ -16,6 +16,7 @@ from scripts_engine.graphql.queries import ScriptsQuery
 from scripts_engine.graphql.releases import ReleasesQuery
 from scripts_engine.graphql.run_script import run_script_field
 from scripts_engine.graphql.stored_values import StoredValuesQuery
+from scripts_engine.graphql.usage import UsageQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
 
 
@@ -25,6 +26,7 @@ class Query(
     ReleasesQuery,
     PlansQuery,
     StoredValuesQuery,
+    UsageQuery,
     HooksQuery,
     SendersQuery,
     SchedulesQuery,
@@ -68,6 +70,7 @@ class Mutation(graphene.ObjectType):
     expect_handshake = placed_here(hooks.expect_handshake_field)
     replay_refused_call = placed_here(hooks.replay_refused_call_field)
     send_test_event = placed_here(hooks.send_test_event_field)
+    start_listening = placed_here(hooks.start_listening_field)
     create_schedule = placed_here(schedules.create_schedule_field)
     update_schedule = placed_here(schedules.update_schedule_field)
     delete_schedule = placed_here(schedules.delete_schedule_field)
@@ -79,6 +82,7 @@ class Mutation(graphene.ObjectType):
     pause_queue = placed_here(queue.pause_queue_field)
     resume_queue = placed_here(queue.resume_queue_field)
     restore_script_version = placed_here(mutations.restore_script_version_field)
+    set_alert_script = placed_here(mutations.set_alert_script_field)
     set_secret = placed_here(mutations.set_secret_field)
     delete_secret = placed_here(mutations.delete_secret_field)
     set_stored_value = placed_here(stored_values.set_stored_value_field)

@@ -25,13 +25,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A table with a title. ``empty`` is the text shown if it has no rows."""
+    """A table or a chart with a title. ``empty`` is the text shown if it has neither."""
 
     title: str
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
     empty: str
     links: Sequence[Link] = ()
+    chart: str = ""
+    """HTML."""
 
     @property
     def table(self) -> dict[str, object]:

@@ -53,11 +53,20 @@ def feed_of(
     nodes, has_more = page.nodes, page.page_info.has_next_page
     if has_more:
         return Feed(nodes, str(page.page_info.end_cursor), has_more)
-    end: list[Any] = [below - 1, _LAST_ID]
+    end = _end(below)
     if cursor is not None:
         # A node may have read the number before the one that answered last.
         end = max(end, key_of(found, cursor, "cursor"))
     return Feed(nodes, cursor_of(end), has_more)
+
+
+def end_of_feed(rows: QuerySet[Any], number: str) -> str:
+    """The cursor behind all rows that are settled now."""
+    return cursor_of(_end(settled_before(rows, number)))
+
+
+def _end(below: int) -> list[Any]:
+    return [below - 1, _LAST_ID]
 
 
 def feed_type(node: type[graphene.ObjectType]) -> type[graphene.ObjectType]:

@@ -26,7 +26,8 @@ from jobs.admin.runs import QueuedRunAdmin
 from jobs.models import Schedule
 from scripts_engine.admin.panels import LATEST, enabled_label, latest_runs
 from scripts_engine.admin.scripts.page import ScriptAdmin
-from scripts_engine.models import Run, Script
+from scripts_engine.admin.usage import usage_panel
+from scripts_engine.models import DailyUsage, Run, Script
 
 
 @admin.register(Script)
@@ -210,6 +211,11 @@ def pinned_hooks_of_script(request: HttpRequest, script: Script) -> Panel | None
         ],
         empty="",
     )
+
+
+@panel_of(Hook, scope=Scope.READ_SCRIPTS, place=-1)
+def usage_of_hook(request: HttpRequest, hook: Hook) -> Panel:
+    return usage_panel(DailyUsage.objects.filter(script_id=hook.script_id, hook_id=hook.pk))
 
 
 @panel_of(Hook, scope=Scope.READ_SCRIPTS)

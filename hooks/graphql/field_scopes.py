@@ -21,6 +21,7 @@ def register() -> None:
             "expectHandshake": change,
             "sendTestEvent": needs_scopes(change, Scope.RUN_SCRIPTS),
             "replayRefusedCall": Scope.OPERATE_QUEUE,
+            "startListening": bodies,
         },
     )
     for_programs("Script", fields={"hooks": read})

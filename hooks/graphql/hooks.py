@@ -24,7 +24,8 @@ from hooks.graphql.senders import (
 from hooks.models import Hook, Idempotency, ReplyMode, SigningSecret
 from hooks.rules import RULES, HookRule, value_in_force
 from scripts_engine.graphql.types import RunType, ScriptType, ScriptVersionType
-from scripts_engine.models import Run, Script, ScriptVersion
+from scripts_engine.graphql.usage import UsageType
+from scripts_engine.models import DailyUsage, Run, Script, ScriptVersion
 
 _TYPES: dict[Any, Any] = {
     int: graphene.Int,
@@ -229,6 +230,25 @@ class CalledScript:
             prefetch_related_objects(peers, newest)
         found: list[Hook] = getattr(script, _HOOKS)
         return found
+
+
+@extend(UsageType)
+class UsageOfHook:
+    hook = graphene.Field(
+        HookType,
+        description="The hook, also a deleted one. Null: there is none, or nothing of it is kept.",
+    )
+
+    @staticmethod
+    def resolve_hook(row: DailyUsage, info: GraphQLResolveInfo) -> Hook | None:
+        """Loads the hooks of all rows that were loaded with this one."""
+        if not hasattr(row, _LOADED):
+            peers = peers_of(row)
+            hooks = hooks_by_id(caller_organisation(info), {peer.hook_id for peer in peers})
+            for peer in peers:
+                setattr(peer, _LOADED, hooks.get(peer.hook_id))
+        hook: Hook | None = getattr(row, _LOADED)
+        return hook
 
 
 @extend(RunType)

@@ -8,14 +8,17 @@ from graphql import GraphQLResolveInfo
 
 from accounts.graphql.scope import caller_key, caller_organisation, find, scoped
 from accounts.graphql.shared import enum_value, expected_revision
+from core.graphql.feed import end_of_feed
 from core.graphql.mutation import mutation
 from core.graphql.resolving import caller_origin, extend, one
+from hooks.audit_kinds import HookEvent
 from hooks.flows.hooks import (
     IssuedHook,
     delete_hook,
     hooks_by_id,
     issue_hook,
     pin_hook,
+    record_about_hook,
     rotate_call_token,
     update_hook,
 )
@@ -286,3 +289,16 @@ def send_test_event_field(info: GraphQLResolveInfo, hook: str) -> Run:
     # A slot of the sandbox limits the run instead.
     with info.context.place_left_to_others():
         return send_test_event(row, origin=caller_origin(info))
+
+
+@mutation(
+    graphene.String,
+    "Begins to follow a hook's calls, to repeat them elsewhere, which the audit log records. "
+    "Returns the cursor of `runsSince` behind all runs that have ended.",
+    hook=graphene.ID(required=True, description="The HookID."),
+)
+def start_listening_field(info: GraphQLResolveInfo, hook: str) -> str:
+    row = find(info, Hook, hook)
+    cursor = end_of_feed(scoped(info, Run), "ended_in")
+    record_about_hook(HookEvent.LISTENING_STARTED, row, caller_origin(info))
+    return cursor

@@ -24,6 +24,7 @@ from hooks.senders.preset import (
     check_hmac,
     check_pointers,
     headers_to_keep,
+    headers_without_credentials,
     preset_with,
 )
 from hooks.senders.signing import SampleEvent, sample_event
@@ -62,6 +63,7 @@ __all__ = [
     "diagnose",
     "examine",
     "headers_to_keep",
+    "headers_without_credentials",
     "preset_with",
     "read_vectors",
     "sample_event",

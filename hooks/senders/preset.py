@@ -260,6 +260,18 @@ def headers_to_keep(rules: Rules) -> frozenset[str]:
     return _EVERY_HEADER.union(own)
 
 
+def headers_without_credentials() -> frozenset[str]:
+    """Lower-case names of what senders send, without those that carry a secret itself."""
+    own = {name for preset in PRESETS.values() for name in preset.own_headers}
+    tokens = {
+        headers.signature.lower()
+        for preset in PRESETS.values()
+        if preset.scheme is Scheme.TOKEN
+        for headers in preset.headers
+    }
+    return frozenset(name for name in own - tokens if "secret" not in name)
+
+
 # Browsers and programs send these with credentials, which refused calls would keep.
 _NO_SIGNATURE_HEADERS = frozenset(
     {"authorization", "cookie", "proxy-authorization", "host", "content-length", "content-type"}

@@ -12,6 +12,7 @@ from django.db.models import Model, Prefetch, QuerySet
 from django.forms.widgets import Script as ScriptFile
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 from unfold.contrib.filters.admin import BooleanRadioFilter
@@ -36,9 +37,17 @@ from core.admin.times import relative
 from core.errors import NotFoundError
 from core.http.origin import origin_of
 from jobs.admin.runs import show_started_run
-from jobs.admin.ticks import LATEST, in_words, line_of, preview_of, rendered, strip_of
+from jobs.admin.ticks import (
+    LATEST,
+    in_words,
+    line_of,
+    preview_of,
+    rendered,
+    sentence_of,
+    strip_of,
+)
 from jobs.models import Schedule, ScheduleTick
-from jobs.schedules.cron import MAX_CRON_CHARACTERS, known_time_zones
+from jobs.schedules.cron import MAX_CRON_CHARACTERS, InvalidCronError, known_time_zones
 from jobs.schedules.saving import MAX_PAYLOAD_BYTES
 from jobs.schedules.schedules import (
     create_schedule,
@@ -244,8 +253,8 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         add_errors(form, refusal, {"payload": "body"})
 
     @display(description="When")
-    def when(self, schedule: Schedule) -> str:
-        return f"{schedule.cron} ({schedule.time_zone})"
+    def when(self, schedule: Schedule) -> SafeString:
+        return _when(schedule)
 
     @display(description="Next tick")
     def next_tick(self, schedule: Schedule) -> SafeString | str:
@@ -290,6 +299,14 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         return show_started_run(self, request, schedule, start, "The run is queued.")
 
 
+def _when(schedule: Schedule) -> SafeString:
+    try:
+        sentence = sentence_of(schedule.cron, schedule.time_zone)
+    except InvalidCronError:
+        sentence = f"{schedule.cron} ({schedule.time_zone})"
+    return format_html('<span title="{}">{}</span>', schedule.cron, sentence)
+
+
 def _warning(schedule: Schedule) -> str:
     """Whether runs outlast their interval; empty if they do not."""
     found = long_runs(schedule)
@@ -313,7 +330,7 @@ def schedules_of_script(request: HttpRequest, script: Script) -> Panel | None:
         rows=[
             (
                 link_to(schedule),
-                f"{schedule.cron} ({schedule.time_zone})",
+                _when(schedule),
                 schedule.next_tick_at or "None",
                 enabled_label(schedule.is_enabled),
             )

@@ -14,27 +14,50 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from jobs.models import Schedule, ScheduleTick, TickOutcome
-from jobs.schedules.cron import InvalidCronError, UnknownTimeZoneError, known_time_zones, next_ticks
+from jobs.schedules.cron import (
+    InvalidCronError,
+    UnknownTimeZoneError,
+    cron_in_words,
+    known_time_zones,
+    next_ticks,
+)
 from scripts_engine.models import Run
 
 _SHOWN = 5
 
 
+PRESETS = {
+    "Every 15 minutes": "*/15 * * * *",
+    "Every hour": "0 * * * *",
+    "Every day": "0 6 * * *",
+    "Weekdays": "0 6 * * MON-FRI",
+    "Every Monday": "0 6 * * MON",
+    "First of the month": "0 6 1 * *",
+}
+"""Expressions to begin with, by what their buttons say."""
+
+
 class Preview(NamedTuple):
-    """The next ticks in words, or why there are none."""
+    """The schedule in a sentence and its next ticks in words, or why there are none."""
 
     ticks: list[str]
+    sentence: str = ""
     problem: str = ""
 
 
 def preview_of(cron: str, time_zone: str) -> Preview:
     if not cron.strip():
-        return Preview([], "Enter five fields above to see the next runs.")
+        return Preview([], problem="Enter five fields above to see the next runs.")
     try:
         ticks = next_ticks(cron, time_zone, timezone.now(), _SHOWN)
     except (InvalidCronError, UnknownTimeZoneError) as error:
-        return Preview([], str(error))
-    return Preview([in_words(tick, time_zone) for tick in ticks])
+        return Preview([], problem=str(error))
+    return Preview([in_words(tick, time_zone) for tick in ticks], sentence_of(cron, time_zone))
+
+
+def sentence_of(cron: str, time_zone: str) -> str:
+    """For example “At 06:00 on Monday through Friday (Europe/Berlin)”. Raises InvalidCronError."""
+    return f"{cron_in_words(cron)} ({time_zone})"
 
 
 def in_words(tick: datetime, time_zone: str) -> str:
@@ -47,7 +70,7 @@ def in_words(tick: datetime, time_zone: str) -> str:
 
 def rendered(preview: Preview, address: str) -> SafeString:
     """The list for the form, which a script renews from ``address``."""
-    context = {"preview": preview, "address": address}
+    context = {"preview": preview, "address": address, "presets": PRESETS}
     return SafeString(render_to_string("admin/parts/next_ticks.html", context).strip())
 
 

@@ -113,7 +113,7 @@ def _runs_with(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Run]:
 
 
 def _runs_matching(info: GraphQLResolveInfo, filter: dict[str, Any]) -> list[Run]:
-    rows = filtered(info, _replayable(info), **filter).ended().of_saved_versions()
+    rows = filtered(info, _replayable(info), **filter).ended().filter(is_draft=False)
     rows = rows.last_attempts().filter(script__deleted_at__isnull=True)
     if rows.values("pk")[: MAX_REPLAYS + 1].count() > MAX_REPLAYS:
         raise _too_many("filter")

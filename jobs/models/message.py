@@ -20,7 +20,7 @@ NAMES = {
     "accounts.flows.notices.warn_of_key": "Key expiry warning",
     "accounts.flows.password_links.offer_password_reset": "Password reset requested",
     "accounts.flows.password_links.send_password_link": "Password link e-mail",
-    "scripts_engine.flows.failure_mails.tell_of_failure": "Failing script e-mail",
+    "scripts_engine.flows.failure_notices.mail_about_failure": "Failing script e-mail",
 }
 
 _READY = Q(status=TaskResultStatus.READY)

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from accounts.alerts import alert
 from core.database.commit_order import THIS_COMMIT
 from core.database.compiled_query import CompiledUpdate, column_value
 from core.database.ids import as_uuid
 from core.database.unavailable import DatabaseUnavailable
+from jobs.audit_kinds import JobAlert
 from jobs.concurrent_runs import give_back_lease
 from jobs.metrics import ATTEMPTS, DEAD_LETTERS
 from jobs.models import QueueEntry, RunLease
@@ -32,7 +34,8 @@ from jobs.queue.claim import Claimed
 from jobs.queue.deduplication import KeyTakenError, free_keys
 from jobs.queue.enqueue import QueuedRows, digest_of, entry_row, record_all, take_keys
 from jobs.queue.hidden_parts import renewed
-from scripts_engine.models import Run, RunStatus
+from scripts_engine.failures import first_line
+from scripts_engine.models import Run, RunStatus, Script
 from scripts_engine.runs.quota import count_when_committed
 from scripts_engine.runs.rows import Row, measured, without_reply
 
@@ -70,6 +73,7 @@ def finish(ended: Sequence[EndedRun]) -> None:
     with transaction.atomic(savepoint=False):
         released = _release([each.claimed for each in ended])
         following: list[QueuedRows] = []
+        dead_letters: list[_DeadLetter] = []
         # By the names of the columns, which differ with how the runs ended.
         updates: dict[tuple[str, ...], dict[uuid.UUID, Row]] = defaultdict(dict)
         for each in ended:
@@ -77,6 +81,9 @@ def finish(ended: Sequence[EndedRun]) -> None:
                 columns, after = _end(each)
                 updates[tuple(columns)][each.run.pk] = columns
                 following += after
+                if columns["is_dead_letter"]:
+                    script = each.claimed.entry.script
+                    dead_letters.append(_DeadLetter(script, each.run, columns))
             else:
                 _count("discarded")
                 logger.warning("Run %s: lease lost, result discarded", each.run.pk)
@@ -86,6 +93,23 @@ def finish(ended: Sequence[EndedRun]) -> None:
         run_leases = [each.claimed.run_lease_id for each in ended if each.claimed.run_lease_id]
         if run_leases:
             RunLease.objects.filter(pk__in=run_leases).delete()
+        _alert(dead_letters)
+
+
+class _DeadLetter(NamedTuple):
+    script: Script
+    run: Run
+    columns: Row
+    """How it ended."""
+
+
+def _alert(dead_letters: Sequence[_DeadLetter]) -> None:
+    """Tells of them, last in the transaction, because others wait for what an alert locks."""
+    # In one order everywhere, or two transactions could wait for each other.
+    for script, run, columns in sorted(dead_letters, key=lambda each: each.script.pk):
+        if not run.is_of_alert:
+            error = first_line(columns["error_message"], columns["status"])
+            alert(JobAlert.DEAD_LETTER, script, run=run.pk, attempts=run.attempt, error=error)
 
 
 def _count(outcome: str, *, is_dead_letter: bool = False) -> None:
@@ -217,18 +241,21 @@ def _end_as_lost(run_id: uuid.UUID, lease_id: uuid.UUID, *, is_final: bool) -> b
     run = Run.objects.get(pk=run_id)
     entry.delete()
     after = follow(run, entry, is_final=is_final or entry.script.deleted_at is not None)
-    Run.objects.filter(pk=run_id).update(
-        status=RunStatus.LOST,
-        ended_in=THIS_COMMIT,
-        response_status=_INTERNAL_ERROR,
-        duration_ms=max(0.0, (timezone.now() - run.started_at).total_seconds() * 1000),
-        error_message="The runner that had this run was lost before it ended.",
-        is_dead_letter=True if after is None else None,
-    )
+    columns = {
+        "status": RunStatus.LOST.value,
+        "ended_in": THIS_COMMIT,
+        "response_status": _INTERNAL_ERROR,
+        "duration_ms": max(0.0, (timezone.now() - run.started_at).total_seconds() * 1000),
+        "error_message": "The runner that had this run was lost before it ended.",
+        "is_dead_letter": True if after is None else None,
+    }
+    Run.objects.filter(pk=run_id).update(**columns)
     _count("lost", is_dead_letter=after is None)
     logger.warning("Run %s was lost; %s", run_id, "given up" if after is None else "runs again")
     if after is not None:
         record_all([after])
+    else:
+        _alert([_DeadLetter(entry.script, run, columns)])
     return True
 
 
@@ -242,6 +269,7 @@ _SHARED = (
     "organisation_id",
     "script_id",
     "script_version_id",
+    "is_draft",
     "hook_id",
     "trigger",
     "started_by_id",
@@ -259,6 +287,7 @@ _SHARED = (
     "chain_depth",
     "schedule_id",
     "scheduled_at",
+    "is_of_alert",
 )
 
 
@@ -277,6 +306,7 @@ def next_attempt(run: Run, entry: QueueEntry, due_at: datetime) -> QueuedRows:
         "started_at": timezone.now(),
         "queued_ms": 0.0,
         "duration_ms": 0.0,
+        "cpu_ms": 0.0,
         "unsaved_source": "",
         "request_body": b"",
         "response_status": HTTPStatus.ACCEPTED.value,

@@ -100,7 +100,9 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
         payload = run if run.first_run_id is None else firsts.get(run.first_run_id)
         if not run.has_ended:
             raise NotReplayableError(run_id, "has not ended")
-        if run.script.deleted_at is not None or run.script_version_id is None:
+        if run.is_draft:
+            raise NotReplayableError(run_id, "is of a draft")
+        if run.script.deleted_at is not None:
             raise NotReplayableError(run_id, "belongs to no script that exists")
         if payload is None or payload.payload_removed_at is not None:
             raise NotReplayableError(run_id, "has no payload any more")
@@ -120,6 +122,7 @@ def _replays(run_ids: Sequence[uuid.UUID], author: Author) -> Iterable[QueuedWor
             started_by=author,
             max_attempts=None if caller is None else caller.max_attempts,
             replay_of_id=run.pk,
+            is_of_alert=bool(run.is_of_alert),
         )
 
 

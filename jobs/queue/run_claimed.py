@@ -35,6 +35,7 @@ _OUTCOME = (
     "started_at",
     "queued_ms",
     "duration_ms",
+    "cpu_ms",
     "script_version_id",
     "response_status",
     "response_headers",
@@ -93,6 +94,7 @@ def _spec(run: Run, claimed: Claimed) -> QueuedAttempt:
         first_run_id=run.first_attempt_id,
         scheduled_at=run.scheduled_at,
         chain_depth=run.chain_depth or 0,
+        is_of_alert=bool(run.is_of_alert),
     )
     return pinned_to(spec, pinned_version_of(claimed.entry))
 

@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 MAX_CRON_CHARACTERS = 200
+# Any moment: what only reads an expression starts from one.
+_CLOCK = datetime(2000, 1, 1)  # noqa: DTZ001  (a clock without a time zone)
 
 SHORTHANDS = {
     "@yearly": "0 0 1 1 *",
@@ -84,7 +86,7 @@ def clean_cron(text: str) -> str:
     if _STEP_OF_LAST.search(cron):
         raise InvalidCronError("L and LW take no step.")
     try:
-        next(CronSim(cron, datetime(2000, 1, 1)))  # noqa: DTZ001  (a clock without a time zone)
+        next(CronSim(cron, _CLOCK))
     except CronSimError as error:
         # For example “Bad day-of-month”.
         field = str(error).removeprefix("Bad ").replace("-", " ")
@@ -100,6 +102,11 @@ def _fields_of_shorthand(text: str) -> str:
     if fields is None:
         raise InvalidCronError(f"Enter one of {', '.join(SHORTHANDS)}, or five fields.")
     return fields
+
+
+def cron_in_words(cron: str) -> str:
+    """For example “At 06:00 on Monday through Friday”. Raises ``InvalidCronError``."""
+    return CronSim(clean_cron(cron), _CLOCK).explain()
 
 
 def clean_time_zone(name: str) -> str:

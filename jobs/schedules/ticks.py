@@ -20,7 +20,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from accounts.alerts import alert
 from core.database.unavailable import DatabaseUnavailable
+from jobs.audit_kinds import JobAlert
 from jobs.metrics import SCHEDULE_LAG, SCHEDULE_TICKS
 from jobs.models import CatchUp, Overlap, QueueEntry, Schedule, ScheduleTick, TickOutcome
 from jobs.queue.enqueue import QueuedWork, enqueue
@@ -193,15 +195,16 @@ def _run_ticks(
 ) -> None:
     known = _known(schedule, due)
     script = schedule.script
+    can_run = (
+        script.is_enabled
+        and script.current_version_id is not None
+        and schedule.organisation.is_active
+    )
     decided = decide(
         schedule,
         [tick for tick in due if tick not in known],
         now,
-        can_run=(
-            script.is_enabled
-            and script.current_version_id is not None
-            and schedule.organisation.is_active
-        ),
+        can_run=can_run,
         is_running=QueueEntry.objects.filter(schedule=schedule).exists(),
     )
     ticks, left = _carry_out(schedule, decided)
@@ -212,6 +215,22 @@ def _run_ticks(
         schedule.last_tick_at = due[-1]
         schedule.next_tick_at = left or following
     transaction.on_commit(partial(_count, ticks, now))
+    if can_run:
+        _alert(schedule, ticks)
+
+
+def _alert(schedule: Schedule, ticks: Sequence[ScheduleTick]) -> None:
+    """Tells of missed ticks; not those of a disabled script, which miss nothing."""
+    missed = [tick.tick_at for tick in ticks if tick.outcome == TickOutcome.SKIPPED_MISSED]
+    if missed:
+        alert(
+            JobAlert.SCHEDULE_MISSED,
+            schedule,
+            missed=len(missed),
+            first=missed[0],
+            last=missed[-1],
+            script={"id": schedule.script_id, "name": schedule.script.name},
+        )
 
 
 def _due_ticks(schedule: Schedule, now: datetime) -> list[datetime]:

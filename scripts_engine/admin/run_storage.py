@@ -9,9 +9,9 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from accounts.models import Organisation
+from core.sizes import size_text
 from scripts_engine.models import RunStorage
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _NEARLY_FULL_PERCENT = 90
 
 
@@ -55,14 +55,3 @@ def run_storage_bars(organisations: Sequence[Organisation]) -> dict[UUID, SafeSt
 
 def _bar(use: RunStorageUse) -> SafeString:
     return render_to_string("admin/parts/run_storage.html", {"use": use})
-
-
-def size_text(count: int) -> str:
-    """Formats a number of bytes in the largest fitting unit: “412 MiB”, “1.5 GiB”."""
-    size = float(max(count, 0))
-    unit = 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size /= 1024
-        unit += 1
-    digits = 1 if unit and size < 10 else 0
-    return f"{size:.{digits}f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{_UNITS[unit]}"

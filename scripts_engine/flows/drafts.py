@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -43,7 +43,8 @@ def save_draft(
 ) -> ScriptVersion:
     """Saves the source as the author's draft of the script, in place of their earlier one.
 
-    An earlier one that has run is kept, because its runs name it. ``seen_draft`` is the SHA-256 of
+    An earlier one that has run is kept, because its runs name it. With ``expected_revision``, the
+    author has seen what is live, and the draft is based on that. ``seen_draft`` is the SHA-256 of
     the draft that the author saw, empty if there was none. Raises ``ConflictError`` if the script
     is not at ``expected_revision`` or there is another draft than the one seen,
     ``ValidationError`` by field, ``SourceError``, ``LimitExceededError``, ``RateLimitedError`` or
@@ -59,6 +60,9 @@ def save_draft(
         pins = resolve(locked.organisation, source, script=locked, draft_of=owner)
         draft = locked.versions.filter(draft_of=owner).first()
         if draft is not None and draft.source == source and has_pins(draft, pins):
+            if expected_revision is not None:
+                draft.base_id = locked.current_version_id
+                draft.save(update_fields=["base"])
             return draft
         if draft is not None and seen_draft is not None and draft.source_digest != seen_draft:
             raise changed_elsewhere(draft)
@@ -125,13 +129,16 @@ def publish(
     organisation: Organisation,
     versions: Sequence[ScriptVersion],
     *,
+    expected_revisions: Mapping[uuid.UUID, int] | None = None,
     note: str = "",
     origin: Origin = NOWHERE,
 ) -> Release:
     """Makes the versions the live ones of their scripts, as one release.
 
     Drafts of anybody, which require libraries as they are then, and versions that were live before,
-    with the libraries that they had. Raises ``ValidationError`` by field, ``SourceError``,
+    with the libraries that they had. A draft replaces the version on which it is based, or what is
+    live in the revision of the script that is expected, by the script's id. Raises
+    ``ConflictError`` if another is live, ``ValidationError`` by field, ``SourceError``,
     ``LimitExceededError`` or ``NotFoundError``.
     """
     _check_choice(versions)
@@ -144,6 +151,11 @@ def publish(
         if len(chosen) < len(versions):
             raise NotFoundError("There is no such version.")
         drafts = [version for version in chosen.values() if version.published_at is None]
+        for draft in drafts:
+            if (expected := (expected_revisions or {}).get(draft.script_id)) is not None:
+                draft.script.check_revision(expected)
+            else:
+                draft.check_based_on_live()
         past = [version for version in chosen.values() if version.published_at is not None]
         live = [*past, *pin_together(organisation, drafts, among=past)]
         states = {

@@ -1,7 +1,7 @@
 """Creates, changes, restores and deletes scripts, each as a release."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.conf import settings
@@ -118,6 +118,14 @@ def existing_script(script_id: uuid.UUID) -> Script:
     if script is None:
         raise NotFoundError("There is no such script.")
     return script
+
+
+def scripts_by_id(
+    organisation: Organisation, ids: Collection[uuid.UUID]
+) -> dict[uuid.UUID, Script]:
+    """The organisation's scripts, even deleted ones, with their live versions."""
+    scripts = Script.objects.ever_of_organisation(organisation)
+    return scripts.select_related("current_version").in_bulk(list(ids))
 
 
 def count_save(script: Script) -> None:

@@ -26,8 +26,8 @@ def update_dependents(
     """Publishes a library's version, with new versions of all scripts that have another one.
 
     Also of those that have it through other libraries. Their sources are the live ones; drafts stay
-    as they are. Raises ``ValidationError`` by field, ``SourceError``, ``LimitExceededError`` or
-    ``NotFoundError``.
+    as they are. Raises ``ConflictError`` for a draft that is not based on what is live,
+    ``ValidationError`` by field, ``SourceError``, ``LimitExceededError`` or ``NotFoundError``.
     """
     organisation_id = library_version.script.organisation_id
     with releasing(organisation_id, origin, note=note) as changes:
@@ -36,6 +36,8 @@ def update_dependents(
         if not library.is_library:
             raise _invalid("Choose a library.")
         chosen = _locked(library_version.pk)
+        if chosen.published_at is None:
+            chosen.check_based_on_live()
         dependents = outdated_dependents(changes.organisation, chosen)
         if len(dependents) >= MAX_PUBLISHED:
             raise _invalid(f"More than {MAX_PUBLISHED - 1} scripts would change.")

@@ -19,6 +19,7 @@ def register() -> None:
             "manifest": read,
             "missingBlobs": read,
             "plan": read,
+            "usage": read,
             "secrets": secrets,
             "storedValues": bodies,
             "storedValue": bodies,
@@ -42,13 +43,17 @@ def register() -> None:
             "planManifest": read,
             "applyPlan": read,
             "runScript": needs_scopes(Scope.RUN_SCRIPTS, source=Scope.WRITE_DRAFTS),
+            # Its alerts name API keys, too.
+            "setAlertScript": Scope.ALL,
             "setSecret": secrets,
             "deleteSecret": secrets,
             "setStoredValue": secrets,
             "deleteStoredValue": secrets,
         },
     )
-    for_programs("Organisation", fields={"runBytesQuota": read, "runBytesUsed": read})
+    for_programs(
+        "Organisation", fields={"alertScript": read, "runBytesQuota": read, "runBytesUsed": read}
+    )
     for_programs("Script", read, is_listed=True)
     for_programs("ScriptVersion", read)
     for_programs("Release", read, is_listed=True)
@@ -62,6 +67,7 @@ def register() -> None:
         is_listed=True,
         fields={
             "requestQuery": bodies,
+            "requestHeaders": bodies,
             "requestBody": bodies,
             "requestBodyBase64": bodies,
             "responseBody": bodies,
@@ -72,6 +78,8 @@ def register() -> None:
         },
     )
     for_programs("RunFeed", read)
+    for_programs("RequestHeader", bodies)
+    for_programs("Usage", read)
     for_programs("LogLine", bodies)
     for_programs("RunError", bodies)
     for_programs("Secret", secrets)

@@ -8,6 +8,7 @@ from typing import Any
 import graphene
 from graphql import GraphQLResolveInfo
 
+from accounts.graphql.programs.types import OrganisationType
 from accounts.graphql.scope import (
     caller_key,
     caller_maker,
@@ -16,11 +17,13 @@ from accounts.graphql.scope import (
     scope_refusals,
 )
 from accounts.graphql.shared import expected_revision
+from accounts.models import Organisation
 from core.graphql.mutation import mutation
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import caller_origin, domain_errors
 from core.http.origin import client_address
 from core.plain_text import is_encodable
+from scripts_engine.flows.alert_script import set_alert_script
 from scripts_engine.flows.scripts import (
     create_script,
     delete_script,
@@ -184,6 +187,19 @@ def delete_script_field(info: GraphQLResolveInfo, id: str) -> bool:
     with scope_refusals(info):
         delete_script(script, held=held, origin=caller_origin(info))
     return True
+
+
+@mutation(
+    OrganisationType,
+    "Chooses the script that is run with each alert, or none. Its runs have the trigger `alert`.",
+    errors=script_errors,
+    script=graphene.ID(description="The script's id. Null: no script is told of alerts."),
+)
+def set_alert_script_field(info: GraphQLResolveInfo, script: str | None = None) -> Organisation:
+    chosen = None if script is None else find(info, Script, script)
+    organisation = caller_organisation(info)
+    set_alert_script(organisation, chosen, origin=caller_origin(info))
+    return organisation
 
 
 @mutation(

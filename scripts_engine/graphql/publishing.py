@@ -84,7 +84,9 @@ def _versions(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[ScriptVersio
 
 @mutation(
     ReleaseType,
-    "Makes drafts and past versions the live ones of their scripts, as one release.",
+    "Makes drafts and past versions the live ones of their scripts, as one release. `CONFLICT` "
+    "if another version went live since a draft was begun; `saveDraft` with the present "
+    "`expectedRevision` bases it on that one.",
     errors=script_errors,
     versions=graphene.List(
         graphene.NonNull(graphene.ID),

@@ -14,11 +14,14 @@ from accounts.graphql.scope import scoped
 from accounts.models import Organisation
 from core.graphql.connection import connection_of
 from core.graphql.resolving import extend
+from scripts_engine.flows.alert_script import alert_script_of
 from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run, run_with_payload
 from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
 from scripts_engine.models.script import FORMER_MEMBER, UNKNOWN_AUTHOR
 from scripts_engine.models.stored import bytes_used_by
+from scripts_engine.runs.typed_request import MAX_HEADERS
+from scripts_engine.shown_headers import ShownHeader, shown_headers
 
 # By its name: runs have fields of this type.
 _RUN = "scripts_engine.graphql.types.RunType"
@@ -37,6 +40,15 @@ class OrganisationOfRuns:
         description="Quota of that size, beyond which the oldest data of runs is removed. Null: no "
         "quota.",
     )
+
+    alert_script = graphene.Field(
+        "scripts_engine.graphql.types.ScriptType",
+        description="The script that is run with each alert. Null: none, or it is deleted.",
+    )
+
+    @staticmethod
+    def resolve_alert_script(organisation: Organisation, info: GraphQLResolveInfo) -> Script | None:
+        return alert_script_of(organisation)
 
     @staticmethod
     def resolve_run_bytes_used(organisation: Organisation, info: GraphQLResolveInfo) -> int:
@@ -219,6 +231,13 @@ class SecretType(DjangoObjectType):
     id = graphene.ID(required=True, description="The secret's id.")
 
 
+class RequestHeader(graphene.ObjectType):
+    """A header of a call. Credentials, and headers that may be one, have no value."""
+
+    name = graphene.String(required=True, description="The name, in title case.")
+    value = graphene.String(description="The value; null if it is hidden.")
+
+
 class LogLineType(graphene.ObjectType):
     """A line that a script logged."""
 
@@ -288,8 +307,13 @@ class RunType(DjangoObjectType):
     script_version = graphene.Field(
         ScriptVersionType, description="The version that ran; null for an unsaved source."
     )
+    is_draft = graphene.Boolean(
+        required=True,
+        description="Whether what ran had never been live: a draft, or a source that was not "
+        "saved. Such runs are counted nowhere and never make a script fail.",
+    )
     trigger = graphene.String(
-        required=True, description="hook, admin-graphql, admin, queue, schedule or replay."
+        required=True, description="hook, admin-graphql, admin, queue, schedule, replay or test."
     )
     status = graphene.Field(
         graphene.NonNull(RunStatusEnum), description="How the run ended, or that it has not."
@@ -304,6 +328,12 @@ class RunType(DjangoObjectType):
     )
     response_bytes = graphene.Int(
         required=True, description="The size of the reply, even if it was removed."
+    )
+    request_headers = graphene.List(
+        graphene.NonNull(RequestHeader),
+        required=True,
+        description=f"The headers of the call, at most {MAX_HEADERS}, as `runScript` takes those "
+        "with a value; none after the payload was removed.",
     )
     request_body = graphene.String(
         description="The payload as text; null if it was removed, for a later attempt with that of "
@@ -331,6 +361,10 @@ class RunType(DjangoObjectType):
     @staticmethod
     def resolve_script_version(run: Run, info: GraphQLResolveInfo) -> ScriptVersion | None:
         return run.script_version
+
+    @staticmethod
+    def resolve_request_headers(run: Run, info: GraphQLResolveInfo) -> Sequence[ShownHeader]:
+        return shown_headers(run)
 
     @staticmethod
     def resolve_request_body(run: Run, info: GraphQLResolveInfo) -> str | None:

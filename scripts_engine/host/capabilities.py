@@ -22,6 +22,8 @@ class RecordedRun:
     script_id: uuid.UUID
     chain_depth: int
     """How many runs pushed one another until this one was pushed."""
+    is_of_alert: bool = False
+    """Whether what it pushes descends from an alert."""
 
 
 class EffectRefusedError(Exception):

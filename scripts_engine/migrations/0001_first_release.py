@@ -49,11 +49,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='AlertScript',
+            fields=[
+                ('organisation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='alert_script', serialize=False, to='accounts.organisation')),
+                ('script', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='scripts_engine.script')),
+            ],
+        ),
+        migrations.CreateModel(
             name='FailureNotice',
             fields=[
-                ('script', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='failure_notice', serialize=False, to='scripts_engine.script')),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('way', models.CharField(choices=[('mail', 'E-mail'), ('alert', 'Alert script')], max_length=8)),
                 ('is_failing', models.BooleanField()),
                 ('sent_at', models.DateTimeField()),
+                ('script', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='failure_notices', to='scripts_engine.script')),
             ],
         ),
         migrations.CreateModel(
@@ -81,13 +90,15 @@ class Migration(migrations.Migration):
             name='Run',
             fields=[
                 ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('is_draft', models.BooleanField(db_default=False, default=False, help_text='Whether what ran had never been live: a draft, or a source that was not saved.', verbose_name='draft')),
                 ('unsaved_source', models.TextField(blank=True, db_default='', default='', help_text='The source that ran, if it was tried without being saved.')),
                 ('hook_id', models.UUIDField(help_text='The HookID, if a webhook was called.', null=True)),
-                ('trigger', models.CharField(choices=[('hook', 'Webhook'), ('admin-graphql', 'Admin GraphQL'), ('admin', 'Admin'), ('queue', 'Queue'), ('schedule', 'Schedule'), ('replay', 'Replay'), ('test', 'Test event')], max_length=20)),
+                ('trigger', models.CharField(choices=[('hook', 'Webhook'), ('admin-graphql', 'Admin GraphQL'), ('admin', 'Admin'), ('queue', 'Queue'), ('schedule', 'Schedule'), ('replay', 'Replay'), ('test', 'Test event'), ('alert', 'Alert')], max_length=20)),
                 ('status', models.CharField(choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('timed-out', 'Timed out'), ('out-of-memory', 'Out of memory'), ('queued', 'Queued'), ('running', 'Running'), ('lost', 'Lost'), ('cancelled', 'Cancelled')], max_length=20)),
                 ('started_at', models.DateTimeField(help_text='When the script started.')),
                 ('queued_ms', models.FloatField(help_text='Wait for a free sandbox, in ms; not part of the duration.', verbose_name='queue time (ms)')),
                 ('duration_ms', models.FloatField(help_text='Time that the script ran, in ms.', verbose_name='duration (ms)')),
+                ('cpu_ms', models.FloatField(db_default=0.0, default=0.0, help_text='CPU time that it took, in ms.', verbose_name='CPU time (ms)')),
                 ('request_method', models.CharField(help_text='GET or POST.', max_length=10)),
                 ('request_query', models.TextField(blank=True, help_text='The query string.')),
                 ('request_path', models.TextField(blank=True, db_default='', default='', help_text="The path after the hook's own address, decoded; empty without one.")),
@@ -114,6 +125,7 @@ class Migration(migrations.Migration):
                 ('is_dead_letter', models.BooleanField(help_text='The last attempt failed, and nobody replayed it yet.', null=True, verbose_name='dead letter')),
                 ('schedule_id', models.UUIDField(help_text='The schedule that ran it.', null=True)),
                 ('scheduled_at', models.DateTimeField(help_text="The schedule's tick.", null=True)),
+                ('is_of_alert', models.BooleanField(help_text='It was run with an alert, or follows from such a run by a push or a replay, and so raises no alert; null if neither.', null=True, verbose_name='from an alert')),
                 ('ended_in', core.database.commit_order.CommitNumber(editable=False, help_text='The transaction that it ended in; null until then.', null=True)),
                 ('first_run', core.database.schema.LooseReference(db_constraint=False, db_index=False, help_text='The first attempt, whose payload this one has; null if it is the first itself.', null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='later_attempts', to='scripts_engine.run')),
                 ('organisation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='accounts.organisation')),
@@ -214,11 +226,19 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('script_version__isnull', True)), fields=['-id', 'status'], name='run_of_draft'),
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['-id', 'status'], name='run_tried'),
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('script_version__isnull', True)), fields=['organisation', '-id', 'status'], name='run_of_draft_organisation'),
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['organisation', '-id', 'status'], name='run_tried_organisation'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['script', '-id', 'status'], name='run_tried_script'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('is_draft', True), ('trigger', 'test'), _connector='OR'), fields=['hook_id', '-id', 'status'], name='run_tried_hook'),
         ),
         migrations.AddIndex(
             model_name='run',
@@ -259,5 +279,34 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='storedvalue',
             constraint=models.UniqueConstraint(fields=('organisation', 'key'), name='one_value_per_key_and_organisation'),
+        ),
+        migrations.AddConstraint(
+            model_name='failurenotice',
+            constraint=models.UniqueConstraint(fields=('script', 'way'), name='one_failure_notice_per_way'),
+        ),
+        migrations.CreateModel(
+            name='UsagePosition',
+            fields=[
+                ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('counted_before', models.BigIntegerField(default=0, help_text='A commit number.')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='DailyUsage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('day', models.DateField(db_index=True)),
+                ('script_id', models.UUIDField()),
+                ('hook_id', models.UUIDField(default=uuid.UUID('00000000-0000-0000-0000-000000000000'))),
+                ('calls', models.PositiveBigIntegerField(help_text='Runs, with all attempts at one as one.')),
+                ('failures', models.PositiveBigIntegerField(help_text='Those that failed, after all attempts.')),
+                ('bytes', models.PositiveBigIntegerField(help_text='Of payloads and replies.')),
+                ('cpu_seconds', models.FloatField()),
+                ('organisation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.organisation')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['script_id', 'day'], name='usage_of_script')],
+                'constraints': [models.UniqueConstraint(fields=('organisation', 'day', 'script_id', 'hook_id'), name='one_usage_per_day')],
+            },
         ),
     ]

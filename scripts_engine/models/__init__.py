@@ -1,18 +1,24 @@
 from scripts_engine.models.release import Action, Blob, Plan, Release, ReleaseChange
 from scripts_engine.models.run import Run, RunStatus, Trigger
 from scripts_engine.models.script import (
+    AlertScript,
     FailureNotice,
+    NoticeWay,
     RequiredLibrary,
     Script,
     ScriptVersion,
     VersionState,
 )
 from scripts_engine.models.stored import RunStorage, Secret, StoredValue
+from scripts_engine.models.usage import DailyUsage, UsagePosition
 
 __all__ = [
     "Action",
+    "AlertScript",
     "Blob",
+    "DailyUsage",
     "FailureNotice",
+    "NoticeWay",
     "Plan",
     "Release",
     "ReleaseChange",
@@ -25,5 +31,6 @@ __all__ = [
     "Secret",
     "StoredValue",
     "Trigger",
+    "UsagePosition",
     "VersionState",
 ]

@@ -46,6 +46,7 @@ class Trigger(models.TextChoices):
     SCHEDULE = "schedule", "Schedule"
     REPLAY = "replay", "Replay"
     TEST = "test", "Test event"
+    ALERT = "alert", "Alert"
 
 
 # A caller made the request, and got an answer.
@@ -59,7 +60,8 @@ OUTCOMES = (RunStatus.SUCCEEDED, *map(RunStatus, FAILURES))
 # Rare runs have partial indexes, which cost nothing when other runs are recorded.
 _NOT_SUCCEEDED = ~Q(status=RunStatus.SUCCEEDED.value)
 _NOT_BY_HOOK = ~Q(trigger=Trigger.HOOK.value)
-_OF_DRAFT = Q(script_version__isnull=True)
+# What a person tries, or sends to a hook as a test: shown like other runs, but counted nowhere.
+_TRIED = Q(is_draft=True) | Q(trigger=Trigger.TEST.value)
 _OTHER_THAN_OK = ~Q(response_status=HTTPStatus.OK.value)
 _DEAD_LETTER = Q(is_dead_letter=True)
 _LATER_ATTEMPT = Q(first_run__isnull=False)
@@ -103,10 +105,6 @@ class RunQuerySet(models.QuerySet["Run"]):
             rows = rows.filter(ids.before("started_at", until))
         return rows
 
-    def calls_of_hook(self, hook_id: uuid.UUID) -> "RunQuerySet":
-        """All runs of the hook but those of test events, which nobody sent."""
-        return self.filter(hook_id=hook_id).exclude(trigger=Trigger.TEST)
-
     def called_between(self, since: datetime, until: datetime) -> "RunQuerySet":
         """Requested in that period, by primary key alone, so that no rows are read to count."""
         return self.filter(pk__gte=first_id_at(since), pk__lt=first_id_at(until))
@@ -115,16 +113,23 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Requested at that time or later, by primary key alone, like ``called_between``."""
         return self.filter(pk__gte=first_id_at(since))
 
-    def of_saved_versions(self) -> "RunQuerySet":
-        """All runs except those of drafts."""
-        return self.filter(script_version__isnull=False)
+    def counted(self) -> "RunQuerySet":
+        """All runs but those of drafts and test events.
+
+        Whatever counts runs, or tells that a script fails, counts these.
+        """
+        return self.exclude(_TRIED)
+
+    def not_counted(self) -> "RunQuerySet":
+        """Runs of drafts and test events, which affect only who started them."""
+        return self.filter(_TRIED)
 
     def ended(self) -> "RunQuerySet":
         return self.exclude(status__in=UNENDED)
 
     def of_drafts(self) -> "RunQuerySet":
-        """Try-outs of unsaved sources, which affect only their author."""
-        return self.filter(_OF_DRAFT)
+        """Repeats the index's condition for SQLite, like ``ended_as``."""
+        return self.filter(_TRIED, is_draft=True)
 
     def answered_with(self, statuses: range) -> "RunQuerySet":
         """Repeats the index's condition for SQLite, like ``ended_as``."""
@@ -220,6 +225,12 @@ class Run(models.Model):
         db_index=False,
         db_constraint=False,
     )
+    is_draft = models.BooleanField(
+        "draft",
+        default=False,
+        db_default=False,
+        help_text="Whether what ran had never been live: a draft, or a source that was not saved.",
+    )
     unsaved_source = models.TextField(
         blank=True,
         default="",
@@ -245,6 +256,9 @@ class Run(models.Model):
         "queue time (ms)", help_text="Wait for a free sandbox, in ms; not part of the duration."
     )
     duration_ms = models.FloatField("duration (ms)", help_text="Time that the script ran, in ms.")
+    cpu_ms = models.FloatField(
+        "CPU time (ms)", default=0.0, db_default=0.0, help_text="CPU time that it took, in ms."
+    )
 
     request_method = models.CharField(max_length=10, help_text="GET or POST.")
     request_query = models.TextField(blank=True, help_text="The query string.")
@@ -327,6 +341,12 @@ class Run(models.Model):
     )
     schedule_id = models.UUIDField(null=True, help_text="The schedule that ran it.")
     scheduled_at = models.DateTimeField(null=True, help_text="The schedule's tick.")
+    is_of_alert = models.BooleanField(
+        "from an alert",
+        null=True,
+        help_text="It was run with an alert, or follows from such a run by a push or a replay, and "
+        "so raises no alert; null if neither.",
+    )
     ended_in = CommitNumber(
         null=True, editable=False, help_text="The transaction that it ended in; null until then."
     )
@@ -371,11 +391,17 @@ class Run(models.Model):
                 condition=_NOT_BY_HOOK,
                 name="run_not_by_hook_organisation",
             ),
-            models.Index(fields=["-id", "status"], condition=_OF_DRAFT, name="run_of_draft"),
+            models.Index(fields=["-id", "status"], condition=_TRIED, name="run_tried"),
             models.Index(
                 fields=["organisation", "-id", "status"],
-                condition=_OF_DRAFT,
-                name="run_of_draft_organisation",
+                condition=_TRIED,
+                name="run_tried_organisation",
+            ),
+            models.Index(
+                fields=["script", "-id", "status"], condition=_TRIED, name="run_tried_script"
+            ),
+            models.Index(
+                fields=["hook_id", "-id", "status"], condition=_TRIED, name="run_tried_hook"
             ),
             models.Index(
                 fields=["-id", "response_status"],

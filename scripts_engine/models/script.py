@@ -26,6 +26,16 @@ class ScriptQuerySet(models.QuerySet["Script"]):
     def existing(self) -> "ScriptQuerySet":
         return self.filter(deleted_at__isnull=True)
 
+    def told_of_alerts(self) -> "ScriptQuerySet":
+        """The alert scripts that can run, one at most of each organisation."""
+        return self.existing().filter(
+            alerts__isnull=False,
+            organisation__is_active=True,
+            is_enabled=True,
+            is_library=False,
+            current_version__isnull=False,
+        )
+
     def requiring(self, library: "Script") -> "ScriptQuerySet":
         """Those whose live version requires the library, in whichever version."""
         requirements = RequiredLibrary.objects.filter(
@@ -201,6 +211,15 @@ class ScriptVersion(models.Model):
         if not present.filter(source_digest=self.source_digest).exists():
             raise ConflictError(f"Your draft of “{self.script}” was changed in another window.")
 
+    def check_based_on_live(self) -> None:
+        """Raises ``ConflictError`` if another version than the draft's base is live.
+
+        Call it with a lock.
+        """
+        script = self.script
+        if self.base_id != script.current_version_id:
+            raise ConflictError.of_row(str(script), by=script.revised_by, at=script.revised_at)
+
     @property
     def author(self) -> str:
         """The e-mail of the person, or the name of the key, that saved it; else words for them."""
@@ -230,14 +249,43 @@ class RequiredLibrary(models.Model):
         return f"{self.name} in {self.version_id}"
 
 
-class FailureNotice(models.Model):
-    """What administrators were last told of a script: that it fails, or that it works again."""
+class AlertScript(models.Model):
+    """The script that is run with each alert of its organisation.
 
-    script = models.OneToOneField(
-        Script, primary_key=True, on_delete=models.CASCADE, related_name="failure_notice"
+    The row stays when the script is deleted, so that it is the alert script again if that is
+    undone.
+    """
+
+    organisation = models.OneToOneField(
+        Organisation, primary_key=True, on_delete=models.CASCADE, related_name="alert_script"
     )
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="alerts")
+
+    def __str__(self) -> str:
+        return f"Alert script of {self.organisation_id}"
+
+
+class NoticeWay(models.TextChoices):
+    """How an organisation is told of a script that fails."""
+
+    MAIL = "mail", "E-mail"
+    ALERT = "alert", "Alert script"
+
+
+class FailureNotice(models.Model):
+    """What was last told of a script in one way: that it fails, or that it works again."""
+
+    script = models.ForeignKey(
+        Script, on_delete=models.CASCADE, related_name="failure_notices", db_index=False
+    )
+    way = models.CharField(max_length=8, choices=NoticeWay.choices)
     is_failing = models.BooleanField()
     sent_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["script", "way"], name="one_failure_notice_per_way")
+        ]
 
     def __str__(self) -> str:
         return f"Failure notice of script {self.script_id}"

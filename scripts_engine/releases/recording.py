@@ -9,15 +9,20 @@ from dataclasses import dataclass, field
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from accounts.alerts import alert
 from accounts.audit import shown_actor
 from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.http.origin import Origin
 from core.plain_text import is_encodable
+from scripts_engine.audit_kinds import ScriptAlert
 from scripts_engine.definition_quota import ROW_BYTES, count_growth
 from scripts_engine.models import Action, Release, ReleaseChange
 from scripts_engine.models.release import MAX_NOTE_CHARACTERS
 from scripts_engine.releases.kinds import Kind, State, action_of, kinds
+
+# How many changes of a release an alert names.
+_TOLD = 20
 
 
 @dataclass(slots=True)
@@ -104,6 +109,16 @@ def _record(changes: Changes, origin: Origin, note: str, undoes: Release | None)
     for place, row in enumerate(rows):
         row.release, row.place = release, place
     ReleaseChange.objects.bulk_create(rows)
+    shown = [{"kind": row.kind, "name": row.name, "action": row.action} for row in rows[:_TOLD]]
+    alert(
+        ScriptAlert.RELEASE_PUBLISHED,
+        release,
+        number=release.number,
+        by=release.actor_label,
+        note=note,
+        changes=shown,
+        changesTotal=len(rows),
+    )
     return release
 
 

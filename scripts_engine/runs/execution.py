@@ -18,7 +18,7 @@ from core.metrics.instruments import Counter, Histogram
 from core.waiting import in_thread
 from scripts_engine.host.capabilities import EffectRefusedError
 from scripts_engine.host.handler import RunHost, UnrecordedHost
-from scripts_engine.libraries import refuse_library
+from scripts_engine.libraries import has_pins, refuse_library, resolve
 from scripts_engine.metrics import RUN_DURATION, RUN_QUEUE, RUNS
 from scripts_engine.models import Run, Script, ScriptVersion, Trigger
 from scripts_engine.programs import Program, freeze, program_of, program_of_source
@@ -176,31 +176,49 @@ def try_script(
     trigger: Trigger,
     source: str | None = None,
     version: ScriptVersion | None = None,
+    is_of_alert: bool = False,
 ) -> Run:
     """Runs the script for a person or a program, even if it is disabled.
 
     In place of the live version, ``version`` of the script runs, or ``source``, without being
-    saved. If nothing ran, raises ``ValidationError`` for a library, ``SourceError`` for one that
+    saved; a source that is the live one, or the author's draft, runs as that version. If nothing
+    ran, raises ``ValidationError`` for a library, ``SourceError`` for one that
     the source cannot require, ``OrganisationInactiveError``, ``NotFoundError``, ``SandboxBusy`` or
     ``SandboxUnavailable``.
     """
     if not script.organisation.is_active:
         raise OrganisationInactiveError
     refuse_library(script)
-    spec = SavedRun.of_script(script, trigger=trigger, started_by=author)
+    spec = SavedRun.of_script(script, trigger=trigger, started_by=author, is_of_alert=is_of_alert)
+    if version is None and source is not None and source != script.source:
+        version = _unchanged_draft(script, source, author)
+        if version is None:
+            program = program_of_source(
+                script.organisation, source, script=script, draft_of=_drafts_of(author)
+            )
+            spec = replace(spec, version_id=None, is_draft=True, **program._asdict())
     if version is not None:
-        spec = replace(spec, version_id=version.pk, **_to_run(version)._asdict())
-    elif source is not None and source != script.source:
-        program = program_of_source(
-            script.organisation, source, script=script, draft_of=_drafts_of(author)
-        )
-        spec = replace(spec, version_id=None, **program._asdict())
+        program, is_draft = _to_run(version), version.published_at is None
+        spec = replace(spec, version_id=version.pk, is_draft=is_draft, **program._asdict())
     return Run.objects.get(pk=run_script(spec, event).run_id)
 
 
 def _drafts_of(author: Author) -> str:
     """Whose drafts of libraries a source may require."""
     return "" if author == NOBODY else draft_owner(author)
+
+
+def _unchanged_draft(script: Script, source: str, author: Author) -> ScriptVersion | None:
+    """The author's draft, if it has the source and would be saved with the same libraries."""
+    owner = _drafts_of(author)
+    draft = script.versions.drafts().filter(draft_of=owner).first()
+    if draft is None or draft.source != source:
+        return None
+    pins = resolve(script.organisation, source, script=script, draft_of=owner)
+    if not has_pins(draft, pins):
+        return None
+    # Another window may have changed it meanwhile.
+    return draft if _to_run(draft).source == source.encode() else None
 
 
 def _to_run(version: ScriptVersion) -> Program:
@@ -249,7 +267,13 @@ def run_again(run: Run, *, author: Author, client_address: str) -> Run:
         body=b"" if payload is None else bytes(payload.request_body),
         client_address=client_address,
     )
-    return try_script(run.script, event=event, author=author, trigger=Trigger.ADMIN)
+    return try_script(
+        run.script,
+        event=event,
+        author=author,
+        trigger=Trigger.ADMIN,
+        is_of_alert=bool(run.is_of_alert),
+    )
 
 
 def headers_left_out(run: Run) -> list[str]:

@@ -40,6 +40,7 @@ _OUTLINE_COLUMNS = (
     "organisation_id",
     "script_id",
     "script_version_id",
+    "is_draft",
     "hook_id",
     "trigger",
     "started_by_id",
@@ -50,6 +51,7 @@ _OUTLINE_COLUMNS = (
     "started_at",
     "queued_ms",
     "duration_ms",
+    "cpu_ms",
     "response_status",
     "request_bytes",
     "response_bytes",
@@ -61,6 +63,7 @@ _OUTLINE_COLUMNS = (
     "is_dead_letter",
     "schedule_id",
     "scheduled_at",
+    "is_of_alert",
     "ended_in",
 )
 _NO_CONTENT: dict[str, Any] = {

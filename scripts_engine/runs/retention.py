@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
@@ -14,6 +13,7 @@ from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
 from scripts_engine.models import Run, Script
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST, RunQuerySet
+from scripts_engine.usage import counted
 
 # Limits of one transaction, because on SQLite it holds up all other writers.
 BATCH_RUNS = 200
@@ -86,7 +86,7 @@ def _forget_runs_of(organisation: Organisation) -> int:
     if end is None:
         return 0
     prepare_deletion(organisation.pk, end)
-    beyond = Run.objects.in_range_of(organisation.pk).filter(pk__lt=end)
+    beyond = counted(Run.objects.in_range_of(organisation.pk).filter(pk__lt=end))
     return delete_in_batches(
         unneeded(beyond),
         size=BATCH_RUNS,
@@ -97,18 +97,14 @@ def _forget_runs_of(organisation: Organisation) -> int:
 
 def _end_by_age(organisation: Organisation) -> uuid.UUID | None:
     """The smallest id to keep: ids begin with the time."""
-    days = _or_default(organisation.runs_kept_days, settings.RUNS_KEPT_DAYS)
+    days = organisation.run_days_limit
     return first_id_at(timezone.now() - timedelta(days=days)) if days else None
 
 
 def _end_by_number(organisation: Organisation) -> uuid.UUID | None:
     """The id of the oldest run to keep, read from the index without counting."""
-    number = _or_default(organisation.runs_kept, settings.RUNS_KEPT_PER_ORGANISATION)
-    if not number:
+    number = organisation.run_count_limit
+    if number is None:
         return None
     newest_first = Run.objects.in_range_of(organisation.pk).order_by(*NEWEST_FIRST)
     return newest_first.values_list("pk", flat=True)[number - 1 : number].first()
-
-
-def _or_default(value: int | None, default: int) -> int:
-    return default if value is None else value

@@ -66,6 +66,7 @@ _NO_OUTCOME: dict[str, Any] = {
     "status": RunStatus.QUEUED.value,
     "queued_ms": 0.0,
     "duration_ms": 0.0,
+    "cpu_ms": 0.0,
     "response_headers": [],
     "response_body": b"",
     "logs": [],
@@ -177,6 +178,7 @@ def outcome_columns(outcome: Outcome, redactor: Redactor) -> dict[str, Any]:
         "started_at": datetime.fromtimestamp(outcome.started_at, UTC),
         "queued_ms": round(outcome.queue_seconds * 1000, 3),
         "duration_ms": round(outcome.duration_seconds * 1000, 3),
+        "cpu_ms": round(outcome.cpu_seconds * 1000, 3),
         "response_status": _response_status(outcome),
         "response_headers": []
         if reply is None

@@ -80,8 +80,12 @@ class RunOrigin:
     version_id: uuid.UUID | None
     """``None`` for a source that is not saved."""
     trigger: Trigger
+    is_draft: bool = False
+    """Whether what runs has never been live."""
     hook_id: uuid.UUID | None = None
     started_by: Author = NOBODY
+    is_of_alert: bool = False
+    """Whether it is run with an alert, or follows from such a run by a push or a replay."""
 
     def columns(self) -> dict[str, Any]:
         """Those of its run."""
@@ -89,8 +93,10 @@ class RunOrigin:
             "organisation_id": self.organisation_id,
             "script_id": self.script_id,
             "script_version_id": self.version_id,
+            "is_draft": self.is_draft,
             "hook_id": self.hook_id,
             "trigger": self.trigger.value,
+            "is_of_alert": self.is_of_alert or None,
             **_author_columns(self.started_by),
         }
 
@@ -135,7 +141,7 @@ class SavedRun(RunOrigin):
         return params
 
     def recorded(self, run_id: uuid.UUID) -> RecordedRun:
-        return RecordedRun(run_id, self.script_id, chain_depth=0)
+        return RecordedRun(run_id, self.script_id, 0, is_of_alert=self.is_of_alert)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +165,7 @@ class QueuedAttempt(SavedRun):
         return params
 
     def recorded(self, run_id: uuid.UUID) -> RecordedRun:
-        return RecordedRun(run_id, self.script_id, self.chain_depth)
+        return RecordedRun(run_id, self.script_id, self.chain_depth, is_of_alert=self.is_of_alert)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +185,7 @@ class TryOut:
         """Those of its run, which is shown and not saved."""
         return {
             "organisation_id": self.organisation_id,
+            "is_draft": True,
             "trigger": self.trigger.value,
             **_author_columns(self.started_by),
         }

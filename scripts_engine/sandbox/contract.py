@@ -269,7 +269,7 @@ class Outcome(NamedTuple):
     """Time spent waiting for a slot and a process; not part of the duration."""
     duration_seconds: float
     cpu_seconds: float
-    """CPU time of the process; 0 if it was killed."""
+    """CPU time of the process; 0 if it is not known, as after most kills."""
     verdict: Retry | Fail | None = None
     """Returned by the script in place of a reply. The run has failed, with the reason as error."""
 

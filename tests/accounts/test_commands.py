@@ -80,6 +80,8 @@ def test_an_api_key_is_issued_with_scopes(
     ("arguments", "reason"),
     [
         (("create_organisation", ""), "name:"),
+        (("create_organisation", "Acme"), "name: There is one named “Acme” already"),
+        (("create_organisation", " aCME "), "name: There is one named “aCME” already"),
         (("create_user", "--email", "x", "--organisation", "ACME"), "email:"),
         (("create_user", "--email", "a@b.example", "--organisation", "x"), "no organisation"),
         (("create_api_key", "--organisation", str(uuid.uuid4()), "--name", "x"), "no organisation"),

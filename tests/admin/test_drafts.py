@@ -205,6 +205,32 @@ def test_another_authors_draft_is_published_with_a_note(
     assert Release.objects.values_list("note", flat=True).first() == "For Ann"
 
 
+def test_draft_that_is_behind_is_published_by_who_sees_what_it_replaces(
+    as_bob: Client, acme_script: Script, ann: User
+) -> None:
+    draft = save_draft(acme_script, "return 'anns'", author=Author(user=ann))
+    address = page_of(draft, "publish")
+    unaware = as_bob.get(address)
+    update_script(acme_script, source="return 'mine'", author=NOBODY)
+    refused = as_bob.post(address, {**CONFIRMED, "note": "For Ann", "expected_revision": 1})
+    kept = Script.objects.get().source
+    again = sent_again(refused)
+    answer = as_bob.post(address, {**CONFIRMED, **again})
+
+    assert "went live after this draft" not in text_of(unaware)
+    assert "was changed by Moonhook" in text_of(refused)
+    assert "Version 3 went live after this draft was begun" in text_of(refused)
+    assert (kept, again) == ("return 'mine'", {"note": "For Ann", "expected_revision": "2"})
+    assert answer["Location"] == page_of(acme_script)
+    assert Script.objects.get().source == "return 'anns'"
+
+
+def sent_again(page: Any) -> dict[str, str]:
+    """What the form of a confirmation has, as a browser would send it."""
+    form = page.context["form"]
+    return {field.name: str(field.value()) for field in form}
+
+
 def test_asking_to_publish_publishes_nothing(
     as_bob: Client, acme_script: Script, ann: User
 ) -> None:

@@ -19,6 +19,7 @@ from accounts.models import ApiKey, AuthEventKind, Organisation, User
 from core.admin.times import until
 from core.http.origin import NOWHERE
 from hooks.models import Hook
+from scripts_engine.flows.alert_script import set_alert_script
 from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Run, Script
 from scripts_engine.runs.spec import NOBODY
@@ -67,6 +68,27 @@ def test_then_to_issue_a_hook(as_bob: Client, acme_script: Script) -> None:
 
 def test_then_to_call_it(as_bob: Client, acme_hook: Hook) -> None:
     assert "No recorded runs" in text_of(as_bob.get(HOME))
+
+
+def test_then_to_choose_who_is_told_when_something_breaks(
+    as_bob: Client, acme: Organisation, acme_hook: Hook
+) -> None:
+    page = as_bob.get(HOME).content.decode()
+    set_alert_script(acme, acme_hook.script)
+    with_script = as_bob.get(HOME).content.decode()
+    update_script(acme_hook.script, author=NOBODY, is_enabled=False)
+    while_disabled = as_bob.get(HOME).content.decode()
+    Organisation.objects.update(failure_mails=True)
+    with_mails = as_bob.get(HOME).content.decode()
+
+    advice = "Nobody is told when a script fails."
+    assert f'href="/admin/accounts/organisation/{acme.pk}/change/#id_alert_script"' in page
+    assert [advice in each for each in (page, with_script, while_disabled, with_mails)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_and_then_it_shows_the_latest_runs(as_bob: Client, acme_hook: Hook) -> None:

@@ -15,7 +15,7 @@ from accounts.flows.revoke_device import revoke_devices
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from core.http.origin import NOWHERE
 from hooks.models import Hook
-from scripts_engine.models import Run, Script
+from scripts_engine.models import Run, Script, Trigger
 from tests import factories
 from tests.admin.addresses import REGISTERED
 from tests.admin.pages import list_of, page_of, text_of
@@ -112,7 +112,7 @@ def test_tried_drafts_are_no_runs_of_the_day(as_bob: Client, acme_hook: Hook) ->
     outcomes = response.context["home"].runs.outcomes
     assert (outcomes.total, outcomes.not_succeeded) == (1, 0)
     assert response.context["home"].runs.failures.rows == []
-    assert "Try-outs of unsaved drafts are not counted" in text_of(response)
+    assert "Drafts and test events are not counted" in text_of(response)
 
 
 def test_a_run_counts_where_it_was_requested_before_it_waited(
@@ -139,15 +139,16 @@ def test_the_last_run_of_a_script_is_none_of_a_draft(as_bob: Client, acme_hook: 
 
 def test_the_runs_of_drafts_are_marked_and_can_be_filtered(as_bob: Client, acme_hook: Hook) -> None:
     saved = factories.make_past_run(acme_hook, NOW())
+    test = factories.make_past_run(acme_hook, NOW(), trigger=Trigger.TEST)
     draft = factories.make_past_draft(acme_hook, NOW())
 
     every = text_of(as_bob.get(list_of(Run)))
     drafts = text_of(as_bob.get(list_of(Run), {"source": "draft"}))
-    saved_only = text_of(as_bob.get(list_of(Run), {"source": "saved"}))
+    counted = text_of(as_bob.get(list_of(Run), {"source": "counted"}))
 
-    assert every.count("Admin, unsaved draft") == 1
-    assert (page_of(saved) in drafts, page_of(draft) in drafts) == (False, True)
-    assert (page_of(saved) in saved_only, page_of(draft) in saved_only) == (True, False)
+    assert every.count("Admin, draft") == 1
+    assert [page_of(run) in drafts for run in (saved, test, draft)] == [False, False, True]
+    assert [page_of(run) in counted for run in (saved, test, draft)] == [True, False, False]
 
 
 def test_keys_and_devices_can_be_filtered_by_revocation(

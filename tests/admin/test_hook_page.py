@@ -65,8 +65,8 @@ def test_calls_of_24_hours_are_counted_by_kind(github: IssuedHook) -> None:
     day = day_of(github.hook)
 
     assert (day.accepted, day.failed, day.refused_in_words) == (2, 1, "1")
-    assert {bar.kind for bar in day.bars} == {"accepted", "failed", "refused"}
-    assert all(0 <= bar.y <= day.height - bar.height for bar in day.bars)
+    assert {bar.kind for bar in day.bars.bars} == {"accepted", "failed", "refused"}
+    assert all(0 <= bar.y <= day.bars.height - bar.height for bar in day.bars.bars)
 
 
 def test_older_calls_are_not_counted(github: IssuedHook) -> None:

@@ -1,13 +1,30 @@
+import re
+
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts.flows.organisations import add_member
-from accounts.models import Invitation, Membership, Organisation, Role, User
+from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
+from scripts_engine.flows.alert_script import alert_script_of, set_alert_script
+from scripts_engine.flows.scripts import update_script
+from scripts_engine.models import Script
+from scripts_engine.runs.spec import NOBODY
 from sessions_api.models import Session
 from tests import factories
-from tests.admin.pages import CONFIRMED, list_of, nothing_inlined, page_of, text_of
+from tests.admin.pages import CONFIRMED, list_of, logged_in, nothing_inlined, page_of, text_of
+from tests.admin.roles import make_staff
+from tests.factories import make_script
+
+IN_FORCE = ("Runs are kept for", "Runs kept at most", "Storage quota for runs")
+
+
+def shown_in(text: str, label: str) -> str:
+    """What the read-only field shows."""
+    cell = text[text.index(f">{label}<") :]
+    [value] = re.findall(r'class="readonly[^>]*>\s*([^<]*?)\s*<', cell)[:1]
+    return value.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def members(*rows: dict[str, str], initial: int = 0) -> dict[str, str]:
@@ -271,7 +288,83 @@ def test_bob_switches_mails_about_failing_scripts_on(as_bob: Client, acme: Organ
     assert acme.failure_mails
 
 
+def test_bob_chooses_the_alert_script_and_none(
+    as_bob: Client, acme: Organisation, script: Script
+) -> None:
+    form = {"name": "Acme", **nothing_inlined()}
+    chosen = as_bob.post(page_of(acme), {**form, "alert_script": str(script.pk)})
+    stored = alert_script_of(acme)
+    shown = as_bob.get(page_of(acme)).content.decode()
+    removed = as_bob.post(page_of(acme), {**form, "alert_script": ""})
+
+    assert (chosen.status_code, stored, removed.status_code) == (302, script, 302)
+    assert f'<option value="{script.pk}" selected>echo</option>' in shown
+    assert alert_script_of(acme) is None
+    events = AuthEvent.objects.filter(kind__startswith="alert-script").order_by("pk")
+    assert [(event.kind, event.reason, event.actor_label) for event in events] == [
+        ("alert-script.set", "echo", "bob@example.com"),
+        ("alert-script.removed", "", "bob@example.com"),
+    ]
+
+
+def test_another_organisations_script_and_a_library_are_no_choice(
+    as_bob: Client, acme: Organisation, globex: Organisation
+) -> None:
+    theirs = make_script(globex, name="theirs")
+    library = make_script(acme, "return {}", name="money", is_library=True)
+    page = as_bob.get(page_of(acme)).content.decode()
+    form = {"name": "Acme", **nothing_inlined()}
+    refused = [
+        as_bob.post(page_of(acme), {**form, "alert_script": str(each.pk)})
+        for each in (theirs, library)
+    ]
+
+    assert str(theirs.pk) not in page
+    assert f'<option value="{library.pk}"' not in page
+    assert [response.status_code for response in refused] == [200, 200]
+    assert "Select a valid choice" in text_of(refused[0])
+    assert alert_script_of(acme) is None
+
+
+def test_a_disabled_alert_script_is_named(
+    as_bob: Client, acme: Organisation, script: Script
+) -> None:
+    set_alert_script(acme, script)
+    update_script(script, author=NOBODY, is_enabled=False)
+
+    assert "“echo” is disabled, so nobody is told." in text_of(as_bob.get(page_of(acme)))
+
+
+def test_a_viewer_chooses_no_alert_script(acme: Organisation, script: Script) -> None:
+    viewer = logged_in(make_staff(acme, Role.VIEWER))
+    refused = viewer.post(
+        page_of(acme), {"name": "Acme", "alert_script": str(script.pk), **nothing_inlined()}
+    )
+
+    assert refused.status_code == 403
+    assert alert_script_of(acme) is None
+
+
 def test_the_page_explains_the_retention_of_runs(as_bob: Client, acme: Organisation) -> None:
     text = text_of(as_bob.get(page_of(acme)))
 
+    assert "Leave empty" not in text
+    assert [shown_in(text, name) for name in IN_FORCE] == ["30 days", "100,000", "1 GiB"]
+
+
+def test_the_page_shows_the_retention_of_this_organisation(
+    as_bob: Client, acme: Organisation
+) -> None:
+    Organisation.objects.update(runs_kept_days=1, runs_kept=0, run_bytes_quota=0)
+
+    text = text_of(as_bob.get(page_of(acme)))
+
+    assert [shown_in(text, name) for name in IN_FORCE] == ["1 day", "No limit", "No quota"]
+
+
+def test_root_sees_the_defaults_in_empty_fields(as_root: Client, acme: Organisation) -> None:
+    text = text_of(as_root.get(page_of(acme)))
+
     assert "Older runs are deleted, with payloads and logs" in text
+    for default in ("30 days", "100,000", "1\N{NO-BREAK SPACE}GiB"):
+        assert f'placeholder="{default} (default)"' in text

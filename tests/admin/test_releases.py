@@ -84,6 +84,19 @@ def test_asking_to_undo_names_what_will_change_and_changes_nothing(
     assert everything() == before
 
 
+def test_undoing_a_creation_says_what_is_deleted_line_by_line(
+    as_bob: Client, acme_script: Script
+) -> None:
+    hook = factories.make_hook(acme_script).hook
+    created = Release.objects.get(number=1)
+
+    text = text_of(as_bob.get(page_of(created, "undo")))
+
+    assert f"Script “{acme_script.name}” deleted" in text
+    assert f"Hook “{hook.name}” deleted" in text
+    assert f"<li>Name: {hook.name}</li><li>Script: {acme_script.name}</li>" in text
+
+
 def test_undo_puts_back_as_a_new_release(as_bob: Client, bob: User, published: Release) -> None:
     answer = as_bob.post(page_of(published, "undo"), CONFIRMED)
 

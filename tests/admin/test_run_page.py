@@ -9,16 +9,17 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organisation, User
 from hooks.models import Hook
+from scripts_engine.flows.drafts import publish, save_draft
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.runs.execution import try_script
-from scripts_engine.runs.spec import Author, Event
+from scripts_engine.runs.spec import NOBODY, Author, Event
 from tests import factories
 from tests.admin.pages import page_of, run_of, text_of
 
 
-def tried(script: Script, source: str) -> Run:
+def tried(script: Script, source: str, author: Author = NOBODY) -> Run:
     event = Event(method="POST", query="", headers=(), body=b"", client_address="")
-    return try_script(script, event=event, author=Author(), trigger=Trigger.ADMIN, source=source)
+    return try_script(script, event=event, author=author, trigger=Trigger.ADMIN, source=source)
 
 
 def test_the_timeline_names_the_calls_of_the_script(as_bob: Client, acme: Organisation) -> None:
@@ -116,6 +117,19 @@ def test_an_unsaved_source_is_shown(as_bob: Client, acme_script: Script) -> None
 
     assert "Unsaved source" in text
     assert "return &#x27;not saved yet&#x27;" in text
+
+
+def test_a_run_of_a_draft_says_so_after_the_draft_was_published(
+    as_bob: Client, bob: User, acme: Organisation, acme_script: Script
+) -> None:
+    draft = save_draft(acme_script, "return 'a draft'", author=Author(user=bob))
+    run = tried(acme_script, draft.source, Author(user=bob))
+    publish(acme, [draft])
+
+    text = " ".join(text_of(as_bob.get(page_of(run))).split())
+
+    assert f'href="{page_of(draft)}">{draft.number}</a> (draft)' in text
+    assert "Unsaved source" not in text
 
 
 def test_an_error_in_an_unsaved_source_shows_that_source(

@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Organisation
+from core.sizes import size_text
 from hooks.models import Hook
-from scripts_engine.admin.run_storage import size_text
 from scripts_engine.models import Run, RunStorage, Script
 from scripts_engine.runs.quota import remove_payloads
 from tests import factories

@@ -273,6 +273,7 @@ def test_filters_combine(as_bob: Client, acme_hook: Hook) -> None:
         ({"status__exact": "failed", "script__id__exact": "{script}"}, "run_not_succeeded"),
         ({"status__exact": "failed", "hook__id__exact": "{hook}"}, "run_not_succeeded"),
         ({"trigger__exact": "admin"}, "run_not_by_hook"),
+        ({"source": "draft"}, "run_tried"),
     ],
 )
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")

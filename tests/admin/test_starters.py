@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_network
 from typing import Any
@@ -12,14 +13,21 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from accounts.flows.api_keys import issue_api_key
+from accounts.flows.notices import warn_of_expiry
 from accounts.models import Organisation
+from hooks.models import Hook
 from scripts_engine.admin.scripts.starters import STARTERS, Starter
+from scripts_engine.flows.alert_script import set_alert_script
+from scripts_engine.flows.failure_notices import tell_of_failures
 from scripts_engine.models import Run, Script, Trigger
 from scripts_engine.runs.execution import try_new_script, try_script
 from scripts_engine.runs.spec import NOBODY, Event
 from scripts_engine.secrets import set_secret
 from tests import factories
+from tests.working_queue import queue, work_all
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +39,10 @@ REPLIES = {
         {"product": "Tea, green", "quantity": "2", "price": "4.50"},
         {"product": "Pot", "quantity": "1", "price": "19.90"},
     ],
+    "Alerts to chat": {
+        "text": "Acme: a run of “ship order” was given up: line 3: the shop answered 503\n"
+        "https://hooks.example.com/admin/scripts_engine/script/0f3c1a52/change/"
+    },
     "Call of a JSON API": {"repository": "lua/lua", "stars": 8000},
 }
 
@@ -131,6 +143,63 @@ def test_a_repository_that_is_not_found_is_a_bad_gateway(acme: Organisation, api
 
     assert run.response_status == 502
     assert json.loads(run.response_body) == {"error": "GitHub answered 404"}
+
+
+class Chat(BaseHTTPRequestHandler):
+    """An incoming webhook, which keeps what is posted."""
+
+    posted: list[Any]
+
+    def do_POST(self) -> None:
+        self.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *arguments: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def chat(acme: Organisation, settings: Any) -> Iterator[list[Any]]:
+    """What a chat was sent whose address Acme has as a secret."""
+    settings.HTTP_ALLOWED_NETWORKS = [ip_network("127.0.0.1/32")]
+    posted: list[Any] = []
+    server = HTTPServer(("127.0.0.1", 0), type("AcmeChat", (Chat,), {"posted": posted}))
+    threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/hooks/T0"
+    set_secret(acme, name="CHAT_WEBHOOK", value=address)
+    yield posted
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_alert_script_posts_real_alerts_to_the_chat(
+    acme: Organisation, hook: Hook, chat: list[Any]
+) -> None:
+    script = factories.make_script(acme, BY_TITLE["Alerts to chat"].source, name="alerts")
+    set_alert_script(acme, script)
+    failed = factories.make_past_run(hook, timezone.now(), "failed", error_message="no tea")
+    tell_of_failures()
+    factories.make_past_run(hook, timezone.now())
+    tell_of_failures()
+    give_up = 'return Fail{reason = "no stock"}'
+    queue(factories.hook_that(acme, give_up, name="ship"))
+    issue_api_key(acme, name="till", expires_at=timezone.now() + timedelta(hours=5))
+    warn_of_expiry()
+    runs = [run for run in work_all() if run.trigger == Trigger.ALERT]
+    runs += work_all()
+
+    assert failed.script.name == "echo"
+    assert [run.error_message for run in runs if run.error_message] == []
+    lines = [each["text"].split("\n")[0] for each in chat]
+    assert lines[0] == "Acme: “echo” fails: no tea"
+    assert lines[1] == "Acme: “echo” works again"
+    assert lines[2] == "Acme: release 4 by Moonhook "
+    assert lines[4].startswith("Acme: till (mhk_")
+    assert "expires on 20" in lines[4]
+    assert lines[-1] == "Acme: a run of “ship” was given up: no stock"
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def run_with_body(page: Page, body: str) -> None:
 @pytest.fixture
 def reference(page: Page) -> Locator:
     page.wait_for_function("window.moonhookEditor !== undefined")
-    page.evaluate("document.getElementById('lua-reference').open = true")
+    page.get_by_role("tab", name="Lua reference").click()
     return page.locator("#lua-reference")
 
 
@@ -182,30 +182,33 @@ def test_an_example_of_the_reference_is_copied(page: Page, reference: Locator) -
     assert page.evaluate("navigator.clipboard.readText()") == "local id = uuid.v4()"
 
 
-def test_the_reference_is_open_on_large_screens_until_it_is_folded(page: Page) -> None:
-    page.set_viewport_size({"width": 1440, "height": 1080})
-    page.reload()
+def test_the_tab_beside_the_editor_is_remembered(page: Page, reference: Locator) -> None:
     search = page.get_by_label("Search the Lua reference")
     expect(search).to_be_visible()
-    page.locator("#lua-reference summary").click()
-    expect(search).to_be_hidden()
-
-    page.reload()
-
-    page.wait_for_function("window.moonhookEditor !== undefined")
-    expect(search).to_be_hidden()
-
-
-def test_the_reference_stays_open_on_a_small_screen(page: Page) -> None:
-    search = page.get_by_label("Search the Lua reference")
-    page.wait_for_function("window.moonhookEditor !== undefined")
-    expect(search).to_be_hidden()
-    page.locator("#lua-reference summary").click()
-    expect(search).to_be_visible()
+    expect(page.locator("#try-it")).to_be_hidden()
 
     page.reload()
 
     expect(search).to_be_visible()
+    page.get_by_role("tab", name="Lua reference").press("ArrowLeft")
+    expect(page.get_by_role("tab", name="Try it")).to_be_focused()
+    expect(search).to_be_hidden()
+    expect(page.locator("#try-it")).to_be_visible()
+
+
+@pytest.mark.parametrize("way", ["skip link", "keys"])
+def test_what_leads_to_try_it_shows_its_tab(page: Page, reference: Locator, way: str) -> None:
+    expect(page.locator("#try-it")).to_be_hidden()
+
+    if way == "keys":
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#try-result").get_by_text("Succeeded")).to_be_visible()
+    else:
+        page.get_by_role("link", name="Skip to Try it").focus()
+        page.keyboard.press("Enter")
+
+    expect(page.locator("#try-it")).to_be_visible()
+    expect(reference).to_be_hidden()
 
 
 def test_the_reference_finds_related_words_and_shows_limits(reference: Locator) -> None:

@@ -56,6 +56,11 @@ def test_the_next_ticks_are_shown_as_one_types(
     ticks = page.locator("#next-ticks")
     expect(ticks).to_contain_text("Enter five fields above to see the next runs.")
 
+    page.get_by_role("button", name="Weekdays").click()
+    expect(page.get_by_label("Cron")).to_have_value("0 6 * * MON-FRI")
+    expect(ticks).to_contain_text("At 06:00 on Monday through Friday (UTC)")
+    page.get_by_label("Cron").fill("")
+
     page.get_by_label("Cron").press_sequentially("0 6 * *")
     expect(ticks).to_contain_text("This has 4.")
     page.get_by_label("Cron").press_sequentially(" mon-fri")

@@ -116,6 +116,29 @@ def test_on_narrow_screens_try_it_is_above_the_lists(
     expect(page.locator("#lua-search")).to_be_hidden()
 
 
+def test_on_a_phone_publish_and_run_come_before_delete(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    editor, publishes = box(page, ".ace_editor"), box(page, "#submit-row [name=_continue]")
+    run, deletes = box(page, "#try-run"), box(page, ".mh-delete a")
+
+    assert editor["y"] < publishes["y"] < run["y"] < deletes["y"]
+
+
+def test_the_editor_takes_the_full_width_until_it_is_given_back(page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    beside = box(page, ".ace_editor")["width"]
+    page.get_by_role("button", name="Full width").click()
+    page.reload()
+    page.wait_for_function("window.moonhookEditor !== undefined")
+    full = box(page, ".ace_editor")
+    assert full["width"] > beside + 300
+    assert box(page, "#try-it")["y"] > full["y"] + full["height"]
+
+    page.get_by_role("button", name="Full width").click()
+
+    assert box(page, ".ace_editor")["width"] == beside
+
+
 # --- Results -------------------------------------------------------------------------------------
 
 

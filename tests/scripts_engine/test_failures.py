@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Organisation
 from hooks.models import Hook
 from scripts_engine import failures
-from scripts_engine.models import Run, Script
+from scripts_engine.models import Run, Script, Trigger
 from tests import factories
 from tests.factories import hook_that
 
@@ -61,7 +61,9 @@ def test_the_same_error_of_another_script_or_outcome_is_another(acme: Organisati
     assert [count for count, _ in grouped()] == [1, 1, 1]
 
 
-def test_failures_of_drafts_and_deleted_scripts_are_left_out(acme: Organisation) -> None:
+def test_failures_of_drafts_tests_and_deleted_scripts_are_left_out(acme: Organisation) -> None:
+    tested = hook_that(acme, name="tested")
+    factories.make_past_run(tested, NOON, "failed", trigger=Trigger.TEST)
     deleted = hook_that(acme, name="deleted")
     failed(deleted, 1)
     Script.objects.filter(pk=deleted.script_id).update(deleted_at=timezone.now())

@@ -3,13 +3,16 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organisation
 from scripts_engine import recent_runs
-from scripts_engine.models import Run
+from scripts_engine.models import Run, Trigger
 from scripts_engine.models.run import OUTCOMES
 from tests import factories
 from tests.factories import hook_that
+from tests.query_plans import plan_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MORNING = NOON - timedelta(hours=3, minutes=30)
@@ -105,8 +108,10 @@ def test_what_has_not_ended_does_not_count(acme: Organisation) -> None:
     assert durations.sample_size == 2
 
 
-def test_tried_drafts_do_not_count(acme: Organisation) -> None:
+def test_drafts_and_test_events_do_not_count(acme: Organisation) -> None:
     hook = hook_that(acme)
+    factories.make_past_run(hook, at(9, 6), trigger=Trigger.TEST, duration_ms=900)
+    factories.make_past_run(hook, at(9, 7), "failed", trigger=Trigger.TEST, duration_ms=900)
     factories.make_past_run(hook, at(9, 1))
     factories.make_past_run(hook, at(9, 2), "failed")
     factories.make_past_draft(hook, at(9, 3), duration_ms=900)
@@ -118,3 +123,21 @@ def test_tried_drafts_do_not_count(acme: Organisation) -> None:
 
     assert tuple(hour.counts.values()) == (1, 1, 0, 0, 0)
     assert durations == recent_runs.Durations(p50_ms=1, p95_ms=1, sample_size=2)
+
+
+@pytest.mark.parametrize("column", ["organisation_id", "script_id", "hook_id"])
+def test_activity_is_without_drafts_and_test_events(acme: Organisation, column: str) -> None:
+    hook = hook_that(acme)
+    factories.make_past_run(hook, at(9, 0), "failed")
+    newest = factories.make_past_run(hook, at(9, 1))
+    factories.make_past_draft(hook, at(9, 2), "failed")
+    factories.make_past_run(hook, at(9, 3), "failed", script_version=None, is_draft=True)
+    factories.make_past_run(hook, at(9, 4), "failed", trigger=Trigger.TEST)
+    row = {"organisation_id": acme, "script_id": hook.script, "hook_id": hook}[column]
+
+    with CaptureQueriesContext(connection) as captured:
+        found = recent_runs.activity_of([row], column, MORNING)
+
+    assert found == {row.pk: recent_runs.Activity(newest, runs=2, failed=1)}
+    last = captured[-2]["sql"]
+    assert f"run_tried_{column.removesuffix('_id')}" in plan_of(last)

@@ -5,6 +5,7 @@ import click
 from moonhook_cli.commands.completion import completion
 from moonhook_cli.commands.folder import diff, init, pull, push
 from moonhook_cli.commands.hooks import hooks
+from moonhook_cli.commands.listen import listen
 from moonhook_cli.commands.login import login, logout, session, whoami
 from moonhook_cli.commands.organisation import keys, releases, schedules
 from moonhook_cli.commands.run import run, watch
@@ -15,6 +16,6 @@ COMMANDS: tuple[click.Command, ...] = (
     login, logout, whoami, session,
     init, pull, diff, push,
     run, watch,
-    runs, refused, hooks, secrets, schedules, releases, keys,
+    runs, refused, listen, hooks, secrets, schedules, releases, keys,
     completion,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """init, pull, diff and push."""
 
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import click
 from moonhook_cli.context import Context, pass_context
 from moonhook_cli.errors import CommandError, DiffersError, NotAllowedError
 from moonhook_cli.folder import SETTINGS, Folder, find_folder
+from moonhook_cli.look_ups import all_releases
+from moonhook_cli.output import short_time
 from moonhook_cli.pulling import pull as pull_into
 from moonhook_cli.remote import (
     Remote,
@@ -21,9 +24,17 @@ from moonhook_cli.remote import (
     read_sources,
 )
 from moonhook_cli.settings import Manifest, Settings, Target, digest_of
-from moonhook_cli.state import State, read_state, write_state
+from moonhook_cli.state import (
+    State,
+    forget_sent,
+    read_sent,
+    read_state,
+    write_sent,
+    write_state,
+)
 
 _CHANGE_COLUMNS = (("action", "ACTION"), ("kind", "KIND"), ("name", "NAME"))
+_MOST_TOLD = 3
 _to_option = click.option("--to", "environment", metavar="ENV", help="An [env.ENV] of the file.")
 _prune_option = click.option(
     "--prune", is_flag=True, help="Delete on the server what the folder does not have."
@@ -122,7 +133,7 @@ def push(
         return
     plan = work.plan(prune=prune)
     if not plan["changes"]:
-        work.keep(work.remote)
+        work.keep()
         if context.output.as_json:
             context.output.json({"changes": [], "release": None, "issuedHooks": []})
         context.output.say("Nothing to change.")
@@ -132,10 +143,11 @@ def push(
         _show(context, plan)
     if not yes:
         _ask(context, "Save these drafts?" if draft else "Put this live?")
-    applied = apply_plan(context.server, plan["id"], note=note, publish=not draft)
+    if draft:
+        applied = apply_plan(context.server, plan["id"], note=note, publish=False)
+    else:
+        applied = work.apply(plan, note)
     release = applied["release"]
-    if not draft:
-        work.keep_after(release)
     if context.output.as_json:
         context.output.json({"changes": plan["changes"], **applied})
         return
@@ -161,6 +173,7 @@ class _Work:
         self.remote = read_remote(context.server)
         check_organisation(self.remote, self.target.organisation)
         self.state = read_state(self.folder, environment, self.remote.organisation_id)
+        self._keep_what_a_push_sent()
 
     def manifest(self) -> Manifest:
         return self.settings.manifest(self.sources, self.target)
@@ -168,8 +181,7 @@ class _Work:
     def plan(self, *, prune: bool) -> dict[str, Any]:
         """The plan. Raises ``CommandError`` with its problems."""
         manifest = self.manifest()
-        by_digest = {digest_of(source): source for source in self.sources.values()}
-        plan = make_plan(self._context.server, manifest, by_digest, prune=prune)
+        plan = make_plan(self._context.server, manifest, by_digest(self.sources), prune=prune)
         if plan["problems"]:
             lines = [
                 f"{self._place(manifest, problem['path'])}: {problem['message']}"
@@ -196,17 +208,48 @@ class _Work:
         return f'{SETTINGS} ({section}."{name}"{key})'
 
     def refuse_overwriting(self) -> None:
-        if self.state is None or self.state.manifest == self.remote.manifest:
-            return
-        newest = self.remote.release or {}
-        raise CommandError(
-            f"Release {newest.get('number')} went live since your last pull "
-            f"(by {newest.get('by')}, {newest.get('at')}). Nothing was changed.",
-            "Run `moonhook pull` to take it over, then push again.",
-            "CONFLICT",
-        )
+        if self.state is not None and self.state.manifest != self.remote.manifest:
+            raise _overtaken(self._newer_than(self.state.release))
 
-    def keep_after(self, release: dict[str, Any] | None) -> None:
+    def apply(self, plan: dict[str, Any], note: str) -> dict[str, Any]:
+        """Puts the plan live, and keeps what is live then."""
+        organisation = self.remote.organisation_id
+        write_sent(self.folder, self.target.name, organisation, self._files)
+        try:
+            applied = apply_plan(self._context.server, plan["id"], note=note, publish=True)
+        except CommandError as error:
+            last = self.remote.release["number"] if self.remote.release else None
+            if error.code == "CONFLICT" and (newer := self._newer_than(last)):
+                raise _overtaken(newer) from None
+            raise
+        self._keep_after(applied["release"])
+        return applied
+
+    def _newer_than(self, number: int | None) -> list[dict[str, Any]]:
+        """The releases after that one, at most four, newest first."""
+        releases = all_releases(self._context.server, _MOST_TOLD + 1)
+        return [release for release in releases if release["number"] > (number or 0)]
+
+    def _keep_what_a_push_sent(self) -> None:
+        """After a push that ended before its answer: keeps what it sent if that is live.
+
+        Otherwise the next push would tell its own release as that of another person.
+        """
+        if self.state is not None and self.state.manifest == self.remote.manifest:
+            return
+        sent = read_sent(self.folder, self.target.name, self.remote.organisation_id)
+        if sent is None or SETTINGS not in sent:
+            return
+        settings = Settings(sent.pop(SETTINGS))
+        try:
+            manifest = settings.manifest(sent, settings.target(self.target.name))
+            plan = make_plan(self._context.server, manifest, by_digest(sent), prune=False)
+        except NotAllowedError:
+            return
+        if not plan["changes"] and not plan["problems"]:
+            self._keep(self.remote, sent | {SETTINGS: settings.text})
+
+    def _keep_after(self, release: dict[str, Any] | None) -> None:
         """Keeps what is live after a push, unless yet another release went live since.
 
         Then the former state stays, so that the next push tells of that release.
@@ -214,14 +257,44 @@ class _Work:
         remote = read_remote(self._context.server)
         newest = remote.release
         if release is None or newest is None or newest["id"] == release["id"]:
-            self.keep(remote)
+            self._keep(remote, self._files)
 
-    def keep(self, remote: Remote) -> None:
-        """Makes what is live the base of the next merge."""
+    def keep(self) -> None:
+        """Makes what is live, and is in the folder, the base of the next merge."""
+        self._keep(self.remote, self._files)
+
+    @property
+    def _files(self) -> dict[str, str]:
+        return self.sources | {SETTINGS: self.settings.text}
+
+    def _keep(self, remote: Remote, files: dict[str, str]) -> None:
         number = remote.release["number"] if remote.release else None
-        listed = self.sources | {SETTINGS: self.settings.text}
-        state = State(remote.organisation_id, number, remote.manifest, listed)
-        write_state(self.folder, self.target.name, state)
+        self.state = State(remote.organisation_id, number, remote.manifest, files)
+        write_state(self.folder, self.target.name, self.state)
+        forget_sent(self.folder, self.target.name)
+
+
+def by_digest(sources: Mapping[str, str]) -> dict[str, str]:
+    return {digest_of(source): source for source in sources.values()}
+
+
+def _overtaken(releases: list[dict[str, Any]]) -> CommandError:
+    told = "\n".join(map(_told, releases[:_MOST_TOLD]))
+    more = "\n…" if len(releases) > _MOST_TOLD else ""
+    return CommandError(
+        f"What is live has changed since your last pull. This push changed nothing.\n{told}{more}",
+        "Run `moonhook pull` to take it over, then push again.",
+        "CONFLICT",
+    )
+
+
+def _told(release: dict[str, Any]) -> str:
+    changes = release["changes"]
+    listed = ", ".join("{action} {kind} {name}".format(**each) for each in changes[:_MOST_TOLD])
+    more = ", …" if len(changes) > _MOST_TOLD else ""
+    note = f" “{release['note']}”" if release["note"] else ""
+    at = short_time(release["at"])
+    return f"Release {release['number']}{note} by {release['by']}, {at}: {listed}{more}"
 
 
 def _check(context: Context, work: _Work, *, prune: bool) -> None:

@@ -69,7 +69,7 @@ def _by_device(context: Context, server: Server, scopes: str, *, opens: bool) ->
     is_page = started.address_with_code.startswith(("https://", "http://"))
     if opens and is_page and sys.stderr.isatty():
         webbrowser.open(started.address_with_code)
-    context.output.note("Waiting for your approval there…")
+    context.output.note("Waiting for your approval there… Ctrl-C ends it.")
     return wait_for_approval(server, started)
 
 

@@ -8,21 +8,23 @@ from typing import Any
 import click
 import watchfiles
 
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.folder import SETTINGS, FolderError, find_folder
 from moonhook_cli.look_ups import find_script
 from moonhook_cli.settings import Settings, Target
-from moonhook_cli.shown_runs import FULL, show_run
+from moonhook_cli.shown_runs import FULL, REQUEST_HEADERS, headers_of, show_run
 
 _RUN = f"""mutation Run($script: ID!, $source: String!, $method: String, $query: String,
     $headers: [HeaderInput!], $body: String) {{
   runScript(script: $script, source: $source, method: $method, query: $query, headers: $headers,
       body: $body) {{ {FULL} }}
 }}"""
-_RECORDED = """query Recorded($id: ID!) {
-  run(id: $id) { requestMethod requestQuery requestBody requestBytes }
-}"""
+_RECORDED = f"""query Recorded($id: ID!) {{
+  run(id: $id) {{
+    requestMethod requestPath requestQuery requestBody requestBytes {REQUEST_HEADERS}
+  }}
+}}"""
 _KEYS = {"method", "query", "headers", "body"}
 
 Event = dict[str, Any]
@@ -69,8 +71,12 @@ def watch(
     context: Context, file: Path, event_file: Path | None, body: str | None, from_run: str | None
 ) -> None:
     """Run a local file now, and again each time that it is saved. Ctrl-C ends it."""
+    with until_interrupted(context):
+        _watch(context, file, _event(context, event_file, body, from_run))
+
+
+def _watch(context: Context, file: Path, event: Event) -> None:
     attempt = _Attempt(context, file)
-    event = _event(context, event_file, body, from_run)
     attempt.say_effects_are_real()
     place = attempt.folder.root / attempt.path
     # Editors replace the file, so its directory is watched. It is before the first run, so that
@@ -80,7 +86,6 @@ def watch(
         watch_filter=lambda _, changed: Path(changed).name == place.name,
         rust_timeout=500,
         yield_on_timeout=True,
-        raise_interrupt=False,
     )
     next(saves)
     attempt.run_telling_errors(event)
@@ -192,8 +197,14 @@ def _recorded(context: Context, run_id: str) -> Event:
         raise CommandError(
             "The payload of this run was removed, or is not text.", "Choose another run."
         )
+    headers, left_out = headers_of(recorded)
+    if left_out:
+        context.output.note(f"Without headers that may be credentials: {', '.join(left_out)}.")
+    if recorded["requestPath"]:
+        context.output.note(f"Without the path {recorded['requestPath']}.")
     return {
         "method": recorded["requestMethod"],
         "query": recorded["requestQuery"],
+        "headers": [{"name": name, "value": value} for name, value in headers],
         "body": recorded["requestBody"] or "",
     }

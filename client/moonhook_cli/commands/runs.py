@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
+from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
 from moonhook_cli.server import Server
 from moonhook_cli.shown_runs import COLUMNS, ENDED, FAILURES, FULL, OUTLINE, row_of, show_run
@@ -56,12 +57,13 @@ def runs(group: click.Context, hook: str | None, first: int, *, follow: bool, fa
         rows = [row_of(run) for run in _newest(server, first, hook_id, failed=failed)]
         context.output.table(rows, COLUMNS, "There are no runs.")
         return
-    for run in _followed(server, first, hook_id, failed=failed):
-        row = row_of(run)
-        if context.output.as_json:
-            context.output.json(row)
-        style = "" if run["status"] == "Succeeded" else "red"
-        context.output.say("  ".join(str(row[key] or "-") for key, _ in COLUMNS), style)
+    with until_interrupted(context):
+        for run in _followed(context, first, hook_id, failed=failed):
+            row = row_of(run)
+            if context.output.as_json:
+                context.output.json(row)
+            style = "" if run["status"] == "Succeeded" else "red"
+            context.output.say("  ".join(str(row[key] or "-") for key, _ in COLUMNS), style)
 
 
 def _newest(server: Server, first: int, hook: str | None, *, failed: bool) -> list[dict[str, Any]]:
@@ -74,28 +76,25 @@ def _newest(server: Server, first: int, hook: str | None, *, failed: bool) -> li
 
 
 def _followed(
-    server: Server, first: int, hook: str | None, *, failed: bool
+    context: Context, first: int, hook: str | None, *, failed: bool
 ) -> Iterator[dict[str, Any]]:
     """The last runs that ended, then each one that ends, once, in the order of their ends."""
+    server = context.server
     server.graphql("{ __typename }")
     since = (server.time or datetime.now(UTC)) - _HISTORY
     chosen = {"since": since.isoformat(), **({"hook": hook} if hook else {})}
     history: list[dict[str, Any]] = []
-    cursor: str | None = None
     is_history = True
-    while True:
-        feed = server.graphql(_FEED, cursor=cursor, filter=chosen)["runsSince"]
-        cursor = feed["cursor"]
-        ended = [run for run in feed["nodes"] if not failed or run["status"] in FAILURES]
+    following = Reconnecting(server, context.output.note)
+    for page, has_more in following.pages(_FEED, None, filter=chosen):
+        ended = [run for run in page if not failed or run["status"] in FAILURES]
         if is_history:
             history = [*history, *ended][-first:]
-            if not feed["hasMore"]:
+            if not has_more:
                 yield from history
                 is_history = False
         else:
             yield from ended
-        if not feed["hasMore"]:
-            time.sleep(_POLL_SECONDS)
 
 
 @runs.command()

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.db.models import Model
+from django.db.models import Exists, Model, OuterRef, Q
 from django.http import HttpRequest
 
-from accounts.admin.reach import has_scope, is_superuser
+from accounts.admin.reach import has_scope, is_superuser, organisations_with
 from accounts.models import ApiKey, DeviceToken, Organisation, User
 from accounts.scopes import Scope
 from config.admin.parameters import CappedPaginator
 from core.admin.filters import NOT_REVOKED
-from core.admin.links import list_of
+from core.admin.links import list_of, page_of
 from core.admin.panels import Link
 from hooks.models import Hook
+from scripts_engine.admin.scripts.starters import ALERTS_TITLE
 from scripts_engine.models import Script
 from sessions_api.models import Session
 
@@ -115,4 +116,18 @@ def next_step(request: HttpRequest, inventory: Inventory) -> NextStep | None:
             "No script has a hook. Create one, and give its URL to the caller.",
             Link("Create hook", list_of(Hook, "add")),
         )
-    return None
+    return _tell_somebody(request) if inventory.has(Hook) else None
+
+
+def _tell_somebody(request: HttpRequest) -> NextStep | None:
+    """For the only organisation that the person administers, or the one in view."""
+    places = organisations_with(request, Scope.ALL)
+    told = Script.objects.told_of_alerts().filter(organisation=OuterRef("pk"))
+    rows = places.annotate(is_told=Q(failure_mails=True) | Exists(told))[:2]
+    if len(rows) != 1 or rows[0].is_told:
+        return None
+    return NextStep(
+        "Nobody is told when a script fails. Choose a script that is run with each alert, such as "
+        f"the example “{ALERTS_TITLE}”, or switch e-mails on.",
+        Link("Choose who is told", f"{page_of(rows[0])}#id_alert_script"),
+    )

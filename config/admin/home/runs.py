@@ -1,6 +1,6 @@
 """The runs of the last day, the newest ones, the most frequent errors, and the run storage.
 
-Runs by hooks, the API and saved scripts are counted; try-outs of unsaved drafts are not.
+Drafts and test events are not counted.
 """
 
 import json

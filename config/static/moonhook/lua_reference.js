@@ -3,8 +3,6 @@
     const panel = document.getElementById("lua-reference");
     const search = document.getElementById("lua-search");
     const list = document.getElementById("lua-entries");
-    const WIDE = "(min-width: 1280px) and (min-height: 1000px)";
-    const STATE_KEY = "moonhook:reference";
 
     const element = (tag, properties = {}, ...children) => {
         const made = Object.assign(document.createElement(tag), properties);
@@ -84,15 +82,8 @@
     };
 
     if (panel) {
-        panel.addEventListener("toggle", () => {
-            if (panel.open) build();
-        });
-        panel.querySelector("summary").addEventListener("click", () => {
-            localStorage.setItem(STATE_KEY, panel.open ? "closed" : "open");
-        });
-        // As the person left it; before that, open where there is room.
-        const left = localStorage.getItem(STATE_KEY);
-        panel.open = left === null ? matchMedia(WIDE).matches : left === "open";
+        if (!panel.hidden) build();
+        panel.addEventListener("show", build);
         search.addEventListener("input", filter);
         panel.addEventListener("keydown", move);
         list.addEventListener("focusin", (event) => activate(event.target.closest("li")));

@@ -1,12 +1,13 @@
-// Shows the next ticks of a schedule while its cron expression or time zone is typed.
+// Shows a schedule in a sentence and its next ticks while its cron expression or time zone is typed.
 const nextTicks = document.getElementById("next-ticks");
 const PAUSE_MS = 300;
 
-const showTicks = ({ ticks, problem }) => {
+const showTicks = ({ ticks, sentence, problem }) => {
     nextTicks.querySelector("ol").replaceChildren(
         ...ticks.map((tick) => Object.assign(document.createElement("li"), { textContent: tick })),
     );
-    nextTicks.querySelector("p").textContent = problem;
+    nextTicks.querySelector(".mh-sentence").textContent = sentence;
+    nextTicks.querySelector(".mh-problem").textContent = problem;
 };
 
 if (nextTicks) {
@@ -22,6 +23,15 @@ if (nextTicks) {
         // A slow answer to an earlier question must not replace a newer one.
         if (answer?.ok && number === asked) showTicks(await answer.json());
     };
+
+    const [cron] = typed;
+    nextTicks.querySelector(".mh-presets").hidden = !cron;
+    for (const preset of nextTicks.querySelectorAll(".mh-preset")) {
+        preset.addEventListener("click", () => {
+            cron.value = preset.dataset.cron;
+            cron.dispatchEvent(new Event("input", { bubbles: true }));
+        });
+    }
 
     for (const input of typed.filter(Boolean)) {
         input.addEventListener("input", () => {

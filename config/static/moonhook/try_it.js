@@ -194,6 +194,7 @@ let isRunning = false;
 const run = async () => {
     if (isRunning || !window.moonhookEditor) return;
     isRunning = true;
+    tryForm.dispatchEvent(new Event("run"));
     const button = field("run");
     button.disabled = true;
     const started = performance.now();

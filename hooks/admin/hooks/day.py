@@ -6,17 +6,16 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
+from core.admin.bars import Bars, bars_of
 from core.admin.links import page_of
 from core.admin.times import ago, exact
 from hooks.flows.refused_calls import explain
 from hooks.flows.stored_notes import KEPT_REFUSED_CALLS
 from hooks.models import AnsweredHandshake, Hook, RefusedCall
-from scripts_engine.models import Run, RunStatus, Trigger
+from scripts_engine.models import Run, RunStatus
 from scripts_engine.recent_runs import Hour, runs_by_hour
 
 SHOWN = timedelta(hours=24)
-# Of the picture, in its own units.
-_BAR_WIDTH, _HEIGHT, _LOWEST_BAR = 8, 40, 3
 
 
 class NewestCall(NamedTuple):
@@ -34,7 +33,7 @@ def newest_calls(hook: Hook) -> list[NewestCall]:
     """The newest call of each kind that came, the accepted one first: a refused or failed call does
     not hide that others are verified.
     """
-    runs = Run.objects.calls_of_hook(hook.pk).order_by("-id")
+    runs = Run.objects.filter(hook_id=hook.pk).counted().order_by("-id")
     accepted = runs.filter(verified__isnull=False) if hook.sender else runs
     calls = [
         _of_run(accepted.first(), "verified" if hook.sender else "called"),
@@ -73,23 +72,14 @@ def _of_refused(call: RefusedCall | None) -> NewestCall | None:
 # --- In 24 hours ----------------------------------------------------------------------------------
 
 
-class Bar(NamedTuple):
-    kind: str
-    x: int
-    y: int
-    height: int
-
-
 class Day(NamedTuple):
     accepted: int
     failed: int
     refused: int
     is_refused_cut: bool
     """Whether more calls may have been refused than are kept."""
-    bars: list[Bar]
-    """Of each clock hour, the oldest first, one above the other."""
-    width: int
-    height: int = _HEIGHT
+    bars: Bars
+    """Of each clock hour."""
 
     @property
     def refused_in_words(self) -> str:
@@ -97,27 +87,19 @@ class Day(NamedTuple):
 
 
 def day_of(hook: Hook) -> Day:
-    """Counts runs on indexes alone, without the few test events, and the refused calls kept."""
+    """Counts runs on indexes alone, and the refused calls kept."""
     now = timezone.now()
-    runs = Run.objects.filter(hook_id=hook.pk)
-    hours = runs_by_hour(runs, now - SHOWN, now, has_drafts=False)
-    tests = runs.triggered_by(Trigger.TEST)
-    if tests.called_since(now - SHOWN).exists():
-        of_tests = runs_by_hour(tests, now - SHOWN, now, has_drafts=False)
-        hours = [hour.without(test) for hour, test in zip(hours, of_tests, strict=True)]
+    hours = runs_by_hour(Run.objects.filter(hook_id=hook.pk), now - SHOWN, now)
     kept = RefusedCall.objects.filter(hook=hook).values_list("at", flat=True)
     refused = [at for at in kept if now - SHOWN <= at < now]
     by_hour = Counter(_hour_of(at, hours) for at in refused)
     counts = [_counts(hour, by_hour[number]) for number, hour in enumerate(hours)]
-    most = max((sum(each.values()) for each in counts), default=0)
-    bars = [bar for number, each in enumerate(counts) for bar in _stacked(number, each, most)]
     return Day(
         accepted=sum(hour.total for hour in hours),
         failed=sum(each["failed"] for each in counts),
         refused=len(refused),
         is_refused_cut=len(refused) >= KEPT_REFUSED_CALLS,
-        bars=bars,
-        width=len(hours) * _BAR_WIDTH,
+        bars=bars_of(counts),
     )
 
 
@@ -128,13 +110,3 @@ def _hour_of(moment: datetime, hours: list[Hour]) -> int:
 def _counts(hour: Hour, refused: int) -> dict[str, int]:
     failed = sum(count for status, count in hour.counts.items() if status != RunStatus.SUCCEEDED)
     return {"accepted": max(0, hour.total - failed), "failed": failed, "refused": refused}
-
-
-def _stacked(number: int, counts: dict[str, int], most: int) -> list[Bar]:
-    bars, y = [], _HEIGHT
-    for kind, count in counts.items():
-        if count:
-            height = min(y, max(_LOWEST_BAR, round(_HEIGHT * count / most)))
-            y -= height
-            bars.append(Bar(kind, number * _BAR_WIDTH, y, height))
-    return bars

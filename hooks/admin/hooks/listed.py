@@ -23,7 +23,7 @@ class HookChangeList(ActivityChangeList):
     """Hooks need attention whose calls failed or were refused."""
 
     def in_need(self, since: datetime) -> Q:
-        failed = Run.objects.called_since(since).failed().filter(hook_id=OuterRef("pk"))
+        failed = Run.objects.called_since(since).failed().counted().filter(hook_id=OuterRef("pk"))
         refused = RefusedCall.objects.filter(hook=OuterRef("pk"), pk__gte=first_id_at(since))
         return Q(Exists(failed)) | Q(Exists(refused))
 

@@ -135,7 +135,7 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
         if release.undoes is None:
             return format_html("{}", words)
         undone = link(page_of(release.undoes), release.undoes)
-        return format_html("{} <span>(undoes {})</span>", words, undone)
+        return format_html("<span>{} (undoes {})</span>", words, undone)
 
     def change_view(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 from accounts.models import Organisation
 from scripts_engine.admin.differences import Difference, difference_of
 from scripts_engine.models import Action, Release, ReleaseChange
-from scripts_engine.releases.kinds import kind_named
+from scripts_engine.releases.kinds import action_of, kind_named
 from scripts_engine.releases.undo import Item
 
 # A page shows no more changes in full, and a list names no more.
@@ -66,7 +66,7 @@ def undone_changes(release: Release, items: Iterable[Item]) -> list[ShownChange]
     """What undoing the release changes, and what is lost by it."""
     return [
         ShownChange(
-            f"{item.kind.name} “{item.name}”",
+            title_of(item.kind.name, item.name, action_of(item.now, item.target)),
             _difference(release.organisation, item.kind.name, item.now, item.target),
             note=f"Changed since {str(release).lower()}; that change is lost."
             if item.has_changed_since

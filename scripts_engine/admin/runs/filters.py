@@ -32,11 +32,11 @@ _PERIODS = {
     "7d": ("Last 7 days", timedelta(days=7)),
 }
 NOT_SUCCEEDED = "not-succeeded"
-SAVED, DRAFT = "saved", "draft"
+COUNTED, DRAFT = "counted", "draft"
 YES = "yes"
 # The parameters of the runs that home counts.
 EVERY_ATTEMPT = "all"
-COUNTED_ON_HOME = {"within": "24h", "source": SAVED, "attempts": EVERY_ATTEMPT}
+COUNTED_ON_HOME = {"within": "24h", "source": COUNTED, "attempts": EVERY_ATTEMPT}
 
 NEWEST_ERRORS = 10_000
 NEWEST_EVENTS = 10_000
@@ -78,18 +78,18 @@ class TriggerFilter(ChoicesDropdownFilter):
 
 
 class SourceFilter(RadioFilter):
-    """Filters by whether a saved version ran, or a draft: a source that was not saved."""
+    """Leaves out runs of drafts and test events, which count nowhere, or shows only drafts."""
 
     title = "source"
     parameter_name = "source"
     all_option = ("", "Any source")
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(SAVED, "Saved versions"), (DRAFT, "Unsaved drafts")]
+        return [(COUNTED, "Without drafts and test events"), (DRAFT, "Drafts")]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
-        if self.value() == SAVED:
-            return queryset.of_saved_versions()
+        if self.value() == COUNTED:
+            return queryset.counted()
         return queryset.of_drafts() if self.value() == DRAFT else queryset
 
 

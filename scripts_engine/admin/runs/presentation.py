@@ -95,4 +95,4 @@ def error_of(run: Run) -> str:
 
 def trigger_of(run: Run, name: str) -> str:
     """The name of what started the run; drafts are marked."""
-    return name if run.script_version_id else f"{name}, unsaved draft"
+    return f"{name}, draft" if run.is_draft else name

@@ -61,7 +61,7 @@ def live_line(live: Live | None) -> SafeString | str:
     if live is None:
         return "None: drafts only"
     return format_html(
-        'Version {}, {} <span class="mh-quiet">by {}</span>',
+        '<span>Version {}, {} <span class="mh-quiet">by {}</span></span>',
         live.version.number,
         relative(live.since),
         live.by,

@@ -233,12 +233,12 @@ class ScriptChangeList(ActivityChangeList):
     """Scripts need attention that failed; also tells which versions are live."""
 
     def in_need(self, since: datetime) -> Q:
-        recent = Run.objects.called_since(since).failed().of_saved_versions()
+        recent = Run.objects.called_since(since).failed().counted()
         return Q(Exists(recent.filter(script=OuterRef("pk"))))
 
     def read(self, rows: list[Any], since: datetime) -> None:
         lives = lives_of(rows)
-        activities = activity_of(rows, "script_id", since, without_drafts=True)
+        activities = activity_of(rows, "script_id", since)
         for script in rows:
             script.live = lives.get(script.pk)
             script.activity = activities[script.pk]
@@ -316,7 +316,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         scripts: Any = super().get_queryset(request)
-        runs = Run.objects.of_saved_versions().filter(script=OuterRef("pk"))
+        runs = Run.objects.counted().filter(script=OuterRef("pk"))
         last_run = runs.order_by("-id").values("status")
         rows: QuerySet[Any] = (
             scripts.existing()
@@ -329,7 +329,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
             .prefetch_related("current_version__created_by__memberships")
             .annotate(
                 last_status=Subquery(last_run[:1]),
-                has_drafts=Exists(Run.objects.filter(script=OuterRef("pk"))),
+                has_runs=Exists(Run.objects.filter(script=OuterRef("pk"))),
             )
         )
         return rows
@@ -360,7 +360,8 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
         if obj is None:
             return ((None, {"fields": ("organisation", *fields, "library")}),)
         hidden = ("expected_revision", "seen_draft", "base")
-        return ((None, {"fields": (*fields, "note", *hidden)}),)
+        # The editor comes first.
+        return ((None, {"fields": (*reversed(fields), "note", *hidden)}),)
 
     def render_change_form(
         self,
@@ -385,6 +386,8 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
             "is_library": is_library,
             "can_be_tried": not is_library,
             "show_save": False,
+            # At the end of the page, where no one presses it instead of Publish.
+            "show_delete": False,
             "show_save_and_continue": False,
             "show_save_and_add_another": False,
             "publish_button": ("Create library" if is_library else "Create script")
@@ -422,7 +425,7 @@ class ScriptAdmin(DraftPages, TryItPages, DeletedByFlowModelAdmin):
 
     @display(description="Last run")
     def last_run(self, script: Any) -> str:
-        otherwise = "Only drafts tried" if script.has_drafts else "None recorded"
+        otherwise = "Only tried out" if script.has_runs else "None recorded"
         return newest_cell(script.activity.newest, otherwise)
 
     @display(description="Runs of 24 hours")

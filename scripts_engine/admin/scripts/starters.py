@@ -168,7 +168,65 @@ return {repository = found.full_name, stars = found.stargazers_count}
     body='{"repository": "lua/lua"}',
 )
 
-STARTERS = (_GITHUB, _STRIPE, _FORM, _CSV, _API)
+ALERTS_TITLE = "Alerts to chat"
+_ALERTS = Starter(
+    title=ALERTS_TITLE,
+    source="""\
+-- Posts alerts to a chat. Make an incoming webhook there (Slack, Mattermost, Teams and others), and
+-- save its URL as the secret CHAT_WEBHOOK. Then choose this script as the alert script on the page
+-- of your organisation.
+local alert = FromJson(params.get("body"))
+local name, data = alert.subject.name, alert.data
+
+local sentences = {
+  ["script.failing"] = function() return "“" .. name .. "” fails: " .. data.error end,
+  ["script.recovered"] = function() return "“" .. name .. "” works again" end,
+  ["dead_letter"] = function() return "a run of “" .. name .. "” was given up: " .. data.error end,
+  ["schedule.missed"] = function() return "“" .. name .. "” missed " .. data.missed .. " ticks" end,
+  ["api_key.expiring"] = function() return name .. " expires on " .. data.expiresAt end,
+  ["release.published"] = function()
+    return "release " .. data.number .. " by " .. data.by .. " " .. data.note
+  end,
+}
+local sentence = sentences[alert.type]
+local text = alert.organisation.name .. ": " .. (sentence and sentence() or alert.type)
+  .. "\\n" .. alert.subject.url
+
+-- A script that is not saved yet gets no secrets.
+local is_saved, chat = pcall(secrets.get, "CHAT_WEBHOOK")
+if not (is_saved and chat) then
+  log.warn("There is no secret CHAT_WEBHOOK, so nothing was posted.")
+  return {text = text}
+end
+-- Discord takes the text as content.
+local answer = http.request{method = "POST", url = chat, json = {text = text}, timeout = 5}
+if answer.status >= 300 then
+  return Retry{reason = "the chat answered " .. answer.status}
+end
+return {text = text}
+""",
+    method="POST",
+    headers="Content-Type: application/json",
+    body="""\
+{
+  "type": "dead_letter",
+  "at": "2026-11-20T12:00:00.000Z",
+  "organisation": {"id": "8b0d8f6e-50f4-4a53-b7a4-5f8a8e1c2f10", "name": "Acme"},
+  "subject": {
+    "id": "0f3c1a52-6a1e-4f0e-9f43-2a7d1f7c9b11",
+    "name": "ship order",
+    "url": "https://hooks.example.com/admin/scripts_engine/script/0f3c1a52/change/"
+  },
+  "data": {
+    "run": "019ab0c4-0000-7000-8000-000000000000",
+    "attempts": 5,
+    "error": "line 3: the shop answered 503"
+  },
+  "version": 1
+}""",
+)
+
+STARTERS = (_GITHUB, _STRIPE, _FORM, _CSV, _API, _ALERTS)
 
 
 def starters() -> list[dict[str, str]]:

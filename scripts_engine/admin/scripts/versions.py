@@ -16,6 +16,7 @@ from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.flow_forms import is_saved
 from core.admin.links import page_of
+from core.admin.revisions import RevisionForm
 from core.errors import LimitExceededError, NotFoundError, RateLimitedError
 from core.http.origin import origin_of
 from scripts_engine.admin.differences import Diff, diff_of_lines, diff_of_sources
@@ -60,6 +61,10 @@ _DISCARD = Question(
     consequences="The draft is deleted. What is live does not change.",
     button="Discard",
 )
+
+
+class PublishForm(RevisionForm, NoteForm):
+    """Its revision is that of the script whose live version the person sees."""
 
 
 @admin.register(ScriptVersion)
@@ -130,24 +135,31 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
     @action(description="Publish this draft", permissions=["publish"], icon="publish")
     def publish(self, request: HttpRequest, object_id: str) -> HttpResponse:
         draft: ScriptVersion = self.get_or_404(request, object_id)
-        form = NoteForm(request.POST if is_confirmed(request) else None)
+        script = draft.script
+        form = PublishForm(script.revision, request.POST if is_confirmed(request) else None)
         released: list[Release] = []
 
         def save() -> None:
-            note, origin = form.cleaned_data["note"], origin_of(request)
+            expected = form.expected_revision
             try:
-                version = publish(draft.script.organisation, [draft], note=note, origin=origin)
+                release = publish(
+                    script.organisation,
+                    [draft],
+                    expected_revisions=None if expected is None else {script.pk: expected},
+                    note=form.cleaned_data["note"],
+                    origin=origin_of(request),
+                )
             except SourceError as error:
                 raise ValidationError({"note": words_for(error)}) from None
-            released.append(version)
+            released.append(release)
 
         try:
-            is_published = is_confirmed(request) and is_saved(form, save)
+            is_published = is_confirmed(request) and is_saved(form, save, script)
         except NotFoundError as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect(page_of(draft.script))
         if not is_published:
-            return ask(self, request, _PUBLISH, [draft], form)
+            return ask(self, request, _question_about(draft), [draft], form)
         self.log_change(request, draft, "Published.")
         self.message_user(request, f"Published as {released[0]}.", messages.SUCCESS)
         return redirect(page_of(draft.script))
@@ -259,6 +271,14 @@ class ScriptVersionAdmin(ReadOnlyTenantModelAdmin):
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
+
+
+def _question_about(draft: ScriptVersion) -> Question:
+    live = draft.script.current_version
+    if live is None or draft.base_id == live.pk:
+        return _PUBLISH
+    warning = f"Version {live.number} went live after this draft was begun, and is replaced."
+    return _PUBLISH._replace(warning=warning)
 
 
 def requirements_of(version: ScriptVersion) -> list[RequiredLibrary]:

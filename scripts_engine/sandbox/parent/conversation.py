@@ -155,13 +155,17 @@ class Conversation:
         try:
             return self._request.read_answer(self._answer())
         except DeadlinePassed:
+            self.cpu_seconds = self._cpu_seconds_used()
             self.child.kill()
             return _out_of_wall_time(self._limits, self._traced_line())
         except ChildDied:
             # A child that only closed its socket must end before its status is asked for.
             self.child.kill()
             status = self.child.waiting.in_thread(partial(exit_status, self.child.pid))
-            return ending_from_exit_status(status, self._limits, self._traced_line())
+            ending = ending_from_exit_status(status, self._limits, self._traced_line())
+            if ending.kind is OutcomeKind.TIMED_OUT:
+                self.cpu_seconds = float(self._limits.cpu_seconds)
+            return ending
         except TooManyHostCalls:
             return _too_many_host_calls(self._limits)
         except ProtocolError as error:
@@ -200,10 +204,13 @@ class Conversation:
     def _lower_priority_if_long(self) -> None:
         if self.child.has_lowest_priority:
             return
-        used = self.child.most_cpu_seconds() - self._cpu_seconds_before
-        # Infinite or not a number if the clock of the process cannot be read.
-        if used >= LONG_RUN_CPU_SECONDS and math.isfinite(used):
+        if self._cpu_seconds_used() >= LONG_RUN_CPU_SECONDS:
             self.child.take_lowest_priority()
+
+    def _cpu_seconds_used(self) -> float:
+        """Of the run so far; 0 if the clock of the process cannot be read."""
+        used = self.child.most_cpu_seconds() - self._cpu_seconds_before
+        return used if math.isfinite(used) else 0.0
 
     def _answer_of(self, done: Done) -> list[Any]:
         # The next run's CPU limit is counted from this figure, so a child must not invent it.

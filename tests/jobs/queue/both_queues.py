@@ -195,6 +195,7 @@ class BothQueues:
 
 def ended(claimed: Claimed, outcome: Outcome, pushed: Sequence[QueuedRows]) -> EndedRun:
     columns = {
+        "error_message": "",
         "status": outcome.status.value,
         "response_status": 200,
         "response_headers": [],

@@ -213,10 +213,32 @@ def test_a_draft_gets_a_later_number_than_what_was_saved_meanwhile(
 ) -> None:
     draft = save_draft(script, "return 2", author=by_bob)
     update_script(script, author=NOBODY, source="return 3")
-    publish(acme, [draft])
+    publish(acme, [draft], expected_revisions={script.pk: 2})
 
     numbers = script.versions.values_list("number", "source")
     assert list(numbers) == [(4, "return 2"), (3, "return 3"), (1, script.source)]
+
+
+def test_a_draft_replaces_only_what_its_author_has_seen(
+    acme: Organisation, script: Script, bob: User, by_bob: Author, by_key: Author
+) -> None:
+    draft = save_draft(script, "return 2", author=by_key)
+    other = save_draft(make_script(acme, name="other"), "return 2", author=by_key)
+    origin = Origin(actor=person(bob))
+    publish(acme, [save_draft(script, "return 3", author=by_bob)], origin=origin)
+    before = Release.objects.count()
+
+    with pytest.raises(ConflictError) as conflict:
+        publish(acme, [other, draft])
+    with pytest.raises(ConflictError):
+        publish(acme, [draft], expected_revisions={script.pk: 1})
+
+    assert conflict.value.extensions["by"] == "bob@example.com"
+    assert Release.objects.count() == before
+    assert run(script, script.versions.get(number=3)) == "3"
+    # The same source again, by an author who has seen what is live.
+    assert save_draft(script, "return 2", author=by_key, expected_revision=2) == draft
+    assert publish(acme, [other, draft]).changes.count() == 2
 
 
 def test_a_past_version_goes_live_again_as_it_is(acme: Organisation, script: Script) -> None:

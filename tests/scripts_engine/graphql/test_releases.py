@@ -287,6 +287,18 @@ def test_what_is_live_already_is_not_published(script: Script, acme_token: str) 
     assert state() == before
 
 
+def test_draft_that_is_behind_is_a_conflict(
+    script: Script, draft: ScriptVersion, acme_token: str
+) -> None:
+    update_script(script, author=NOBODY, source="return 9")
+    before = state()
+    answer = admin_graphql(PUBLISH, acme_token, versions=[str(draft.pk)])
+
+    assert answer.code == "CONFLICT"
+    assert {"by", "at"} <= extensions_of(answer).keys()
+    assert state() == before
+
+
 # --- Scopes --------------------------------------------------------------------------------------
 
 

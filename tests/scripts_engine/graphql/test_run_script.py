@@ -18,10 +18,10 @@ pytestmark = pytest.mark.django_db
 RUN = """mutation($script: ID!, $version: ID, $method: String, $q: String, $h: [HeaderInput!],
         $body: String) {
     runScript(script: $script, version: $version, method: $method, query: $q, headers: $h,
-        body: $body) { status scriptVersion { id } } }"""
+        body: $body) { status isDraft scriptVersion { id } } }"""
 RUN_SOURCE = """mutation($script: ID!, $version: ID, $source: String) {
     runScript(script: $script, version: $version, source: $source) {
-        status scriptVersion { id } } }"""
+        status isDraft scriptVersion { id } } }"""
 TELL = """return table.concat({params.get("method"), params.get("query"),
     params.header("X-Shop"), params.get("body")}, "|")"""
 
@@ -55,6 +55,7 @@ def test_a_draft_runs_with_write_drafts_alone(
     assert (runs, has_run) == (0, False)
     assert answer.data["runScript"] == {
         "status": "Succeeded",
+        "isDraft": True,
         "scriptVersion": {"id": str(draft.pk)},
     }
     assert (reply(), ScriptVersion.objects.get(pk=draft.pk).has_run) == ("2", True)
@@ -80,6 +81,7 @@ def test_a_past_version_runs_without_write_drafts(acme: Organisation, script: Sc
     )
 
     assert answer.data["runScript"]["scriptVersion"] == {"id": str(past.pk)}
+    assert not answer.data["runScript"]["isDraft"]
     assert reply() == "hello"
 
 
@@ -90,7 +92,11 @@ def test_a_source_needs_write_drafts(acme: Organisation, script: Script) -> None
     answer = admin_graphql(RUN_SOURCE, runner(acme, Scope.WRITE_DRAFTS), **variables)
 
     assert (refused.status, refused.code, runs) == (403, "FORBIDDEN", 0)
-    assert answer.data["runScript"] == {"status": "Succeeded", "scriptVersion": None}
+    assert answer.data["runScript"] == {
+        "status": "Succeeded",
+        "isDraft": True,
+        "scriptVersion": None,
+    }
     assert (reply(), script.versions.count()) == ("3", 1)
 
 

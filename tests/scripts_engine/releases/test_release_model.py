@@ -1,4 +1,4 @@
-"""Whatever is saved, published, renamed, deleted and undone: releases do what their model does."""
+"""Whatever is saved, published, pinned, deleted and undone: releases do what their model does."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,10 +16,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accounts.models import User
+from accounts.models import Organisation, User
 from accounts.scopes import EVERYTHING
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import NOWHERE
+from hooks.flows.find_callable_hook import find_callable_hook
+from hooks.flows.hooks import IssuedHook, delete_hook, issue_hook, pin_hook, update_hook
+from hooks.models import Hook
 from scripts_engine.definition_quota import ROW_BYTES
 from scripts_engine.flows.drafts import delete_draft, draft_owner, publish, save_draft
 from scripts_engine.flows.scripts import create_script, delete_script, update_script
@@ -28,7 +31,7 @@ from scripts_engine.releases.undo import undo_release
 from scripts_engine.runs.execution import try_script
 from scripts_engine.runs.spec import Author
 from tests.factories import NOBODY, event_with, make_organisation, make_user, reply_of
-from tests.scripts_engine.releases.release_model import Model, RefusedError
+from tests.scripts_engine.releases.release_model import HookState, Model, RefusedError, State
 
 PLACES = st.integers(0, 99)
 NAMES = st.sampled_from(["sum", "SUM", "net", "gross"])
@@ -41,11 +44,12 @@ class ReleaseMachine(RuleBasedStateMachine):
 
     def __init__(self, authors: list[User]) -> None:
         super().__init__()
-        self.organisation = make_organisation()
+        self.organisation = make_organisation(f"Acme {Organisation.objects.count()}")
         self.authors = {draft_owner(Author(user=each)): Author(user=each) for each in authors}
         self.model = Model()
         self.scripts: dict[int, Script] = {}
         self.versions: dict[int, ScriptVersion] = {}
+        self.hooks: dict[int, IssuedHook] = {}
 
     def both(self, of_model: Callable[[], Any], real: Callable[[], Any]) -> tuple[Any, Any] | None:
         """What both answer; ``None`` if both refuse."""
@@ -65,6 +69,9 @@ class ReleaseMachine(RuleBasedStateMachine):
     def version(self, place: int) -> int:
         kept = list(self.model.versions)
         return kept[place % len(kept)]
+
+    def hook(self, place: int) -> int:
+        return list(self.hooks)[place % len(self.hooks)]
 
     def author(self, place: int) -> str:
         return list(self.authors)[place % len(self.authors)]
@@ -121,12 +128,14 @@ class ReleaseMachine(RuleBasedStateMachine):
         delete_script(self.scripts[script])
 
     @precondition(lambda self: self.scripts)
-    @rule(place=PLACES, author_place=PLACES, result=RESULTS)
-    def save_a_draft(self, place: int, author_place: int, result: int) -> None:
+    @rule(place=PLACES, author_place=PLACES, result=RESULTS, sees_live=st.booleans())
+    def save_a_draft(self, place: int, author_place: int, result: int, sees_live: bool) -> None:
         script, author, source = self.script(place), self.author(author_place), f"return {result}"
+        row = Script.objects.get(pk=self.scripts[script].pk)
+        seen = {"expected_revision": row.revision} if sees_live else {}
         saved = self.both(
-            lambda: self.model.save_draft(script, author, source),
-            lambda: save_draft(self.scripts[script], source, author=self.authors[author]),
+            lambda: self.model.save_draft(script, author, source, sees_live=sees_live),
+            lambda: save_draft(row, source, author=self.authors[author], **seen),
         )
         if saved is not None:
             self.versions[saved[0]] = saved[1]
@@ -163,6 +172,51 @@ class ReleaseMachine(RuleBasedStateMachine):
         )
         assert f"return {reply_of(run)}" == self.model.run(version)
 
+    @precondition(lambda self: self.scripts and len(self.hooks) < 4)
+    @rule(place=PLACES, name=NAMES)
+    def create_a_hook(self, place: int, name: str) -> None:
+        script = self.script(place)
+        made = self.both(
+            lambda: self.model.create_hook(script, name),
+            lambda: issue_hook(self.scripts[script], name=name),
+        )
+        if made is not None:
+            self.hooks[made[0]] = made[1]
+
+    @precondition(lambda self: self.hooks)
+    @rule(place=PLACES, name=NAMES, is_enabled=st.booleans())
+    def change_a_hook(self, place: int, name: str, is_enabled: bool) -> None:
+        hook = self.hook(place)
+        self.both(
+            lambda: self.model.change_hook(hook, name=name, is_enabled=is_enabled),
+            lambda: update_hook(self.hooks[hook].hook, name=name, is_enabled=is_enabled),
+        )
+
+    @precondition(lambda self: self.hooks)
+    @rule(place=PLACES, version_place=PLACES)
+    def pin(self, place: int, version_place: int) -> None:
+        hook, version = self.hook(place), self.version(version_place)
+        self.both(
+            lambda: self.model.change_hook(hook, pin=version),
+            lambda: pin_hook(self.hooks[hook].hook, self.versions[version]),
+        )
+
+    @precondition(lambda self: self.hooks)
+    @rule(place=PLACES)
+    def unpin(self, place: int) -> None:
+        hook = self.hook(place)
+        self.both(
+            lambda: self.model.change_hook(hook, pin=None),
+            lambda: pin_hook(self.hooks[hook].hook, None),
+        )
+
+    @precondition(lambda self: self.hooks)
+    @rule(place=PLACES)
+    def delete_a_hook(self, place: int) -> None:
+        hook = self.hook(place)
+        self.model.delete_hook(hook)
+        delete_hook(self.hooks[hook].hook)
+
     @precondition(lambda self: self.model.releases)
     @rule(place=PLACES, force=st.booleans())
     def undo(self, place: int, force: bool) -> None:
@@ -182,9 +236,31 @@ class ReleaseMachine(RuleBasedStateMachine):
 
         assert found == {
             self.scripts[script].pk: (state.name, state.is_enabled, self.versions[state.live].pk)
-            for script, state in self.model.scripts.items()
-            if state is not None
+            for script, state in self.model.states.items()
+            if isinstance(state, State)
         }
+
+    @invariant()
+    def hooks_are_as_in_the_model(self) -> None:
+        rows = Hook.objects.existing().filter(script__organisation=self.organisation)
+        found = {row.pk: (row.script_id, row.name, row.is_enabled) for row in rows}
+
+        assert found == {
+            self.hooks[hook].hook.pk: (self.scripts[state.script].pk, state.name, state.is_enabled)
+            for hook, state in self.model.states.items()
+            if isinstance(state, HookState)
+        }
+
+    @invariant()
+    def calls_run_what_they_run_in_the_model(self) -> None:
+        found, expected = {}, {}
+        for key, (hook, call_token) in self.hooks.items():
+            version = self.model.called(key)
+            expected[key] = None if version is None else self.versions[version].pk
+            called = find_callable_hook(self.organisation.pk, hook.script_id, call_token)
+            found[key] = None if called is None else called.version_id
+
+        assert found == expected
 
     @invariant()
     def versions_are_as_in_the_model(self) -> None:
@@ -216,15 +292,15 @@ class ReleaseMachine(RuleBasedStateMachine):
         rows = Release.objects.filter(organisation=self.organisation).order_by("number")
         found = [{row.object_id for row in release.changes.all()} for release in rows]
 
-        assert found == [
-            {self.scripts[script].pk for script in changes} for changes in self.model.releases
-        ]
+        ids = {key: row.pk for key, row in self.scripts.items()}
+        ids |= {key: issued.hook.pk for key, issued in self.hooks.items()}
+        assert found == [{ids[key] for key in changes} for changes in self.model.releases]
 
     @invariant()
     def what_is_stored_is_counted(self) -> None:
         sources = [each.source for each in self.model.versions.values()]
         releases = Release.objects.filter(organisation=self.organisation)
-        size = sum(ROW_BYTES + len(source) for source in sources)
+        size = sum(ROW_BYTES + len(source) for source in sources) + ROW_BYTES * len(self.hooks)
         size += sum(releases.values_list("bytes", flat=True))
         storage = RunStorage.objects.filter(pk=self.organisation.pk)
 
@@ -232,11 +308,12 @@ class ReleaseMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.django_db
-def test_releases_do_what_their_model_does(settings: Any) -> None:
+@pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_releases_do_what_their_model_does(settings: Any, examples: int) -> None:
     settings.SCRIPT_SAVES_PER_MINUTE = 10_000
     organisation = make_organisation("Authors")
     authors = [make_user(organisation, f"{name}@example.com") for name in ("bob", "dora")]
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: ReleaseMachine(authors),
-        settings=hypothesis_settings(max_examples=15, stateful_step_count=30, deadline=None),
+        settings=hypothesis_settings(max_examples=examples, stateful_step_count=30, deadline=None),
     )
