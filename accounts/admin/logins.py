@@ -105,7 +105,7 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     )
     view_scope = Scope.READ_PEOPLE
     action_scopes = {"unlock_selected": Scope.WRITE_PEOPLE}
-    list_display = ("email", "why", "locked_until")
+    list_display = ("email", "why", "ends")
     search_fields = ("email",)
     search_help_text = "E-mail"
     ordering = ("-consecutive_failures", "email")
@@ -127,10 +127,10 @@ class PinFailuresAdmin(ReadOnlyTenantModelAdmin):
     def why(self, failures: PinFailures) -> str:
         return pin_lock_of(failures).why
 
-    @display(description="Locked")
-    def locked_until(self, failures: PinFailures) -> SafeString | str:
+    @display(description="Ends")
+    def ends(self, failures: PinFailures) -> SafeString | str:
         if failures.is_stopped_until_unlocked:
-            return "until unlocked"
+            return "When unlocked"
         return relative(failures.day_started_at + DAY)
 
     @display(description="State", label={"Not locked": "success", "Locked": "danger"})

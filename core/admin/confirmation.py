@@ -20,10 +20,13 @@ _CONFIRMED = "confirmed"
 
 
 class Question(NamedTuple):
+    """``variant`` is the button's: red unless what follows takes nothing away."""
+
     title: str
     consequences: str
     button: str
     warning: str = ""
+    variant: str = "danger"
 
 
 def is_confirmed(request: HttpRequest) -> bool:

@@ -60,6 +60,7 @@ _REPLAY = Question(
         "not see the reply."
     ),
     button="Replay",
+    variant="primary",
 )
 # Proves itself by a secret in clear, which may be a live one of another hook.
 _SECRET_IN_BODY = frozenset({"microsoft-graph"})

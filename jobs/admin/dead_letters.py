@@ -285,6 +285,7 @@ def _replay_question(run: Run, replayed: int, found: int) -> Question:
             "that would run now, the oldest first, all or none. They are then settled."
         ),
         button="Replay all",
+        variant="primary",
         warning=(
             f"{number_of_letters(left)} stay{'s' if left == 1 else ''}: the payload was removed."
             if left

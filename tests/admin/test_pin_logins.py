@@ -49,7 +49,7 @@ def test_bob_unlocks_alice(as_bob: Client, bob: User, alice: User) -> None:
         list_of(PinFailures), action_on(PinFailures.objects.get(), "unlock_selected")
     )
 
-    assert "Locked" in locked
+    assert "wrong PINs in a row" in locked
     assert response.status_code == 302
     assert PinFailures.objects.get().consecutive_failures == 0
     assert LogEntry.objects.get().change_message == "Unlocked."
@@ -87,7 +87,7 @@ def test_only_those_locked_now_are_listed(as_bob: Client, acme: Organisation, al
     (row,) = response.context["cl"].result_list
     assert row.bucket == alice.email
     assert "100 wrong PINs in a row" in text_of(response)
-    assert "until unlocked" in text_of(response)
+    assert "When unlocked" in text_of(response)
 
 
 @pytest.mark.parametrize("today", [0, 19, 20, 49, 50])

@@ -781,3 +781,14 @@ def test_a_narrowed_list_of_dead_letters_keeps_its_title(
     assert re.search(r"<title>\s*Dead letters \|", text)
     assert "No matches" in text
     assert f'href="{DEAD_LETTERS}"' in text
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")
+def test_dead_letters_are_grouped_by_their_index(
+    as_bob: Client, letters: dict[str, list[Run]]
+) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        as_bob.get(DEAD_LETTERS)
+
+    (grouped,) = [each["sql"] for each in captured if "SUBSTR" in each["sql"]]
+    assert "run_dead_letter" in plan_of(grouped)
