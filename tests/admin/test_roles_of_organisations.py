@@ -8,7 +8,7 @@ from accounts.flows.organisations import remove_member
 from accounts.flows.users import update_user
 from accounts.models import Membership, Organisation, Role, User
 from hooks.models import Hook
-from jobs.admin.runs import page_of_replays
+from jobs.admin.dead_letters import page_of_replays
 from jobs.queue.replay import replay_runs
 from scripts_engine.models import Run, Script, Secret
 from scripts_engine.runs.spec import Author

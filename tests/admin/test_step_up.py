@@ -388,6 +388,13 @@ def test_password_proves_nothing_where_there_is_a_second_factor(
     assert as_stale_root_with_factor.get(list_of(ApiKey, "add")).status_code == 302
 
 
+@pytest.fixture
+def _waits_are_long(settings: Any) -> None:
+    """However slow the machine is, the wait after a wrong code is not over before the second."""
+    settings.OTP_TOTP_THROTTLE_FACTOR = settings.OTP_STATIC_THROTTLE_FACTOR = 600
+
+
+@pytest.mark.usefixtures("_waits_are_long")
 @pytest.mark.parametrize("page", ["second_factor", "own_login"])
 def test_a_lock_out_by_wrong_codes_is_recorded_on_other_pages_too(
     as_stale_root_with_factor: Client, page: str
@@ -400,6 +407,7 @@ def test_a_lock_out_by_wrong_codes_is_recorded_on_other_pages_too(
     assert AuthEvent.objects.filter(reason=AuditReason.TOO_MANY_CODES).count() == 1
 
 
+@pytest.mark.usefixtures("_waits_are_long")
 def test_wrong_codes_are_slowed_down_and_recorded(as_stale_root_with_factor: Client) -> None:
     first = as_stale_root_with_factor.post(STEP_UP, {"code": "zzzzz-zzzzz"})
     second = as_stale_root_with_factor.post(STEP_UP, {"code": "zzzzz-zzzzz"})

@@ -125,7 +125,7 @@ def test_tests_drafts_cancelled_and_waiting_runs_are_not_counted(
     call(hook)
     Run.objects.update(trigger=Trigger.TEST)
     run_script_once(hook.script)
-    Run.objects.exclude(trigger=Trigger.TEST).update(script_version=None)
+    Run.objects.exclude(trigger=Trigger.TEST).update(is_draft=True)
     cancelled = queue(hook)
     Run.objects.filter(pk=cancelled.pk).update(status=RunStatus.CANCELLED, ended_in=1)
     queue(hook)

@@ -246,7 +246,7 @@ class UserAdmin(
         context = {
             **(extra_context or {}),
             "lockouts": list_of(PinFailures),
-            "number_of_lockouts": lockouts[: settings.ADMIN_MAX_COUNTED].count(),
+            "number_of_lockouts": lockouts[: settings.ADMIN_MAX_COUNTED + 1].count(),
         }
         response: HttpResponse = super().changelist_view(request, context)
         return response

@@ -33,6 +33,7 @@ from scripts_engine.runs.execution import try_script
 from scripts_engine.runs.spec import Author
 from tests.factories import NOBODY, event_with, make_organisation, make_user, reply_of
 from tests.scripts_engine.releases.release_model import HookState, Model, RefusedError, State
+from tests.size import sized
 
 PLACES = st.integers(0, 99)
 NAMES = st.sampled_from(["sum", "SUM", "net", "gross"])
@@ -317,7 +318,9 @@ class ReleaseMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("examples", [10, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "examples", [10, pytest.param(sized(small=20, full=200), marks=pytest.mark.slow)]
+)
 def test_releases_do_what_their_model_does(settings: Any, examples: int) -> None:
     settings.SCRIPT_SAVES_PER_MINUTE = 10_000
     organisation = make_organisation("Authors")

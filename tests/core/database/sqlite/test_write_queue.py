@@ -79,7 +79,7 @@ def commit() -> None:
 
 
 def write_outside_of_transactions() -> None:
-    organisation = create_organisation("Acme")
+    organisation = create_organisation("Globex")
     Organisation.objects.filter(pk=organisation.pk).update(runs_kept=1)
     Organisation.objects.filter(pk=organisation.pk).delete()
 
