@@ -226,7 +226,7 @@ def test_a_script_with_tried_drafts_only_says_so(as_bob: Client, acme_script: Sc
 
     assert tried.status_code == 200
     assert "None recorded" in before
-    assert "Only drafts tried" in text_of(as_bob.get(list_of(Script)))
+    assert "Only tried out" in text_of(as_bob.get(list_of(Script)))
 
 
 def test_a_user_whose_devices_are_revoked_has_no_active_devices(
