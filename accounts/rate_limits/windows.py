@@ -31,7 +31,7 @@ PASSWORD_CHANGES_OF_PERSON = Window(20, HOUR)
 FAILED_SIGNATURES_OF_CLIENT = Window(60, MINUTE)
 MESSAGES_REFUSED_ON_RECORD = Window(1, DAY)
 WRONG_CODES_ON_RECORD = Window(1, 15 * MINUTE)
-# To one hook, by one key.
+# That one key follows what one of its subjects receives.
 LISTENING_ON_RECORD = Window(1, 15 * MINUTE)
 # Of one scope to one key.
 REFUSED_SCOPES_ON_RECORD = Window(1, 15 * MINUTE)
