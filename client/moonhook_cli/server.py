@@ -236,7 +236,7 @@ def _graphql_error(errors: list[dict[str, Any]]) -> CommandError:
 def _scope_advice(scope: object) -> str:
     if not scope:
         return "Log in with a key that may do this: moonhook login URL"
-    return f"Log in with a key that has the scopes: {scope}"
+    return f"Log in with a key that has the scopes: {scope}, or ask for them: moonhook login --help"
 
 
 def _retry_after(response: httpx.Response) -> float | None:

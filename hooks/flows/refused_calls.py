@@ -53,6 +53,10 @@ _SENTENCES = {
     "runs as the hook or its script may have at the same time.",
     RefusalReason.QUEUE_FULL: "The organisation's queue was full.",
 }
+_PREFLIGHT = (
+    "A page of another origin asked whether it may call the hook. Add its origin to the hook's "
+    "origins of pages (allowedOrigins)."
+)
 # Why a call is not replayed.
 _PROBLEMS = {
     RefusalReason.METHOD_NOT_ALLOWED: "The hook does not run for this method.",
@@ -154,7 +158,8 @@ def explain(refused_call: RefusedCall) -> tuple[Hint, ...]:
 
 
 def _hint_about(reason: RefusalReason, refused_call: RefusedCall) -> Hint:
-    sentence = _SENTENCES[reason].format(
+    is_preflight = reason is RefusalReason.METHOD_NOT_ALLOWED and refused_call.method == "OPTIONS"
+    sentence = (_PREFLIGHT if is_preflight else _SENTENCES[reason]).format(
         detail=refused_call.detail,
         address=refused_call.client_address or "an unknown address",
         method=refused_call.method,

@@ -224,7 +224,8 @@ class Progress(NamedTuple):
             )
             if number
         ]
-        return f"{self.total:,} replays: {', '.join(parts)}."
+        noun = "replay" if self.total == 1 else "replays"
+        return f"{self.total:,} {noun}: {', '.join(parts)}."
 
 
 def replays_of(request: HttpRequest, visible: RunQuerySet) -> RunQuerySet:

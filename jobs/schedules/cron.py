@@ -31,6 +31,8 @@ SHORTHANDS = {
 }
 
 _CRON = re.compile(r"[0-9A-Za-z*,/#-]+( [0-9A-Za-z*,/#-]+){4}")
+# Of even steps: others begin anew with each hour.
+_EVERY_FEW_MINUTES = re.compile(r"\*/(2|3|4|5|6|10|12|15|20|30) \* \* \* \*")
 _STEP_OF_LAST = re.compile("LW?/")
 # Neither is a place: the server's own zone, and the placeholder for none.
 _NOT_ZONES = frozenset({"localtime", "Factory"})
@@ -106,7 +108,10 @@ def _fields_of_shorthand(text: str) -> str:
 
 def cron_in_words(cron: str) -> str:
     """For example “At 06:00 on Monday through Friday”. Raises ``InvalidCronError``."""
-    return CronSim(clean_cron(cron), _CLOCK).explain()
+    cleaned = clean_cron(cron)
+    if every := _EVERY_FEW_MINUTES.fullmatch(cleaned):
+        return f"Every {every[1]} minutes"
+    return CronSim(cleaned, _CLOCK).explain()
 
 
 def clean_time_zone(name: str) -> str:

@@ -11,7 +11,7 @@ from scripts_engine.models import Release
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """“Release 41, 3 minutes before the first failure, changed this script.”"""
+    """“Release 41, 3 minutes before the first failure, changed this script or its hooks.”"""
 
     number: int
     page: str

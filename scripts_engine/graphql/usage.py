@@ -44,6 +44,10 @@ class UsageType(graphene.ObjectType):
     cpu_seconds = graphene.Float(required=True, description="CPU time of all attempts, in s.")
 
     @staticmethod
+    def resolve_cpu_seconds(row: DailyUsage, info: GraphQLResolveInfo) -> float:
+        return round(row.cpu_seconds, 6)
+
+    @staticmethod
     def resolve_hook_id(row: DailyUsage, info: GraphQLResolveInfo) -> str | None:
         return None if row.hook_id == NO_HOOK else str(row.hook_id)
 

@@ -275,5 +275,5 @@ def test_page_of_a_failing_script_names_the_release(as_bob: Client, acme_hook: H
 
     text = text_of(as_bob.get(page_of(acme_hook.script)))
 
-    assert "before the first failure, changed this script" in text
+    assert "before the first failure, changed this script or its hooks" in text
     assert Run.objects.count() == 1

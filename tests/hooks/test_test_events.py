@@ -275,3 +275,26 @@ def test_a_test_event_is_not_replayed(acme: Organisation, signed: IssuedHook) ->
     assert answer.code == "BAD_USER_INPUT"
     assert "is of a test event" in answer.errors[0]["message"]
     assert newest_calls(signed.hook)[0].state == "waiting"
+
+
+def test_the_page_of_a_test_event_says_so_and_offers_no_replay(
+    acme_token: str, signed: IssuedHook, bob: User, settings: Any
+) -> None:
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    bob.is_staff = True
+    bob.save()
+    as_bob = logged_in(bob)
+    send(acme_token, signed)
+    [run] = Run.objects.all()
+
+    page = text_of(as_bob.get(page_of(run)))
+    with nothing_written():
+        refused = as_bob.post(page_of(run, "again"), follow=True)
+
+    assert "Test event of" in page
+    assert page_of(run, "again") not in page
+    assert "A test event is not replayed: send another one." in text_of(refused)
+    assert Run.objects.count() == 1

@@ -211,7 +211,8 @@ def _show(output: Output, call: Mapping[str, Any], reply: _Reply) -> None:
 
 
 def _line(who: str, status: int, duration_ms: float, body: bytes) -> str:
-    text = json.dumps(_text(body), ensure_ascii=False)[1:-1] if body else ""
+    # Control characters as JSON writes them, and nothing else.
+    text = json.dumps(_text(body), ensure_ascii=False)[1:-1].replace('\\"', '"') if body else ""
     if len(text) > _SHOWN_CHARACTERS:
         text = f"{text[:_SHOWN_CHARACTERS]}…"
     return f"  {who:7} {status} in {duration_ms:.1f} ms  {text}".rstrip()

@@ -25,6 +25,7 @@
     const widen = (isWide) => {
         content.classList.toggle("mh-full-width", isWide);
         fullWidth.setAttribute("aria-pressed", String(isWide));
+        fullWidth.title = isWide ? "Moves this beside the editor" : "Moves this below the editor";
         window.dispatchEvent(new Event("resize"));
     };
 

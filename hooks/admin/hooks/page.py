@@ -134,7 +134,8 @@ _TEST_EVENT = Question(
     title="Send a test event",
     consequences=(
         "The script runs for an event as the hook's sender sends it, signed, and checked like any "
-        "call. Its effects are real. The event does not count as a call of the sender."
+        "call; without a sender, for a small JSON object. Its effects are real. The event does "
+        "not count as a call of the sender."
     ),
     button="Send",
 )

@@ -53,7 +53,7 @@ from scripts_engine.admin.runs.presentation import (
 from scripts_engine.admin.runs.timeline import timeline_of
 from scripts_engine.admin.scripts.live import live_of
 from scripts_engine.callers import callers_of, name_triggers
-from scripts_engine.models import Run
+from scripts_engine.models import Run, Trigger
 from scripts_engine.models.run import CALLED, FAILURES, RunQuerySet
 from scripts_engine.releases.live import release_that_ran
 from scripts_engine.runs.execution import headers_left_out, run_again
@@ -284,7 +284,7 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
         )
         if is_runnable and self.allows(request, Scope.RUN_SCRIPTS, row):
             context["try_it"] = action_of(row.script, "change", run=row.pk)
-            if row.attempt is None:
+            if row.attempt is None and row.trigger != Trigger.TEST:
                 context["replay"] = Replay(action_of(row, "again"), _RUNS_NOW)
         context |= self.parts_of_page(request, row, is_runnable=is_runnable)
         return context
@@ -308,8 +308,13 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             raise Http404
         if request.method != "POST":
             return redirect(page_of(run))
+        refusal = ""
         if run.payload_removed_at is not None:
-            self.message_user(request, "This run's payload was removed.", messages.ERROR)
+            refusal = "This run's payload was removed."
+        elif run.trigger == Trigger.TEST:
+            refusal = "A test event is not replayed: send another one."
+        if refusal:
+            self.message_user(request, refusal, messages.ERROR)
             return redirect(page_of(run))
         connection.lift_deadline()  # type: ignore[attr-defined]
         try:

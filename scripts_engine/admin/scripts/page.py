@@ -56,10 +56,10 @@ from scripts_engine.releases.live import SUSPECTED_FOR, suspects
 from scripts_engine.runs.spec import Author
 
 FIRST_SOURCE = """\
--- The reply is what the script returns; the payload is params.get("body").
-local order = FromJson(params.get("body"))
-log.info("order", order.id)
-return {received = order.id}
+-- The reply is what the script returns. FromJson(body) makes a table of a JSON payload.
+local body = params.get("body")
+log.info("received", #body, "bytes")
+return {received = body}
 """
 _AFTER_CONFLICT = "Nothing was published. What you typed is below, and still yours."
 FIRST_LIBRARY = """\

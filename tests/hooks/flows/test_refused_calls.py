@@ -223,6 +223,16 @@ def test_a_method_of_no_hook_is_not_run_by_a_hook_without_rules(acme: Organisati
     assert Run.objects.count() == 0
 
 
+def test_a_preflight_is_explained_by_the_origin(acme: Organisation) -> None:
+    call = make_refused_call(make_hook(make_script(acme)).hook, reason="MethodNotAllowed")
+    RefusedCall.objects.update(method="OPTIONS")
+    call.refresh_from_db()
+
+    [hint] = explain(call)
+
+    assert "Add its origin" in hint.sentence
+
+
 @pytest.mark.parametrize(
     "changes",
     [

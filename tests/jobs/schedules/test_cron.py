@@ -14,6 +14,7 @@ from jobs.schedules.cron import (
     UnknownTimeZoneError,
     clean_cron,
     clean_time_zone,
+    cron_in_words,
     known_time_zones,
     newest_ticks,
     next_ticks,
@@ -152,6 +153,20 @@ def test_an_error_names_the_field_and_what_it_may_be(cron: str, message: str) ->
 )
 def test_ticks_are_those_of_debian(cron: str, ticks: list[str]) -> None:
     assert next_ticks(cron, "UTC", at("2026-11-23 00:00"), 2) == [at(tick) for tick in ticks]
+
+
+@pytest.mark.parametrize(
+    ("cron", "words"),
+    [
+        ("*/15 * * * *", "Every 15 minutes"),
+        ("*/7 * * * *", "Every seventh minute of every hour"),
+        ("0 6 * * MON-FRI", "At 06:00 on Monday through Friday"),
+        ("@daily", "At 00:00 every day"),
+        ("30 17 * * 5L", "At 17:30 on the last Friday of the month"),
+    ],
+)
+def test_expressions_are_said_in_a_sentence(cron: str, words: str) -> None:
+    assert cron_in_words(cron) == words
 
 
 def test_spaces_and_case_do_not_matter() -> None:
