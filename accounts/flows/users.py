@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from accounts.addresses import canonical_email, canonical_phone
 from accounts.audit import record
+from accounts.flows.api_keys import revoke_api_keys
 from accounts.flows.minting import PLATFORM, Maker
 from accounts.flows.notices import send_change_notice
 from accounts.flows.row_limit import check_row_limit
 from accounts.flows.second_factor import remove_second_factor
 from accounts.messages.quotas import count_mail_of, organisation_that_pays
 from accounts.models import (
+    ApiKey,
     AuditReason,
     AuthEventKind,
     Membership,
@@ -193,7 +195,7 @@ def change_any_user(user: User, *, by: User, origin: Origin, **changes: object) 
     if user.is_staff and not was_staff:
         _end_password_of_home(user, by=by, origin=origin)
     if was_staff and not user.is_staff:
-        _end_staff_credentials(user)
+        _end_staff_credentials(user, origin)
         remove_second_factor(user)
     if profile := sorted(PROFILE_FIELDS & changes.keys()):
         reason = ", ".join(profile)
@@ -254,7 +256,7 @@ def take_staff_access(
         raise ForbiddenError("This user's access to the admin is not yours to take away.")
     user.is_staff = False
     user.save(update_fields=["is_staff"])
-    _end_staff_credentials(user)
+    _end_staff_credentials(user, origin)
     if user.home is not None and user.belongs_only_to(user.home):
         remove_second_factor(user)
     record(AuthEventKind.STAFF_REVOKED, origin, user=user, by=by)
@@ -268,9 +270,11 @@ def _end_password_of_home(user: User, *, by: User, origin: Origin) -> None:
         save_password(user, origin=origin, by=by)
 
 
-def _end_staff_credentials(user: User) -> None:
+def _end_staff_credentials(user: User, origin: Origin) -> None:
+    """Ends also the keys that the user approved: a new login to the admin must not revive them."""
     user.set_unusable_password()
     user.save(update_fields=["password"])
+    revoke_api_keys(ApiKey.objects.filter(approved_by=user), origin=origin)
     send_change_notice.enqueue(str(user.pk), user.delivery_email, ["staff"])
 
 

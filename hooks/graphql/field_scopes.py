@@ -26,10 +26,20 @@ def register() -> None:
     )
     for_programs("Script", fields={"hooks": read})
     # The token of the handshake is a secret that is shown, and a signed URL holds the call token.
-    for_programs("Hook", read, is_listed=True, fields={"verifyToken": change, "signedUrl": change})
+    for_programs(
+        "Hook",
+        read,
+        is_listed=True,
+        fields={
+            "verifyToken": change,
+            "signedUrl": change,
+            "callTokenLastUsedFrom": bodies,
+            "previousCallTokenLastUsedFrom": bodies,
+        },
+    )
     for_programs("IssuedHook", change)
     for_programs("Hmac", read)
-    for_programs("SigningSecret", read)
+    for_programs("SigningSecret", read, fields={"lastUsedFrom": bodies})
     for_programs("Sender", read)
     for_programs(
         "RefusedCall",

@@ -16,7 +16,7 @@ from scripts_engine.definition_quota import ROW_BYTES, count_growth, uncount_def
 from scripts_engine.flows.scripts import count_save, existing_script
 from scripts_engine.flows.source import check_source
 from scripts_engine.libraries import has_pins, pin, resolve
-from scripts_engine.models import Release, Script, ScriptVersion
+from scripts_engine.models import Release, RequiredLibrary, Script, ScriptVersion
 from scripts_engine.releases.pinning import pin_together
 from scripts_engine.releases.recording import releasing
 from scripts_engine.releases.script_changes import change_scripts, state_of
@@ -83,13 +83,21 @@ def save_draft(
 def _is_changed_in_place(
     draft: ScriptVersion, source: str, base_id: uuid.UUID | None, organisation: Organisation
 ) -> bool:
-    """Changes the draft, unless it has run: a run names the source that it ran."""
+    """Changes the draft, unless it has run: a run names the source that it ran.
+
+    The draft gets a new id, so that whoever has read it publishes what they read, or nothing.
+    """
+    read = draft.pk
     grown = len(source.encode()) - len(draft.source.encode())
     draft.source, draft.source_digest = source, source_digest(source)
     draft.base_id, draft.created_at = base_id, timezone.now()
     changed = {name: getattr(draft, name) for name in _CHANGED_IN_PLACE}
-    if not ScriptVersion.objects.filter(pk=draft.pk, has_run=False).update(**changed):
+    renewed = ScriptVersion._meta.pk.get_default()
+    if not ScriptVersion.objects.filter(pk=read, has_run=False).update(id=renewed, **changed):
         return False
+    RequiredLibrary.objects.filter(version=read).update(version=renewed)
+    RequiredLibrary.objects.filter(library_version=read).update(library_version=renewed)
+    draft.pk = renewed
     count_growth(organisation, grown)
     return True
 

@@ -67,6 +67,7 @@ def register() -> None:
         is_listed=True,
         fields={
             "requestQuery": bodies,
+            "requestPath": bodies,
             "requestHeaders": bodies,
             "requestBody": bodies,
             "requestBodyBase64": bodies,

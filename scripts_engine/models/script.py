@@ -5,7 +5,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from uuid_utils.compat import uuid7
 
-from accounts.models import ApiKey, Organisation, Revised
+from accounts.models import ApiKey, Organisation, Revised, User
 from core.errors import ConflictError
 from core.names import MAX_NAME_CHARACTERS, NameKey, validate_name_characters
 from scripts_engine.sandbox import MAX_WALL_SECONDS, Limits
@@ -223,10 +223,15 @@ class ScriptVersion(models.Model):
     @property
     def author(self) -> str:
         """The e-mail of the person, or the name of the key, that saved it; else words for them."""
-        if self.created_by is not None:
-            email: str | None = self.created_by.email_known_to(self.script.organisation_id)
-            return email or FORMER_MEMBER
-        return UNKNOWN_AUTHOR if self.created_with is None else self.created_with.name
+        return author_of(self.created_by, self.created_with, self.script.organisation_id)
+
+
+def author_of(user: User | None, api_key: ApiKey | None, organisation_id: uuid.UUID) -> str:
+    """In words that everybody of the organisation may read."""
+    if user is not None:
+        email: str | None = user.email_known_to(organisation_id)
+        return email or FORMER_MEMBER
+    return UNKNOWN_AUTHOR if api_key is None else api_key.name
 
 
 class RequiredLibrary(models.Model):

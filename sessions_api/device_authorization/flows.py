@@ -16,7 +16,7 @@ from accounts.flows.api_keys import IssuedApiKey, add_api_key, checked_scopes, r
 from accounts.flows.minting import Maker
 from accounts.flows.notices import send_program_login_notice
 from accounts.messages.quotas import may_send_mail
-from accounts.models import ApiKey, AuditReason, AuthEventKind, Organisation, User
+from accounts.models import ApiKey, AuditReason, AuthEventKind, Membership, Organisation, User
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import Count, CountFullError, claim, hit, is_first
 from accounts.scopes import Scope, Scopes, in_order, missing, names_of, scopes_named, shared
@@ -162,6 +162,7 @@ def approve_login(
         row,
         state=DeviceAuthorizationState.APPROVED,
         answered_by=by,
+        answered_at=timezone.now(),
         organisation=organisation,
         scopes=key.scopes,
         key_name=key.name,
@@ -258,7 +259,7 @@ def _make_key(row: DeviceAuthorization, origin: Origin) -> LoggedIn | None:
     approver = users.get(pk=cast("UUID", approved.answered_by_id))
     maker = Maker.person(approver, organisation)
     held = shared(approved.held_scopes, maker.scopes)
-    if not held or not organisation.is_active:
+    if not held or not organisation.is_active or not _is_as_then(approver, organisation, approved):
         DeviceAuthorization.objects.filter(pk=row.pk).update(state=DeviceAuthorizationState.DENIED)
         return None
     api_key = _key_of(organisation, approved.key_name, approver, held, approved.key_expires_at)
@@ -269,6 +270,18 @@ def _make_key(row: DeviceAuthorization, origin: Origin) -> LoggedIn | None:
             str(api_key.pk), row.client_id, origin.client_address, request_id=origin.request_id
         )
     return LoggedIn(issued, opened)
+
+
+def _is_as_then(approver: User, organisation: Organisation, approved: DeviceAuthorization) -> bool:
+    """Whether the person's logins and membership have lasted since the approval."""
+    ended_at = approver.sessions_valid_after
+    answered_at = cast("datetime", approved.answered_at)
+    if not approver.is_staff or (ended_at is not None and ended_at >= answered_at):
+        return False
+    joined = Membership.objects.filter(
+        user=approver, organisation=organisation, created_at__lt=answered_at
+    )
+    return approver.is_superuser or joined.exists()
 
 
 def _key_of(

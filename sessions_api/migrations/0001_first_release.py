@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(db_index=True, editable=False)),
                 ('interval_seconds', models.PositiveIntegerField(editable=False)),
                 ('last_polled_at', models.DateTimeField(editable=False, null=True)),
+                ('answered_at', models.DateTimeField(editable=False, null=True)),
                 ('key_name', models.CharField(blank=True, max_length=200)),
                 ('key_expires_at', models.DateTimeField(null=True)),
                 ('answered_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -104,6 +104,7 @@ class DeviceAuthorization(models.Model):
     interval_seconds = models.PositiveIntegerField(editable=False)
     last_polled_at = models.DateTimeField(null=True, editable=False)
 
+    answered_at = models.DateTimeField(null=True, editable=False)
     answered_by = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
     organisation = models.ForeignKey(
         Organisation, null=True, on_delete=models.CASCADE, related_name="+"

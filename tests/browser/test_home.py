@@ -56,7 +56,9 @@ def test_the_runs_of_the_day_are_drawn(admin_browser: AdminBrowser, bob: User) -
     expect(page.get_by_text("19 failures")).to_be_visible()
     page.get_by_role("link", name="Failed 19").click()
     expect(page.get_by_text("orders").first).to_be_visible()
-    page.wait_for_url("**/scripts_engine/run/?within=24h&source=counted&status__exact=failed")
+    page.wait_for_url(
+        "**/scripts_engine/run/?within=24h&source=counted&attempts=all&status__exact=failed"
+    )
 
     assert admin_browser.foreign_requests == []
     assert admin_browser.script_errors == []

@@ -14,11 +14,12 @@ from accounts.flows.api_keys import (
 )
 from accounts.flows.organisations import remove_member
 from accounts.flows.second_factor import reset_second_factor
-from accounts.flows.users import deactivate_user, update_user
+from accounts.flows.users import deactivate_user, take_staff_access, update_user
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Membership, Organisation, Role, User
 from accounts.scopes import Scope
+from core.http.origin import NOWHERE
 from sessions_api.models import Session
-from tests.device_logins import log_in
+from tests.device_logins import approve, error_of, log_in, poll, start
 from tests.factories import admin_graphql, bearer, make_user, post_session
 
 pytestmark = pytest.mark.django_db
@@ -175,6 +176,45 @@ def test_the_key_can_be_revoked(acme: Organisation, bob: User) -> None:
     revoke_api_key(ApiKey.objects.get())
 
     assert statuses(document) == (401, 401)
+
+
+def test_taking_the_admin_away_ends_the_key_for_good(acme: Organisation, bob: User) -> None:
+    ann = make_user(acme, "ann@example.com", role=Role.ADMINISTRATOR)
+    document = log_in(bob, acme)
+
+    take_staff_access([acme.pk], bob, by=ann, origin=NOWHERE)
+
+    assert ApiKey.objects.get().revoked_at is not None
+    User.objects.filter(pk=bob.pk).update(is_staff=True)
+    assert statuses(document) == (401, 401)
+    assert AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED).count() == 1
+
+
+def _leave_and_return(organisation: Organisation, user: User) -> None:
+    remove_member(organisation, user)
+    Membership.objects.create(organisation=organisation, user=user, role=Role.ADMINISTRATOR)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda organisation, user: reset_second_factor(user),
+        lambda organisation, user: User.objects.filter(pk=user.pk).update(is_staff=False),
+        _leave_and_return,
+    ],
+    ids=["second factor reset", "no admin", "membership anew"],
+)
+def test_an_approval_ends_with_the_logins_and_membership_of_that_time(
+    acme: Organisation, bob: User, end: Any
+) -> None:
+    started = start()
+    approve(started, bob, acme)
+    end(acme, bob)
+
+    answer = poll(started)
+
+    assert (answer.status_code, error_of(answer)) == (400, "access_denied")
+    assert not ApiKey.objects.exists()
 
 
 # --- What such a key makes -----------------------------------------------------------------------

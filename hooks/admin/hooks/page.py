@@ -252,7 +252,18 @@ class HookAdmin(
         ("enable_selected", "disable_selected", "delete_selected_by_flow"), Scope.WRITE_HOOKS
     )
     proved_pages = frozenset(
-        {"add", "rotate", "show_url", "issued", "sender", "secret", "end_secret", "expect"}
+        {
+            "add",
+            "rotate",
+            "show_url",
+            "issued",
+            "sender",
+            "secret",
+            "end_secret",
+            "expect",
+            # It shows the signed URL, which may hold the call token.
+            "limits",
+        }
     )
     add_fieldsets = ((None, {"fields": ("script", "name")}),)
     fieldsets = (
@@ -327,7 +338,7 @@ class HookAdmin(
             "is_callable": row.is_callable,
             "previous_until": row.previous_good_until,
             "rotate": action_of(row, "rotate"),
-            **sender_context(row),
+            **sender_context(row, with_addresses=self.allows(request, Scope.READ_PAYLOADS, row)),
             **limits_context(row),
             **pin_context(row),
         }

@@ -319,20 +319,23 @@ def _saved(preset: Preset) -> str:
     return f"Saved. Calls must now be signed by {who}."
 
 
-def sender_context(hook: Hook) -> dict[str, Any]:
-    """The context of ``admin/parts/hook_sender.html``, on the hook's page."""
+def sender_context(hook: Hook, *, with_addresses: bool) -> dict[str, Any]:
+    """The context of ``admin/parts/hook_sender.html``, on the hook's page.
+
+    ``with_addresses``: whether the person may know where calls come from.
+    """
     preset = preset_of(hook)
     return {
         "preset": preset,
         "strength": None if preset is None else strength_label(preset.strength),
         "sender_address": action_of(hook, "sender"),
         "secret_address": action_of(hook, "secret"),
-        "secrets": [] if preset is None else live_secrets(hook),
+        "secrets": [] if preset is None else live_secrets(hook, with_addresses),
         "needs_secret": preset is not None and preset.takes_secret,
         "expect_address": action_of(hook, "expect") if is_secret_brought(hook, preset) else "",
         "expected_until": _expected_until(hook),
         "handshakes": hook.handshakes.all()[:_LATEST_HANDSHAKES],
-        "tokens": token_uses(hook),
+        "tokens": token_uses(hook, with_addresses),
         "refusals": refusals_of(hook.pk),
     }
 
@@ -343,14 +346,14 @@ def _token_of(request: HttpRequest, hook: Hook) -> str:
     return call_token if call_token and hook.has_secret(call_token) else ""
 
 
-def live_secrets(hook: Hook) -> list[LiveSecret]:
+def live_secrets(hook: Hook, with_addresses: bool) -> list[LiveSecret]:
     """Newest first."""
     uses = _uses(hook)
     return [
         LiveSecret(
             name="Newest" if number == 0 else "Before it",
             ends="" if secret.ends_at is None else exact(secret.ends_at),
-            used=_use_in_words(uses.get(str(secret.pk))),
+            used=_use_in_words(uses.get(str(secret.pk)), with_addresses),
             end_address=action_of_secret(hook, secret),
         )
         for number, secret in enumerate(SigningSecret.objects.filter(hook=hook).live())
@@ -361,14 +364,14 @@ def action_of_secret(hook: Hook, secret: SigningSecret) -> str:
     return reverse("admin:hooks_hook_end_secret", args=[quote(hook.pk), secret.pk])
 
 
-def token_uses(hook: Hook) -> list[tuple[str, str]]:
+def token_uses(hook: Hook, with_addresses: bool) -> list[tuple[str, str]]:
     """Both call tokens and their use, while a rotation overlaps."""
     if hook.previous_good_until is None:
         return []
     uses = _uses(hook)
     return [
-        ("New token", _use_in_words(uses.get(hook.digest))),
-        ("Old token", _use_in_words(uses.get(hook.previous_digest))),
+        ("New token", _use_in_words(uses.get(hook.digest), with_addresses)),
+        ("Old token", _use_in_words(uses.get(hook.previous_digest), with_addresses)),
     ]
 
 
@@ -376,11 +379,12 @@ def _uses(hook: Hook) -> dict[str, CredentialUse]:
     return {use.credential: use for use in CredentialUse.objects.filter(hook=hook)}
 
 
-def _use_in_words(use: CredentialUse | None) -> str:
+def _use_in_words(use: CredentialUse | None, with_address: bool) -> str:
     if use is None:
         return "not used since it was set"
     times = "once" if use.count == 1 else f"{use.count:,} times"
-    return f"used {times}, last at {exact(use.last_used_at)} from {use.last_used_from or 'nowhere'}"
+    place = f" from {use.last_used_from or 'nowhere'}" if with_address else ""
+    return f"used {times}, last at {exact(use.last_used_at)}{place}"
 
 
 def is_secret_brought(hook: Hook, preset: Preset | None) -> bool:

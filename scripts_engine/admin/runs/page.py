@@ -55,6 +55,7 @@ from scripts_engine.admin.scripts.live import live_of
 from scripts_engine.callers import callers_of, name_triggers
 from scripts_engine.models import Run, Trigger
 from scripts_engine.models.run import CALLED, FAILURES, RunQuerySet
+from scripts_engine.models.script import author_of
 from scripts_engine.releases.live import release_that_ran
 from scripts_engine.runs.execution import headers_left_out, run_again
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, why_not_run
@@ -261,6 +262,9 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             "release": release_that_ran(row.script_version_id, row.started_at),
             "live": live_of(row.script),
             "has_caller": row.trigger in CALLED,
+            "started_by": author_of(row.started_by, row.started_with, row.organisation_id)
+            if row.started_by or row.started_with
+            else "",
             "caller": callers_of([row]).get(row.pk),
             "status": status_label(row.status),
             "timeline": timeline_of(row) if row.has_run and is_read else None,
