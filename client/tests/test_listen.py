@@ -114,7 +114,7 @@ def test_a_call_is_repeated_with_its_headers_and_both_replies_are_shown(
     assert "authorization" not in received.headers
     assert first.endswith(f"PUT /new one?page=2  run {run_id}")
     assert replies[0].startswith("  server  200 in ")
-    assert '\\"header\\":\\"tea\\"' in replies[0]
+    assert '{"header":"tea"' in replies[0]
     assert replies[1].startswith("  local   200 in ")
     assert replies[1].endswith("  noted")
     assert replies[2] == "  without Authorization"
