@@ -15,6 +15,7 @@ from scripts_engine.shown_headers import MAX_VALUES_BYTES, shown_headers
 from tests.client import Client
 from tests.factories import admin_graphql, make_hook, make_organisation, make_script, token_with
 from tests.hooks.calls import path_of
+from tests.settled import settle
 
 # What a transaction has written is settled once it has ended.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,9 +55,11 @@ def start(token: str, issued: IssuedHook) -> Any:
 
 def test_calls_after_the_start_follow_its_cursor(acme_token: str, issued: IssuedHook) -> None:
     call(issued, b"before")
+    settle()
 
     cursor = start(acme_token, issued).data["startListening"]
     call(issued, b"after", **{"X-Shop": "tea", "Authorization": "Basic c2VjcmV0"})
+    settle()
 
     nodes = admin_graphql(FOLLOW, acme_token, cursor=cursor).data["runsSince"]["nodes"]
     assert [node["requestBody"] for node in nodes] == ["after"]

@@ -8,7 +8,6 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.models import Organisation
-from core.database.commit_order import settled_before
 from hooks.models import Hook
 from scripts_engine import usage
 from scripts_engine.models import DailyUsage, Run, RunStatus, Trigger, UsagePosition
@@ -17,8 +16,8 @@ from scripts_engine.runs.execution import run_script
 from scripts_engine.runs.retention import forget_old_runs
 from scripts_engine.usage import KEPT_DAYS, count_usage, forget_old_usage
 from tests.concurrency import at_once
-from tests.eventually import eventually
 from tests.factories import event_with, hook_that, run_script_once, spec_of
+from tests.settled import settle
 from tests.working_queue import queue, work_all
 
 # What a transaction has written is settled once it has ended.
@@ -33,13 +32,6 @@ def call(hook: Hook, body: bytes = b"", at: datetime | None = None) -> Run:
     if at is not None:
         Run.objects.filter(pk=run.pk).update(started_at=at)
     return run
-
-
-def settle() -> None:
-    """Waits until no transaction, of others either, holds back what has ended."""
-    ended = Run.objects.filter(ended_in__isnull=False)
-    numbers = [number or 0 for number in ended.values_list("ended_in", flat=True)]
-    eventually(lambda: settled_before(ended, "ended_in") > max(numbers, default=0))
 
 
 def count() -> int:

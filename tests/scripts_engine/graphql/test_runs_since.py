@@ -32,6 +32,7 @@ from tests.concurrency import at_once
 from tests.eventually import eventually
 from tests.factories import GraphQLAnswer, admin_graphql, make_script, run_lua
 from tests.query_plans import plan_of
+from tests.settled import settle
 from tests.working_queue import make_due, work_queue
 
 FOLLOW = """query($cursor: String, $first: Int, $filter: RunFilter) {
@@ -120,7 +121,8 @@ def test_runs_follow_in_the_order_of_their_ends(acme: Organisation, acme_token: 
     retries = Run.objects.filter(first_run__in=[queued.pk, lost.pk])
     follower = Follower(acme_token)
 
-    eventually(lambda: follower.look() or len(follower.seen) == 6)
+    settle()
+    follower.look()
 
     ended = [str(run.pk) for run in (cancelled, direct, queued, lost)]
     assert follower.seen[:4] == ended
