@@ -73,8 +73,8 @@ def test_a_service_that_never_serves_stops_the_supervisor() -> None:
     [given_up] = supervisor.events("Service cannot start; stopping")
     assert given_up["level"] == "critical"
     assert (given_up["service"], given_up["ended"]) == ("victim", "exit-status-3")
-    [steady] = supervisor.printed("steady")
-    assert not is_alive(steady)
+    # On a busy machine it may be stopped before it prints its process.
+    assert not any(is_alive(steady) for steady in supervisor.printed("steady"))
 
 
 def test_a_service_that_has_served_is_always_restarted() -> None:
