@@ -5,7 +5,7 @@ from itertools import product
 from core.metrics.instruments import SECONDS, Counter, Gauge, Histogram, export_from_start
 
 _STATUSES = ("succeeded", "failed", "timed-out", "out-of-memory")
-_TRIGGERS = ("hook", "admin-graphql", "admin", "queue", "schedule", "replay", "test")
+_TRIGGERS = ("hook", "admin-graphql", "admin", "queue", "schedule", "replay", "test", "alert")
 RUNS = Counter(
     "moonhook_runs_total",
     "Runs by outcome and trigger.",
