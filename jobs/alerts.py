@@ -9,9 +9,10 @@ from django.db import transaction
 
 from accounts.alerts import Alert, register_alert_sender
 from accounts.rate_limits import windows
-from accounts.rate_limits.limiter import hit, is_first
+from accounts.rate_limits.limiter import is_first
 from core.admin.links import page_of
 from core.database.unavailable import DatabaseUnavailable
+from jobs.models import QueueEntry
 from jobs.queue.enqueue import QueuedWork, enqueue
 from scripts_engine.models import Script, Trigger
 from scripts_engine.runs.spec import Event
@@ -19,6 +20,7 @@ from scripts_engine.runs.spec import Event
 logger = logging.getLogger(__name__)
 
 VERSION = 1
+MAX_WAITING = 60
 
 
 def send_alert(alert: Alert) -> bool:
@@ -29,7 +31,7 @@ def send_alert(alert: Alert) -> bool:
     """
     scripts = Script.objects.told_of_alerts().select_related("organisation")
     script = scripts.filter(organisation=alert.subject.organisation_id).first()
-    if script is None:
+    if script is None or _is_flooded(script):
         return False
     identifiers = (alert.kind.value, str(script.organisation_id), str(alert.subject.pk))
     try:
@@ -37,7 +39,6 @@ def send_alert(alert: Alert) -> bool:
         with transaction.atomic():
             if not is_first(windows.ALERTS_OF_SUBJECT, "alert", *identifiers):
                 return False
-            hit([windows.ALERTS_OF_ORGANISATION], "alerts", identifiers[1])
             enqueue(_work(script, alert))
     except DatabaseUnavailable:
         raise
@@ -46,6 +47,11 @@ def send_alert(alert: Alert) -> bool:
         logger.exception("Alert %s of %s about %s is lost: %s", *identifiers, text)
         return False
     return True
+
+
+def _is_flooded(script: Script) -> bool:
+    """Whether so many of its alerts wait that more would take the organisation's queue."""
+    return QueueEntry.objects.filter(script=script)[:MAX_WAITING].count() == MAX_WAITING
 
 
 def _work(script: Script, alert: Alert) -> QueuedWork:

@@ -55,7 +55,6 @@ KEY_WARNINGS_TO_ADDRESS = Window(10, DAY)
 FAILURE_MAILS_TO_ADDRESS = Window(20, HOUR)
 # About one subject, of one kind.
 ALERTS_OF_SUBJECT = Window(1, 15 * MINUTE)
-ALERTS_OF_ORGANISATION = Window(60, 15 * MINUTE)
 # Answers that reveal whether an address has an account.
 ADDRESS_REFUSALS_OF_ORGANISATION = Window(30, HOUR)
 
