@@ -52,8 +52,8 @@ def forget_old_usage() -> int:
     return delete_in_batches(DailyUsage.objects.filter(day__lt=first_kept_day()))
 
 
-def counted(runs: RunQuerySet) -> RunQuerySet:
-    """Leaves out the runs that have ended and are not counted yet."""
+def with_usage_counted(runs: RunQuerySet) -> RunQuerySet:
+    """Leaves out the runs that have ended and whose usage is not counted yet."""
     return runs.exclude(ended_in__gte=_position())
 
 

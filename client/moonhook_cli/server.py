@@ -1,5 +1,6 @@
 """Requests to a Moonhook server, and what its refusals mean for a person."""
 
+import ipaddress
 import json
 import ssl
 import sys
@@ -21,7 +22,6 @@ from moonhook_cli.redaction import redacted
 _TIMEOUT = httpx.Timeout(60, connect=10)
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 60
-_LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 _AWAY = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
 _KINDS: dict[str, type[CommandError]] = {
@@ -32,25 +32,38 @@ _KINDS: dict[str, type[CommandError]] = {
 _CONFLICT_ADVICE = "Run `moonhook pull` to get what is live now, then try again."
 
 
-def checked_url(url: str) -> str:
-    """The server's address without a trailing slash. Refuses clear HTTP to other hosts."""
+def checked_url(
+    url: str,
+    *,
+    what: str = "the address of a server",
+    sent: str = "secret",
+    example: str = "https://moonhook.example.com",
+) -> str:
+    """The address without a trailing slash. Refuses clear HTTP to other computers.
+
+    ``what`` it must be, and what is ``sent`` there, are words of the errors.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise CommandError(
-            f"“{url}” is not the address of a server.",
-            "Give one such as https://moonhook.example.com",
-        )
+        raise CommandError(f"“{url}” is not {what}.", f"Give one such as {example}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise CommandError(
             "The address has a user name, a query or a fragment.",
-            "Give the address alone, such as https://moonhook.example.com",
+            f"Give the address alone, such as {example}",
         )
-    if parts.scheme == "http" and parts.hostname not in _LOCAL:
+    if parts.scheme == "http" and not _is_local(parts.hostname):
         raise CommandError(
-            "Over http:// the secret could be read on its way.",
-            f"Use https://{parts.netloc}{parts.path}",
+            f"Over http:// the {sent} could be read on the way.",
+            f"Use https://{parts.netloc}{parts.path}, or an address of this computer.",
         )
     return url.rstrip("/")
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 class Server:

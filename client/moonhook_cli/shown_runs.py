@@ -26,7 +26,7 @@ _PLACE = re.compile(r"(?P<name>.+?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _QUOTED = re.compile(r"'([^']+)'")
 
 
-# Of one connection; whoever repeats a call has its own.
+# These belong to one connection; a repeated call has others.
 _OF_CONNECTION = {
     "accept-encoding",
     "connection",

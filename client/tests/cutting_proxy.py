@@ -1,12 +1,12 @@
 """A proxy between the client and the server that can lose a request, or its answer."""
 
 import http.client
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from local_program import QuietHandler, serving
 
 
 def _pass_on(request: bytes) -> None:
@@ -31,7 +31,7 @@ def cutting_proxy(server_url: str) -> Iterator[CuttingProxy]:
     proxy = CuttingProxy()
     address = urlsplit(server_url).netloc
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -65,19 +65,5 @@ def cutting_proxy(server_url: str) -> Iterator[CuttingProxy]:
             finally:
                 connection.close()
 
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    class Threads(ThreadingHTTPServer):
-        daemon_threads = True
-
-    running = Threads(("127.0.0.1", 0), Handler)
-    proxy.url = f"http://127.0.0.1:{running.server_port}"
-    thread = threading.Thread(target=running.serve_forever)
-    thread.start()
-    try:
+    with serving(Handler) as proxy.url:
         yield proxy
-    finally:
-        running.shutdown()
-        thread.join()
-        running.server_close()

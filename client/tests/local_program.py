@@ -27,11 +27,30 @@ class LocalProgram:
         return self.received.get(timeout=60)
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(handler: type[QuietHandler]) -> Iterator[str]:
+    """The address at which the handler serves."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @contextmanager
 def local_program() -> Iterator[LocalProgram]:
     program = LocalProgram()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -46,16 +65,5 @@ def local_program() -> Iterator[LocalProgram]:
         def do_PUT(self) -> None:
             self.do_POST()
 
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    program.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(Handler) as program.url:
         yield program
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -201,7 +201,7 @@ def test_programs_get_a_call_as_one_line_of_json(pushed: Client, program: LocalP
 
 BAD_ADDRESSES = {
     "no-scheme": ("127.0.0.1:3000", "is not an address"),
-    "another-computer": ("http://shop.example", "others could read the calls"),
+    "another-computer": ("http://shop.example", "the calls could be read"),
     "user-name": ("http://a:b@127.0.0.1", "has a user name"),
     "query": ("http://127.0.0.1/?a=1", "has a user name, a query"),
 }

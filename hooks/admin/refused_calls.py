@@ -23,11 +23,10 @@ from core.admin.links import link_to
 from core.admin.page_context import PageContext
 from core.http.origin import origin_of
 from core.http.redaction import REDACTED, holds_secret
-from hooks.admin.run_as_curl import SECRET_HEADERS
 from hooks.flows.refused_calls import explain, replay_refused_call, secrets_of
 from hooks.models import RefusalCount, RefusedCall
 from hooks.models.refused_call import RefusedContent, content_of
-from hooks.senders import RefusalReason
+from hooks.senders import RefusalReason, credential_headers
 from jobs.admin.runs import show_started_run
 from scripts_engine.admin.runs.bodies import Body, body_of
 from scripts_engine.redaction import Redactor
@@ -165,7 +164,7 @@ def shown_headers(content: RefusedContent, hidden: Redactor) -> list[tuple[str, 
 
 
 def _is_secret(name: str, value: str, hidden: Redactor) -> bool:
-    return name in SECRET_HEADERS or holds_secret(value) or hidden.is_hidden_in(value)
+    return name in credential_headers() or holds_secret(value) or hidden.is_hidden_in(value)
 
 
 def shown_body(refused: RefusedCall, content: RefusedContent, hidden: Redactor) -> Body | None:

@@ -9,14 +9,13 @@ from urllib.parse import quote
 from core.admin.issuing import curl
 from core.http.redaction import REDACTED, holds_secret, redact
 from hooks.models import Hook
+from hooks.senders import credential_headers
 from scripts_engine.models import Run
 
 # Of each body in a command. Shells have no limit for these, but terminals do.
 MAX_BODY_BYTES = 64 * 1024
 NOT_KEPT = "<not kept>"
 BODY_FILE = "request-body"
-# Of senders that prove themselves by a secret in clear, which may be a live one of another hook.
-SECRET_HEADERS = frozenset({"x-gitlab-token", "x-hook-secret"})
 # curl sends its own.
 _OF_THE_CONNECTION = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "transfer-encoding"}
@@ -52,7 +51,7 @@ def _headers(recorded: Sequence[Sequence[str]], has_body: bool) -> Iterator[str]
     for name, value in recorded:
         if name.lower() in _OF_THE_CONNECTION:
             continue
-        if value == REDACTED or name.lower() in SECRET_HEADERS or holds_secret(value):
+        if value == REDACTED or name.lower() in credential_headers() or holds_secret(value):
             yield f"{name}: {NOT_KEPT}"
         else:
             # Only with a semicolon does curl send a header without a value.

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -260,16 +260,25 @@ def headers_to_keep(rules: Rules) -> frozenset[str]:
     return _EVERY_HEADER.union(own)
 
 
-def headers_without_credentials() -> frozenset[str]:
-    """Lower-case names of what senders send, without those that carry a secret itself."""
-    own = {name for preset in PRESETS.values() for name in preset.own_headers}
+@cache
+def credential_headers() -> frozenset[str]:
+    """Lower-case names of the headers in which senders send a secret itself."""
     tokens = {
         headers.signature.lower()
         for preset in PRESETS.values()
         if preset.scheme is Scheme.TOKEN
         for headers in preset.headers
     }
-    return frozenset(name for name in own - tokens if "secret" not in name)
+    return frozenset(tokens | {name for name in _of_every_sender() if "secret" in name})
+
+
+def headers_without_credentials() -> frozenset[str]:
+    """Lower-case names of what senders send, without those that carry a secret itself."""
+    return frozenset(_of_every_sender() - credential_headers())
+
+
+def _of_every_sender() -> set[str]:
+    return {name for preset in PRESETS.values() for name in preset.own_headers}
 
 
 # Browsers and programs send these with credentials, which refused calls would keep.
@@ -410,7 +419,4 @@ def _check(preset: Preset) -> None:
 
 PRESETS = read_presets(_TABLE.read_text(encoding="utf-8"))
 # Content-Type says how a body is read, Host which URL was called.
-_EVERY_HEADER = frozenset(name for preset in PRESETS.values() for name in preset.own_headers) | {
-    "content-type",
-    "host",
-}
+_EVERY_HEADER = frozenset(_of_every_sender() | {"content-type", "host"})

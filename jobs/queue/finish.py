@@ -136,16 +136,19 @@ def _end(ended: EndedRun) -> tuple[Row, Sequence[QueuedRows]]:
         )
         following = () if after is None else (after,)
         is_dead_letter = _is_dead_letter(run, after)
-        outcome = "given-up" if is_dead_letter is False else "dead-letter"
-        _count("retried" if after is not None else outcome)
+        _count(_AFTER_FAILURE[is_dead_letter])
     more = columns["payload_bytes"] - run.payload_bytes
     count_when_committed(run.organisation_id, more)
     recorded = {**columns, "is_dead_letter": is_dead_letter, "ended_in": THIS_COMMIT}
     return recorded, following
 
 
+# By whether it is a dead letter.
+_AFTER_FAILURE = {None: "retried", True: "dead-letter", False: "given-up"}
+
+
 def _is_dead_letter(run: Run, after: QueuedRows | None) -> bool | None:
-    """``None`` if another attempt follows. A test event is none: whoever sent it looks at it."""
+    """``None`` if another attempt follows. Never for a test event, whose sender sees the result."""
     return None if after is not None else run.trigger != Trigger.TEST
 
 

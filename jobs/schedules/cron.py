@@ -31,7 +31,7 @@ SHORTHANDS = {
 }
 
 _CRON = re.compile(r"[0-9A-Za-z*,/#-]+( [0-9A-Za-z*,/#-]+){4}")
-# Of even steps: others begin anew with each hour.
+# Steps that divide the hour: with others, the last interval of an hour is shorter.
 _EVERY_FEW_MINUTES = re.compile(r"\*/(2|3|4|5|6|10|12|15|20|30) \* \* \* \*")
 _STEP_OF_LAST = re.compile("LW?/")
 # Neither is a place: the server's own zone, and the placeholder for none.

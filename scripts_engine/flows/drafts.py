@@ -25,7 +25,7 @@ from scripts_engine.releases.versions import add_version, source_digest
 from scripts_engine.runs.spec import Author, draft_owner
 
 MAX_PUBLISHED = 200
-_CHANGED_IN_PLACE = ("source", "source_digest", "base_id", "created_at")
+_REPLACED = ("source", "source_digest", "base_id", "created_at")
 
 
 def draft_by(script: Script, author: Author) -> ScriptVersion | None:
@@ -71,7 +71,7 @@ def save_draft(
         if draft is not None and expected_revision is None:
             # Its author may not have seen what is live now.
             base_id = draft.base_id
-        if draft is None or not _is_changed_in_place(draft, source, base_id, locked.organisation):
+        if draft is None or not _replace_unless_run(draft, source, base_id, locked.organisation):
             locked.versions.filter(draft_of=owner).update(draft_of="")
             draft = add_version(
                 locked.organisation, locked.pk, source, author, draft_of=owner, base_id=base_id
@@ -80,18 +80,18 @@ def save_draft(
         return draft
 
 
-def _is_changed_in_place(
+def _replace_unless_run(
     draft: ScriptVersion, source: str, base_id: uuid.UUID | None, organisation: Organisation
 ) -> bool:
-    """Changes the draft, unless it has run: a run names the source that it ran.
+    """Replaces the draft's source and id, unless it has run: a run names the source that it ran.
 
-    The draft gets a new id, so that whoever has read it publishes what they read, or nothing.
+    With the new id, publishing a draft publishes exactly what its reviewer has read.
     """
     read = draft.pk
     grown = len(source.encode()) - len(draft.source.encode())
     draft.source, draft.source_digest = source, source_digest(source)
     draft.base_id, draft.created_at = base_id, timezone.now()
-    changed = {name: getattr(draft, name) for name in _CHANGED_IN_PLACE}
+    changed = {name: getattr(draft, name) for name in _REPLACED}
     renewed = ScriptVersion._meta.pk.get_default()
     if not ScriptVersion.objects.filter(pk=read, has_run=False).update(id=renewed, **changed):
         return False

@@ -17,7 +17,15 @@ from core.graphql.resolving import extend
 from scripts_engine.flows.alert_script import alert_script_of
 from scripts_engine.flows.source import diff_from_previous
 from scripts_engine.graphql.runs import RunStatusEnum, pushed_runs, related_run, run_with_payload
-from scripts_engine.models import Release, Run, Script, ScriptVersion, Secret, VersionState
+from scripts_engine.models import (
+    Release,
+    Run,
+    Script,
+    ScriptVersion,
+    Secret,
+    Trigger,
+    VersionState,
+)
 from scripts_engine.models.script import FORMER_MEMBER, UNKNOWN_AUTHOR
 from scripts_engine.models.stored import bytes_used_by
 from scripts_engine.runs.typed_request import MAX_HEADERS
@@ -312,9 +320,7 @@ class RunType(DjangoObjectType):
         description="Whether what ran had never been live: a draft, or a source that was not "
         "saved. Such runs are counted nowhere and never make a script fail.",
     )
-    trigger = graphene.String(
-        required=True, description="hook, admin-graphql, admin, queue, schedule, replay or test."
-    )
+    trigger = graphene.String(required=True, description=f"{', '.join(Trigger.values)}.")
     status = graphene.Field(
         graphene.NonNull(RunStatusEnum), description="How the run ended, or that it has not."
     )

@@ -149,7 +149,7 @@ class ScriptVersion(models.Model):
     """A version of a script's source, with the versions of the libraries that it requires.
 
     Each run refers to the version that ran. A version is immutable once it was published or has
-    run; a draft that has not run is changed in place.
+    run; a draft that has not run is replaced, under a new id.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -13,7 +13,7 @@ from core.database.batches import delete_in_batches
 from core.database.ids import first_id_at
 from scripts_engine.models import Run, Script
 from scripts_engine.models.run import NEWEST_FIRST, OLDEST_FIRST, RunQuerySet
-from scripts_engine.usage import counted
+from scripts_engine.usage import with_usage_counted
 
 # Limits of one transaction, because on SQLite it holds up all other writers.
 BATCH_RUNS = 200
@@ -86,7 +86,7 @@ def _forget_runs_of(organisation: Organisation) -> int:
     if end is None:
         return 0
     prepare_deletion(organisation.pk, end)
-    beyond = counted(Run.objects.in_range_of(organisation.pk).filter(pk__lt=end))
+    beyond = with_usage_counted(Run.objects.in_range_of(organisation.pk).filter(pk__lt=end))
     return delete_in_batches(
         unneeded(beyond),
         size=BATCH_RUNS,

@@ -202,7 +202,7 @@ def _leave_and_return(organisation: Organisation, user: User) -> None:
         lambda organisation, user: User.objects.filter(pk=user.pk).update(is_staff=False),
         _leave_and_return,
     ],
-    ids=["second factor reset", "no admin", "membership anew"],
+    ids=["second factor reset", "no admin", "member again"],
 )
 def test_an_approval_ends_with_the_logins_and_membership_of_that_time(
     acme: Organisation, bob: User, end: Any

@@ -1,25 +1,26 @@
 """listen: repeats the calls of a hook to a local address, and shows both replies."""
 
-import ipaddress
+import hmac
 import json
-from base64 import b64decode
+import secrets
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import click
 import httpx
 
 from moonhook_cli import __version__
 from moonhook_cli.context import Context, pass_context, until_interrupted
-from moonhook_cli.errors import CommandError
 from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
 from moonhook_cli.output import Output, short_time
 from moonhook_cli.redaction import hide
+from moonhook_cli.server import checked_url
 from moonhook_cli.shown_runs import REQUEST_HEADERS, headers_of
-from moonhook_cli.standard_webhooks import new_secret, signed_headers
 
 _START = "mutation Start($hook: ID!) { startListening(hook: $hook) }"
 _FEED = """query Feed($cursor: String, $filter: RunFilter) {
@@ -34,6 +35,7 @@ _CALL = f"""query Call($id: ID!) {{
   }}
 }}"""
 _TIMEOUT_SECONDS = 30
+_SECRET_PREFIX, _SECRET_BYTES = "whsec_", 32
 # Of a reply, for a person to recognise it.
 _READ_BYTES = 64 * 1024
 _SHOWN_CHARACTERS = 200
@@ -61,7 +63,9 @@ def listen(context: Context, hook: str, url: str, *, print_secret: bool) -> None
     signed by Standard Webhooks with a secret of this session (--print-secret). The start is
     recorded in the audit log. Ctrl-C ends it.
     """
-    base = _checked(url)
+    base = checked_url(
+        url, what="an address to repeat calls to", sent="calls", example="http://127.0.0.1:3000"
+    )
     with until_interrupted(context):
         _listen(context, hook, base, print_secret=print_secret)
 
@@ -70,7 +74,7 @@ def _listen(context: Context, hook: str, base: str, *, print_secret: bool) -> No
     server, output = context.server, context.output
     found = find_hook(server, hook)
     cursor = server.graphql(_START, hook=found["id"])["startListening"]
-    secret = new_secret()
+    secret = _new_secret()
     hide(secret)
     if print_secret:
         if output.as_json:
@@ -123,7 +127,7 @@ class _Forwarding:
                 headers={
                     "user-agent": f"moonhook-cli/{__version__}",
                     **{name.lower(): value.encode("latin-1") for name, value in headers},
-                    **signed_headers(self.secret, call["id"], body),
+                    **_signed_headers(self.secret, call["id"], body),
                     "accept-encoding": "identity",
                     "moonhook-run-id": call["id"],
                 },
@@ -144,34 +148,6 @@ class _Forwarding:
             reply.close()
         duration_ms = reply.elapsed.total_seconds() * 1000
         return _Reply(reply.status_code, read[:_READ_BYTES], duration_ms)
-
-
-def _checked(url: str) -> str:
-    """The address without a trailing slash. Clear HTTP goes to this computer alone."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise CommandError(
-            f"“{url}” is not an address to repeat calls to.",
-            "Give one such as --forward http://127.0.0.1:3000",
-        )
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise CommandError(
-            "The address has a user name, a query or a fragment.",
-            "Give the address alone, such as --forward http://127.0.0.1:3000",
-        )
-    if parts.scheme == "http" and not _is_local(parts.hostname):
-        raise CommandError(
-            "Over http:// others could read the calls on their way.",
-            "Repeat them to this computer, or to an https:// address.",
-        )
-    return url.rstrip("/")
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _show(output: Output, call: Mapping[str, Any], reply: _Reply) -> None:
@@ -220,3 +196,23 @@ def _line(who: str, status: int, duration_ms: float, body: bytes) -> str:
 
 def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
+
+
+# --- Signatures of Standard Webhooks (standardwebhooks.com) ---------------------------------------
+
+
+def _new_secret() -> str:
+    return _SECRET_PREFIX + b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def _signed_headers(secret: str, message_id: str, body: bytes) -> dict[str, str]:
+    """The three headers of a message that is sent now."""
+    key = b64decode(secret.removeprefix(_SECRET_PREFIX))
+    timestamp = str(int(time.time()))
+    content = b".".join([message_id.encode(), timestamp.encode(), body])
+    signature = b64encode(hmac.digest(key, content, "sha256")).decode()
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": f"v1,{signature}",
+    }

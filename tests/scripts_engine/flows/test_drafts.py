@@ -67,7 +67,7 @@ def test_saving_again_changes_the_draft_and_its_count(script: Script, by_bob: Au
     assert counted() == before + ROW_BYTES + len("return 3")
 
 
-def test_what_was_read_of_a_draft_is_published_or_nothing(
+def test_a_draft_changed_since_its_review_is_not_published(
     script: Script, by_bob: Author, acme: Organisation
 ) -> None:
     read = save_draft(script, "return 'harmless'", author=by_bob)
