@@ -21,10 +21,9 @@ from accounts.admin.tenancy import TenantModelAdmin
 from accounts.flows.organisations import create_organisation, save_organisation
 from accounts.models import Membership, Organisation
 from accounts.scopes import Scope
-from core.admin.display import EmptyState, display
+from core.admin.display import EmptyState, display, size_text
 from core.admin.revisions import EXPECTED_REVISION
 from core.http.origin import origin_of
-from core.sizes import size_text
 
 _COLUMNS = frozenset(field.name for field in Organisation._meta.fields)
 _RETENTION = ("runs_kept_days", "runs_kept", "run_bytes_quota")

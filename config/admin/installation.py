@@ -19,11 +19,10 @@ from accounts.admin.reach import is_superuser
 from accounts.models import Organisation
 from config.admin.home.sandbox import sandbox
 from config.operations.readiness import report
-from core.admin.display import DANGER, SUCCESS, WARNING
+from core.admin.display import DANGER, SUCCESS, WARNING, size_text
 from core.admin.links import list_of, page_of
 from core.database.size import database_bytes
 from core.node_state import RUNNING
-from core.sizes import size_text
 from core.version import moonhook_version
 from jobs.models import QueueEntry
 from jobs.queue.figures import COUNTED_UP_TO, queue_figures

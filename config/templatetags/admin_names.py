@@ -1,4 +1,7 @@
-"""Names in breadcrumbs and titles: lists as in the sidebar, rows exactly as they are called."""
+"""Names in breadcrumbs and titles: lists as in the sidebar, rows exactly as they are called.
+
+And times, as lists show them.
+"""
 
 from typing import Any
 
@@ -10,8 +13,10 @@ from django.utils.text import capfirst
 
 from config.admin.sidebar import narrowed_place_of, place_of
 from core.admin.display import EmptyState
+from core.admin.times import relative
 
 register = template.Library()
+register.simple_tag(relative, name="relative_time")
 
 
 @register.simple_tag(takes_context=True)

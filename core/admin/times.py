@@ -37,7 +37,7 @@ def until(moment: datetime) -> str:
     return f"in {timeuntil(moment, depth=1)}"
 
 
-def relative(moment: datetime, *, css_class: str = "", title: str = "") -> SafeString:
+def relative(moment: datetime, css_class: str = "", *, title: str = "") -> SafeString:
     """Returns a ``<time>`` in words. ``title`` replaces the exact time in UTC on hover."""
     return format_html(
         '<time{} datetime="{}" title="{}">{}</time>',

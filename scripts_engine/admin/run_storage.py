@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from accounts.models import Organisation
-from core.sizes import size_text
+from core.admin.display import size_text
 from scripts_engine.models import RunStorage
 
 _NEARLY_FULL_PERCENT = 90

@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.admin.bars import bars_of
+from core.admin.display import size_text
 from core.admin.panels import Panel, panel_of
-from core.sizes import size_text
 from scripts_engine.models import DailyUsage, Script
 from scripts_engine.usage import KEPT_DAYS, DayOfUsage, by_day
 

@@ -1,8 +1,12 @@
-"""Saves, deletes and publishes drafts: versions that are not live, one per script and author."""
+"""Saves, deletes and publishes drafts: versions that are not live, one per script and author.
+
+And what an editor holds, in place of the author's draft.
+"""
 
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -13,7 +17,7 @@ from accounts.models import Organisation
 from core.errors import ConflictError, NotFoundError
 from core.http.origin import NOWHERE, Origin
 from scripts_engine.definition_quota import ROW_BYTES, count_growth, uncount_definitions
-from scripts_engine.flows.scripts import count_save, existing_script
+from scripts_engine.flows.scripts import count_save, existing_script, update_script
 from scripts_engine.flows.source import check_source
 from scripts_engine.libraries import has_pins, pin, resolve
 from scripts_engine.models import Release, RequiredLibrary, Script, ScriptVersion
@@ -185,3 +189,34 @@ def _check_choice(versions: Sequence[ScriptVersion]) -> None:
 
 def _invalid(message: str) -> ValidationError:
     return ValidationError({"versions": ValidationError(message, code="invalid")})
+
+
+def publish_source(
+    script: Script,
+    source: str,
+    *,
+    author: Author,
+    seen_draft: str | None = None,
+    **changes: Any,
+) -> Script:
+    """Publishes the source and other ``changes`` of ``update_script``, as one release.
+
+    ``seen_draft`` is the SHA-256 of the author's draft as the editor saved or showed it: the draft
+    ends, because the editor holds what became of it. ``None`` leaves a draft alone. Raises what
+    ``update_script`` raises, and ``ConflictError`` if there is another draft than the one seen.
+    """
+    with transaction.atomic():
+        draft = draft_by(script, author) if seen_draft is not None else None
+        is_news = draft is not None and draft.source not in {source, script.source}
+        if draft is not None and is_news and draft.source_digest != seen_draft:
+            raise changed_elsewhere(draft)
+        saved = update_script(
+            script,
+            author=author,
+            source=None if source == script.source else source,
+            draft=draft,
+            **changes,
+        )
+        if draft is not None and (left := draft_by(script, author)) is not None:
+            delete_draft(left)
+    return saved

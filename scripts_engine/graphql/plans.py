@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import graphene
-from graphql import GraphQLResolveInfo
+from graphql import GraphQLResolveInfo, ValueNode, value_from_ast_untyped
 
 from accounts.graphql.scope import (
     caller_key,
@@ -14,7 +14,6 @@ from accounts.graphql.scope import (
     scoped,
 )
 from core.database.ids import parse_uuid
-from core.graphql.json_scalar import JSON
 from core.graphql.mutation import mutation
 from core.graphql.resolving import caller_origin
 from scripts_engine.graphql.mutations import script_errors
@@ -26,6 +25,23 @@ from scripts_engine.plans.differences import ShownChange, shown_changes
 from scripts_engine.plans.planning import plan_manifest
 from scripts_engine.plans.written import written_manifest
 from scripts_engine.runs.spec import Author
+
+
+class JSON(graphene.Scalar):
+    """Any JSON value: an object, a list, a text, a number, true, false or null."""
+
+    @staticmethod
+    def serialize(value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def parse_value(value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def parse_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
+        """The value of a literal in a document, whose depth and tokens are limited."""
+        return value_from_ast_untyped(node, variables)
 
 
 class PlanProblemType(graphene.ObjectType):

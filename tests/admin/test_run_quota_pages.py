@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Organisation
-from core.sizes import size_text
+from core.admin.display import size_text
 from hooks.models import Hook
 from scripts_engine.models import Run, RunStorage, Script
 from scripts_engine.runs.quota import remove_payloads

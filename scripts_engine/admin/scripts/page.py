@@ -44,8 +44,7 @@ from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
 from scripts_engine.admin.suspects import Suspect, suspect_of
 from scripts_engine.failures import failing_since
-from scripts_engine.flows.drafts import draft_by
-from scripts_engine.flows.publish_source import publish_source
+from scripts_engine.flows.drafts import draft_by, publish_source
 from scripts_engine.flows.scripts import create_script, delete_scripts
 from scripts_engine.flows.source import SourceError, with_lua_line_ends
 from scripts_engine.lua_reference import editor_entries
