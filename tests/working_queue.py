@@ -66,3 +66,9 @@ def pushes_of(host: RunHost) -> list[Push]:
     """What the script of this run has pushed."""
     queues = [each for each in host._capabilities if isinstance(each, QueueCapability)]
     return [push for queue in queues for push in queue.pushes]
+
+
+def dead_letter_of(hook: Hook) -> Run:
+    queue(hook, max_attempts=1)
+    (dead,) = work_all()
+    return dead

@@ -85,3 +85,16 @@ def text_of(response: Any) -> str:
 def nothing_inlined() -> dict[str, str]:
     """The management form of the one inline that pages have, left as it is."""
     return {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
+
+
+DEAD_LETTERS = f"{list_of(Run)}?dead_letter=yes"
+
+
+def act(client: Client, action: str, runs: list[Run], address: str = DEAD_LETTERS) -> Any:
+    data = {"action": action, "_selected_action": [str(run.pk) for run in runs]}
+    return client.post(address, data, follow=True)
+
+
+def address_of(response: Any) -> str:
+    """The page to which the answer led."""
+    return str(response.redirect_chain[-1][0])
