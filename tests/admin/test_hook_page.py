@@ -13,7 +13,7 @@ from hooks.admin.hooks.day import day_of
 from hooks.admin.hooks.limits import LimitsForm
 from hooks.flows.call_notes import call_notes
 from hooks.flows.hooks import IssuedHook
-from hooks.models import Hook, RefusedCall
+from hooks.models import CredentialUse, Hook, RefusedCall, SigningSecret
 from hooks.rules import GROUPS, RULES
 from scripts_engine.models import Run
 from tests.admin.pages import page_of, text_of
@@ -109,6 +109,26 @@ def test_a_viewer_sees_outlines_and_no_menu(acme: Organisation, github: IssuedHo
     assert "Verified just now." in text
     assert "Refused just now." in text
     assert "Probably the sender has another secret" not in text
+
+
+@pytest.mark.parametrize(("role", "is_told"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
+def test_where_credentials_were_used_from_is_told_with_payloads(
+    acme: Organisation, github: IssuedHook, role: Role, is_told: bool
+) -> None:
+    CredentialUse.objects.filter(hook=github.hook).delete()
+    secret = SigningSecret.objects.get(hook=github.hook)
+    CredentialUse.objects.create(
+        hook=github.hook,
+        credential=str(secret.pk),
+        last_used_at=timezone.now(),
+        last_used_from="203.0.113.9",
+        count=1,
+    )
+
+    text = words_of(client_of(acme, role).get(page_of(github.hook)))
+
+    assert "used once, last at" in text
+    assert ("203.0.113.9" in text) is is_told
 
 
 def test_each_rule_is_in_one_group_of_the_settings(acme_hook: Hook) -> None:

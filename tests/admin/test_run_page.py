@@ -7,6 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from accounts.flows.organisations import remove_member
 from accounts.models import Organisation, User
 from hooks.models import Hook
 from scripts_engine.flows.drafts import publish, save_draft
@@ -204,3 +205,27 @@ def test_the_page_names_the_person_who_started_the_run(
     as_bob.post(page_of(run_of(acme_hook), "again"))
 
     assert "Started by" in text_of(as_bob.get(page_of(Run.objects.first())))
+
+
+def test_who_left_is_named_without_the_present_address(
+    as_bob: Client, acme: Organisation, acme_script: Script
+) -> None:
+    ann = factories.make_user(acme, "ann@example.com")
+    run = tried(acme_script, acme_script.source, Author(user=ann))
+    remove_member(acme, ann)
+    User.objects.filter(pk=ann.pk).update(email="elsewhere@example.com")
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "Former member" in text
+    assert "elsewhere@example.com" not in text
+
+
+def test_a_key_is_named_without_its_public_half(as_bob: Client, acme: Organisation) -> None:
+    api_key = factories.make_api_key(acme, "warehouse").api_key
+    run = tried(factories.make_script(acme), "return 1", Author(api_key=api_key))
+
+    text = text_of(as_bob.get(page_of(run)))
+
+    assert "warehouse" in text
+    assert api_key.key not in text

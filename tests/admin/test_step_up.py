@@ -24,6 +24,7 @@ from accounts.models import (
 from accounts.rate_limits import windows
 from hooks.models import Hook, SigningSecret
 from scripts_engine.models import Secret
+from tests import factories
 from tests.admin.addresses import REGISTERED, Address, addresses_of
 from tests.admin.pages import (
     CONFIRMED,
@@ -386,6 +387,17 @@ def test_password_proves_nothing_where_there_is_a_second_factor(
 
     assert response.status_code == 200
     assert as_stale_root_with_factor.get(list_of(ApiKey, "add")).status_code == 302
+
+
+def test_a_signed_url_is_shown_after_a_proof_alone(
+    as_stale_root: Client, as_root: Client, acme_hook: Hook
+) -> None:
+    factories.set_rules(acme_hook, sender="twilio", signed_url="https://proxy.example/a?key=tea")
+    limits = page_of(acme_hook, "limits")
+
+    assert "key=tea" in text_of(as_root.get(limits))
+    assert as_stale_root.get(limits)["Location"] == where(limits)
+    assert "key=tea" not in text_of(as_stale_root.get(page_of(acme_hook)))
 
 
 @pytest.fixture
