@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.admin import site
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
@@ -24,11 +24,13 @@ from unfold.widgets import (
 
 from accounts.admin.reach import is_superuser, maker_of, person
 from accounts.admin.step_up import proved
+from accounts.flows.api_keys import revoke_api_keys
 from accounts.holders import scopes_by_organisation
-from accounts.models import Organisation
+from accounts.models import ApiKey, Organisation
 from accounts.scopes import MEANINGS, Scope, Scopes, covers, in_order, missing
 from core.admin.flow_forms import RowChoiceField, add_errors
 from core.admin.too_many_attempts import too_many_attempts
+from core.database.ids import parse_uuid
 from core.errors import ForbiddenError, RateLimitedError
 from core.http.origin import client_address, origin_of
 from core.plain_text import validate_plain_text
@@ -37,6 +39,8 @@ from sessions_api.device_authorization.flows import approve_login, find_login, r
 from sessions_api.models import DeviceAuthorization
 from sessions_api.models.device_authorization import MAX_KEY_NAME_LENGTH
 
+# The page lists the newest.
+_MAX_KEYS = 50
 _TOO_MANY = "There were too many wrong codes, of yours or from your network."
 _WRONG = (
     "No login waits under this code. It may be mistyped, older than ten minutes or already "
@@ -126,6 +130,13 @@ def device_page(request: HttpRequest) -> HttpResponse:
         code = typed_user_code(request.GET.get("user_code", ""))
         initial = {"user_code": shown(code)} if code else None
         return _ask_for_code(request, CodeForm(initial=initial))
+    if "revoke" in request.POST:
+        return _revoke(request, request.POST["revoke"])
+    return _look_up(request)
+
+
+def _look_up(request: HttpRequest) -> HttpResponse:
+    """The login of the code, with what was answered."""
     form = CodeForm(request.POST)
     if not form.is_valid():
         return _ask_for_code(request, form)
@@ -172,7 +183,7 @@ def _answer(request: HttpRequest, row: DeviceAuthorization, code: str) -> HttpRe
         messages.success(
             request,
             f"Approved. Return to “{row.client_id}”: it logs in within seconds, and you get an "
-            "e-mail. Its key is listed under API keys, where you can revoke it.",
+            "e-mail. You can revoke its key on this page.",
         )
         return redirect("admin:device")
     lacking = missing(held, row.held_scopes)
@@ -208,7 +219,24 @@ def _organisations(request: HttpRequest) -> QuerySet[Organisation]:
 
 
 def _ask_for_code(request: HttpRequest, form: CodeForm) -> HttpResponse:
-    return _page(request, form=form, code_form=form)
+    keys = _own_keys(request).select_related("organisation").order_by("-created_at")
+    return _page(request, form=form, code_form=form, keys=keys[:_MAX_KEYS])
+
+
+def _own_keys(request: HttpRequest) -> QuerySet[ApiKey]:
+    """Those that the person approved and that are not revoked, whatever their role is now."""
+    return ApiKey.objects.filter(approved_by=person(request), revoked_at=None)
+
+
+def _revoke(request: HttpRequest, key_id: str) -> HttpResponse:
+    """Revokes a key of the person's own; raises ``Http404`` for any other."""
+    id_ = parse_uuid(key_id)
+    api_key = None if id_ is None else _own_keys(request).filter(pk=id_).first()
+    if api_key is None:
+        raise Http404
+    revoke_api_keys([api_key], origin=origin_of(request), by=person(request))
+    messages.success(request, f"“{api_key.name}” is revoked. The program has no access any more.")
+    return redirect("admin:device")
 
 
 def _show(

@@ -12,7 +12,8 @@ from accounts.flows.users import update_user
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Membership, Organisation, Role, User
 from sessions_api.models import DeviceAuthorization
 from tests.admin.pages import logged_in, prove, text_of
-from tests.device_logins import PAGE, Started, error_of, let_time_pass, poll, start
+from tests.admin.roles import make_staff
+from tests.device_logins import PAGE, Started, error_of, let_time_pass, log_in, poll, start
 from tests.written import nothing_written
 
 CODE_WRONG = "No login waits under this code"
@@ -344,3 +345,55 @@ def test_unknown_expired_and_answered_codes_look_the_same(as_bob: Client) -> Non
 
     assert all(CODE_WRONG in text for text in texts)
     assert len({len(text) for text in texts}) == 1
+
+
+# --- Revoking -------------------------------------------------------------------------------------
+
+
+def key_of(user: User, organisation: Organisation) -> ApiKey:
+    log_in(user, organisation)
+    return ApiKey.objects.get(approved_by=user)
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.AUTHOR])
+def test_whoever_approved_a_key_sees_and_revokes_it(acme: Organisation, role: Role) -> None:
+    author = make_staff(acme, role)
+    api_key = key_of(author, acme)
+    client = logged_in(author)
+
+    listed = text_of(client.get(PAGE))
+    answer = client.post(PAGE, {"revoke": str(api_key.pk)}, follow=True)
+
+    assert f'value="{api_key.pk}"' in listed
+    assert "is revoked" in text_of(answer)
+    assert f'value="{api_key.pk}"' not in text_of(answer)
+    api_key.refresh_from_db()
+    assert api_key.revoked_at is not None
+    assert AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED, subject_id=api_key.pk)
+
+
+@pytest.mark.parametrize("given", ["other", "x", "", "00000000-0000-0000-0000-000000000000"])
+def test_nobody_revokes_another_persons_key_here(
+    as_bob: Client, acme: Organisation, given: str
+) -> None:
+    api_key = key_of(make_staff(acme, Role.AUTHOR), acme)
+
+    listed = text_of(as_bob.get(PAGE))
+    with nothing_written():
+        answer = as_bob.post(PAGE, {"revoke": str(api_key.pk) if given == "other" else given})
+
+    assert answer.status_code == 404
+    assert str(api_key.pk) not in listed
+
+
+def test_revoking_asks_for_a_fresh_proof(acme: Organisation) -> None:
+    author = make_staff(acme, Role.AUTHOR)
+    api_key = key_of(author, acme)
+    client = logged_in(author)
+    prove(client, 0)
+
+    with nothing_written():
+        answer = client.post(PAGE, {"revoke": str(api_key.pk)})
+
+    where = "/admin/step_up/?next=%2Fadmin%2Fdevice%2F"
+    assert (answer.status_code, answer["Location"]) == (302, where)
