@@ -1,12 +1,13 @@
 """Web nodes and workers as separate processes, and what is called on them."""
 
 import http.client
+import signal
 import uuid
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.moonhook_server import MoonhookServer, WebServer
-from tests.process_tree import family_of, kill_all
+from tests.process_tree import family_of, send
 from tests.sessions import call, graphql
 
 LONGEST_RUN_SECONDS = 25
@@ -23,7 +24,7 @@ class Node(WebServer):
 
     def kill(self) -> None:
         """Everything of it at once, as when a machine loses its power."""
-        kill_all(family_of(self.process.pid))
+        send(signal.SIGKILL, family_of(self.process.pid))
         self.process.wait(timeout=30)
 
 

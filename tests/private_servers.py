@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.eventually import eventually
-from tests.process_tree import family_of, is_alive
+from tests.process_tree import family_of, is_alive, send
 from tests.servers import free_port
 
 
@@ -68,8 +68,7 @@ class PrivatePostgres:
         self._run("pg_ctl", "-m", "fast", "stop")
 
     def kill(self) -> None:
-        for pid in self._family():
-            os.kill(pid, signal.SIGKILL)
+        send(signal.SIGKILL, self._family())
 
     def is_running(self) -> bool:
         try:
@@ -79,12 +78,10 @@ class PrivatePostgres:
 
     def freeze(self) -> None:
         """Its connections stay, and nobody answers on them."""
-        for pid in self._family():
-            os.kill(pid, signal.SIGSTOP)
+        send(signal.SIGSTOP, self._family())
 
     def thaw(self) -> None:
-        for pid in self._family():
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT, self._family())
 
     def become_read_only(self) -> None:
         """For all transactions that begin from now on, as after a failover."""

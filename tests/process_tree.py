@@ -1,7 +1,7 @@
 """Processes and their descendants, from /proc."""
 
+import contextlib
 import os
-import signal
 from pathlib import Path
 
 
@@ -52,9 +52,8 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def kill_all(pids: list[int]) -> None:
+def send(number: int, pids: list[int]) -> None:
+    """Sends the signal to those of the processes that are left."""
     for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

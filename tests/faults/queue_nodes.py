@@ -25,6 +25,7 @@ from tests.life_cycle.processes import (
 )
 from tests.moonhook_server import MoonhookServer
 from tests.node import SHARED_SECRETS
+from tests.process_tree import send
 from tests.sessions import graphql, machine_token
 
 CREATE = "mutation($n: String!, $s: String!) { createScript(name: $n, source: $s) { id } }"
@@ -164,13 +165,6 @@ def kill_at_work(servers: list[MoonhookServer], database: Database) -> None:
 
     eventually(have_stopped_at_work)
     send(signal.SIGKILL, found)
-
-
-def send(signal_number: int, pids: list[int]) -> None:
-    """Sends the signal to those of the processes that are left."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal_number)
 
 
 def attempts_by_call(runs: list[QueuedRun]) -> dict[str, list[QueuedRun]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.node import Node, call_hook, new_hook
-from tests.process_tree import children_of, kill_all
+from tests.process_tree import children_of, send
 from tests.sessions import call, machine_token
 
 pytestmark = pytest.mark.slow
@@ -97,7 +98,7 @@ def test_web_workers_count_and_start_without_room_for_their_numbers(tmp_path: Pa
             numbers(node)
             fill(disk)
             statuses = {call("GET", f"{node.url}/{page}")[0] for page in NO_PAGES}
-            kill_all(children_of(node.process.pid))
+            send(signal.SIGKILL, children_of(node.process.pid))
             node.wait_until_ready()
             status, shown = numbers(node)
 

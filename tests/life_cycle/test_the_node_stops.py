@@ -12,7 +12,7 @@ from tests.held_server import HeldServer
 from tests.life_cycle.hooks import hook_of, run_ids
 from tests.life_cycle.load import Load
 from tests.moonhook_server import MoonhookServer
-from tests.process_tree import family_of, kill_all
+from tests.process_tree import family_of, send
 from tests.sessions import ANSWER_SECONDS, call
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def test_a_draining_node_is_not_ready_but_serves_on(tmp_path: Path) -> None:
         readiness = call("GET", f"{server.url}/readyz")
         liveness = call("GET", f"{server.url}/healthz")
         hook_call = call("POST", hook)
-        kill_all(family_of(server.process.pid))
+        send(signal.SIGKILL, family_of(server.process.pid))
 
     assert ready_before == 200
     assert readiness[:2] == (503, b'{"status": "draining"}')
