@@ -49,8 +49,16 @@ from scripts_engine.releases.items import (
     texts,
     yes_or_no,
 )
-from scripts_engine.releases.kinds import Issued, Kind, State
-from scripts_engine.releases.states import about, choice_in, member_name, naming, value_in
+from scripts_engine.releases.kinds import (
+    Issued,
+    Kind,
+    State,
+    about,
+    choice_in,
+    member_name,
+    naming,
+    value_in,
+)
 
 _RULES = {api_name_of(rule.name): rule for rule in RULES}
 _ENUMS = {option.api_name for option in OPTIONS if option.enum}

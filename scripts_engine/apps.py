@@ -13,8 +13,7 @@ class ScriptsEngineConfig(AppConfig):
         from scripts_engine.flows.definitions import forget_definitions
         from scripts_engine.flows.failure_notices import tell_of_failures
         from scripts_engine.graphql import field_scopes
-        from scripts_engine.plans import problems as problems_of_plans
-        from scripts_engine.plans.blobs import forget_unused_blobs
+        from scripts_engine.plans import blobs
         from scripts_engine.plans.planning import forget_expired_plans
         from scripts_engine.releases.kinds import register_kind
         from scripts_engine.releases.script_kind import SCRIPTS
@@ -27,7 +26,7 @@ class ScriptsEngineConfig(AppConfig):
         secrets.register()
         audit_kinds.register()
         problems.register()
-        problems_of_plans.register()
+        blobs.register()
         register_kind(SCRIPTS)
         # Before forget_old_runs, which leaves runs that are not counted yet.
         register_duties(count_usage, tell_of_failures, every_minute=True)
@@ -38,7 +37,7 @@ class ScriptsEngineConfig(AppConfig):
             forget_definitions,
             forget_expired_plans,
             # After forget_expired_plans, which name blobs.
-            forget_unused_blobs,
+            blobs.forget_unused_blobs,
             settle_run_bytes,
             forget_old_usage,
         )

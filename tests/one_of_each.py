@@ -41,8 +41,8 @@ from scripts_engine.models import (
     StoredValue,
     Trigger,
 )
+from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
-from scripts_engine.plans.written import written_manifest
 from scripts_engine.secrets import set_secret
 from sessions_api.models import Session
 from tests import factories

@@ -10,11 +10,10 @@ from hooks.graphql.hooks import HooksQuery
 from hooks.graphql.refused_calls import SendersQuery
 from jobs.graphql import queue, schedules
 from jobs.graphql.schedules import SchedulesQuery
-from scripts_engine.graphql import mutations, plans, publishing, stored_values
+from scripts_engine.graphql import mutations, plans, releases, stored_values
 from scripts_engine.graphql.plans import PlansQuery
 from scripts_engine.graphql.queries import ScriptsQuery
 from scripts_engine.graphql.releases import ReleasesQuery
-from scripts_engine.graphql.run_script import run_script_field
 from scripts_engine.graphql.stored_values import StoredValuesQuery
 from scripts_engine.graphql.usage import UsageQuery
 from sessions_api.graphql.programs import SessionsQuery, end_session_field
@@ -52,11 +51,11 @@ class Mutation(graphene.ObjectType):
     create_script = placed_here(mutations.create_script_field)
     update_script = placed_here(mutations.update_script_field)
     delete_script = placed_here(mutations.delete_script_field)
-    save_draft = placed_here(publishing.save_draft_field)
-    delete_draft = placed_here(publishing.delete_draft_field)
-    publish = placed_here(publishing.publish_field)
-    update_dependents = placed_here(publishing.update_dependents_field)
-    undo_release = placed_here(publishing.undo_release_field)
+    save_draft = placed_here(releases.save_draft_field)
+    delete_draft = placed_here(releases.delete_draft_field)
+    publish = placed_here(releases.publish_field)
+    update_dependents = placed_here(releases.update_dependents_field)
+    undo_release = placed_here(releases.undo_release_field)
     plan_manifest = placed_here(plans.plan_manifest_field)
     apply_plan = placed_here(plans.apply_plan_field)
     create_hook = placed_here(hooks.create_hook_field)
@@ -75,7 +74,7 @@ class Mutation(graphene.ObjectType):
     update_schedule = placed_here(schedules.update_schedule_field)
     delete_schedule = placed_here(schedules.delete_schedule_field)
     run_schedule_now = placed_here(schedules.run_schedule_now_field)
-    run_script = placed_here(run_script_field)
+    run_script = placed_here(mutations.run_script_field)
     enqueue_run = placed_here(queue.enqueue_run_field)
     cancel_run = placed_here(queue.cancel_run_field)
     replay_runs = placed_here(queue.replay_runs_field)

@@ -15,8 +15,7 @@ from core.http.body import BodyIncomplete, BodyTooLarge, read_body
 from core.http.origin import origin_of
 from core.http.problem_handlers import problem_of
 from core.http.problems import FieldError, Problem, ProblemCode, problem_response
-from scripts_engine.plans.blobs import DigestMismatchError, keep_blob
-from scripts_engine.plans.problems import BlobProblem
+from scripts_engine.plans.blobs import BlobProblem, DigestMismatchError, keep_blob
 from scripts_engine.releases.items import is_digest
 from scripts_engine.sandbox import MAX_SOURCE_BYTES
 from sessions_api.authentication import authenticate_session, refuse_cross_origin_cookie

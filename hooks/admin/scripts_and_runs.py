@@ -24,9 +24,8 @@ from hooks.models import Hook, IdempotencyKey, RefusedCall
 from hooks.senders import PRESETS, Strength
 from jobs.admin.runs import QueuedRunAdmin
 from jobs.models import Schedule
-from scripts_engine.admin.panels import LATEST, enabled_label, latest_runs
+from scripts_engine.admin.panels import LATEST, enabled_label, latest_runs, usage_panel
 from scripts_engine.admin.scripts.page import ScriptAdmin
-from scripts_engine.admin.usage import usage_panel
 from scripts_engine.models import DailyUsage, Run, Script
 
 

@@ -23,10 +23,9 @@ from hooks.models.refused_call import RefusedContent, content_of
 from hooks.rule_values import invalid
 from hooks.rules import COLUMNS, CallRules, rules_of_call
 from hooks.senders import Hint, Refusal, RefusalReason, Rules, Verified, diagnose
-from scripts_engine.flows.pins import pinned_to
 from scripts_engine.models import Run, Trigger
 from scripts_engine.runs.execution import run_script
-from scripts_engine.runs.spec import NOBODY, Author, Event, SavedRun
+from scripts_engine.runs.spec import NOBODY, Author, Event, SavedRun, pinned_to
 
 logger = logging.getLogger(__name__)
 

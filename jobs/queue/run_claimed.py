@@ -11,12 +11,11 @@ from jobs.pushes import PushedRuns
 from jobs.queue.claim import Claimed, pinned_version_of
 from jobs.queue.finish import EndedRun
 from jobs.queue.hidden_parts import event_of_queued, seal_hidden_parts
-from scripts_engine.flows.pins import pinned_to
 from scripts_engine.host.handler import RunHost
 from scripts_engine.models import Run, RunStatus, Script, Trigger
 from scripts_engine.runs.execution import Execution, execute
 from scripts_engine.runs.rows import Row, measured
-from scripts_engine.runs.spec import Event, QueuedAttempt
+from scripts_engine.runs.spec import Event, QueuedAttempt, pinned_to
 from scripts_engine.sandbox import (
     Fail,
     Outcome,

@@ -40,8 +40,16 @@ from scripts_engine.releases.items import (
     one_of,
     yes_or_no,
 )
-from scripts_engine.releases.kinds import Issued, Kind, State
-from scripts_engine.releases.states import about, choice_in, member_name, naming, value_in
+from scripts_engine.releases.kinds import (
+    Issued,
+    Kind,
+    State,
+    about,
+    choice_in,
+    member_name,
+    naming,
+    value_in,
+)
 
 _DEFAULTS = {field.name: field.get_default() for field in Schedule._meta.concrete_fields}
 

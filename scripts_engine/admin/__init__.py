@@ -3,7 +3,7 @@
 from accounts.admin.event_words import register_subject, register_words
 from accounts.admin.organisations import register_activity, register_storage_in_use
 from core.admin.display import WARNING
-from scripts_engine.admin import organisations, panels, secrets, stored_values, usage
+from scripts_engine.admin import organisations, panels, secrets, stored_values
 from scripts_engine.admin.activity import cells_of_organisations
 from scripts_engine.admin.releases import page as releases
 from scripts_engine.admin.run_storage import run_storage_bar
@@ -27,4 +27,4 @@ register_subject(ScriptSubject.SCRIPT, Script)
 register_subject(ScriptSubject.SECRET, Secret)
 register_subject(ScriptSubject.STORED_VALUE, StoredValue)
 
-__all__ = ["organisations", "panels", "releases", "secrets", "stored_values", "usage", "versions"]
+__all__ = ["organisations", "panels", "releases", "secrets", "stored_values", "versions"]

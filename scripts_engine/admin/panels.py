@@ -3,21 +3,24 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 
 from accounts.admin.reach import has_scope, person
 from accounts.models import Organisation
 from accounts.scopes import Scope
-from core.admin.display import DANGER, SUCCESS, WARNING, label
+from core.admin.bars import bars_of
+from core.admin.display import DANGER, SUCCESS, WARNING, label, size_text
 from core.admin.links import action_of, button, buttons, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of
 from core.admin.times import relative
 from scripts_engine.admin.runs.presentation import status_label, trigger_of
 from scripts_engine.callers import name_triggers
-from scripts_engine.models import Release, RequiredLibrary, Run, Script, ScriptVersion
+from scripts_engine.models import DailyUsage, Release, RequiredLibrary, Run, Script, ScriptVersion
 from scripts_engine.releases.live import releases_putting_live
 from scripts_engine.runs.spec import Author, draft_owner
+from scripts_engine.usage import KEPT_DAYS, DayOfUsage, by_day
 
 LATEST = 10
 
@@ -227,3 +230,49 @@ def _restore(version: ScriptVersion, script: Script) -> str:
 def enabled_label(is_enabled: bool) -> str:
     """The state of a script, a hook or a schedule."""
     return label("Enabled", SUCCESS) if is_enabled else label("Disabled", DANGER)
+
+
+@panel_of(Organisation, scope=Scope.READ_SCRIPTS, place=-2)
+def usage_of_organisation(request: HttpRequest, organisation: Organisation) -> Panel:
+    return usage_panel(DailyUsage.objects.of_organisation(organisation))
+
+
+@panel_of(Script, scope=Scope.READ_SCRIPTS, place=2)
+def usage_of_script(request: HttpRequest, script: Script) -> Panel | None:
+    if script.is_library:
+        return None
+    return usage_panel(DailyUsage.objects.filter(script_id=script.pk))
+
+
+def usage_panel(rows: QuerySet[DailyUsage]) -> Panel:
+    """Usage of 90 days as a picture. The hook's page, of an app above, has one too."""
+    days = by_day(rows)
+    calls, failures = sum(day.calls for day in days), sum(day.failures for day in days)
+    chart = render_to_string(
+        "admin/parts/usage.html",
+        {
+            "bars": bars_of([_counts(day) for day in days], [_title(day) for day in days]),
+            "label": f"Calls by day in the last {KEPT_DAYS} days: {calls:,}, {failures:,} failed",
+            "calls": calls,
+            "failures": failures,
+            "size": size_text(sum(day.bytes for day in days)),
+            "cpu_seconds": sum(day.cpu_seconds for day in days),
+            "since": days[0].day,
+        },
+    )
+    return Panel(
+        title="Usage",
+        headers=(),
+        rows=(),
+        empty=f"No calls in {KEPT_DAYS} days. They are counted within a few minutes.",
+        chart=chart if calls or failures else "",
+    )
+
+
+def _counts(day: DayOfUsage) -> dict[str, int]:
+    # The attempts at a call may end on several days.
+    return {"accepted": max(0, day.calls - day.failures), "failed": day.failures}
+
+
+def _title(day: DayOfUsage) -> str:
+    return f"{day.day}: {day.calls:,} calls, {day.failures:,} failed"

@@ -28,14 +28,14 @@ from core.errors import ConflictError
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin
 from scripts_engine.flows.source import with_lua_line_ends
-from scripts_engine.flows.stored_values import (
+from scripts_engine.models import StoredValue
+from scripts_engine.stored_values import (
     ABSENT,
     StoredValueChangedError,
     delete_stored_value,
     fingerprint,
     set_stored_value,
 )
-from scripts_engine.models import StoredValue
 
 _LISTED_CHARACTERS = 80
 _SHOWN_IN_ERROR_CHARACTERS = 300

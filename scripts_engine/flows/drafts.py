@@ -21,11 +21,10 @@ from scripts_engine.flows.scripts import count_save, existing_script, update_scr
 from scripts_engine.flows.source import check_source
 from scripts_engine.libraries import has_pins, pin, resolve
 from scripts_engine.models import Release, RequiredLibrary, Script, ScriptVersion
-from scripts_engine.releases.pinning import pin_together
 from scripts_engine.releases.recording import releasing
 from scripts_engine.releases.script_changes import change_scripts, state_of
 from scripts_engine.releases.script_kind import SCRIPTS
-from scripts_engine.releases.versions import add_version, source_digest
+from scripts_engine.releases.versions import add_version, pin_together, source_digest
 from scripts_engine.runs.spec import Author, draft_owner
 
 MAX_PUBLISHED = 200

@@ -18,11 +18,10 @@ from core.names import clean_name
 from scripts_engine.flows.source import check_source
 from scripts_engine.libraries import pin, resolve
 from scripts_engine.models import Script, ScriptVersion
-from scripts_engine.releases.pinning import pin_together
 from scripts_engine.releases.recording import releasing
 from scripts_engine.releases.script_changes import COLUMNS, about, change_scripts, state_of
 from scripts_engine.releases.script_kind import SCRIPTS
-from scripts_engine.releases.versions import add_version
+from scripts_engine.releases.versions import add_version, pin_together
 from scripts_engine.runs.spec import Author
 
 # Fields that ``create_script`` and ``update_script`` set.

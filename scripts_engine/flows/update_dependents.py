@@ -12,11 +12,10 @@ from scripts_engine.flows.drafts import MAX_PUBLISHED
 from scripts_engine.flows.scripts import existing_script
 from scripts_engine.libraries import VersionGraph
 from scripts_engine.models import Release, RequiredLibrary, Script, ScriptVersion
-from scripts_engine.releases.pinning import pin_together
 from scripts_engine.releases.recording import releasing
 from scripts_engine.releases.script_changes import change_scripts, state_of
 from scripts_engine.releases.script_kind import SCRIPTS
-from scripts_engine.releases.versions import add_version
+from scripts_engine.releases.versions import add_version, pin_together
 from scripts_engine.runs.spec import Author
 
 

@@ -1,11 +1,12 @@
-"""GraphQL mutations of scripts and secrets, with the errors of their flows."""
+"""GraphQL mutations of scripts and secrets, and runScript, with the errors of their flows."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import graphene
+from django.core.exceptions import ValidationError
 from graphql import GraphQLResolveInfo
 
 from accounts.graphql.programs.types import OrganisationType
@@ -14,10 +15,12 @@ from accounts.graphql.scope import (
     caller_maker,
     caller_organisation,
     find,
+    require_scopes,
     scope_refusals,
 )
 from accounts.graphql.shared import expected_revision
 from accounts.models import Organisation
+from accounts.scopes import Scope
 from core.graphql.mutation import mutation
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import caller_origin, domain_errors
@@ -30,11 +33,13 @@ from scripts_engine.flows.scripts import (
     restore_script_version,
     update_script,
 )
-from scripts_engine.flows.source import SourceError
-from scripts_engine.graphql.types import ScriptType, SecretType
-from scripts_engine.models import Script, ScriptVersion, Secret
+from scripts_engine.flows.source import SourceError, validate_source_text
+from scripts_engine.graphql.types import RunType, ScriptType, SecretType
+from scripts_engine.models import Run, Script, ScriptVersion, Secret, Trigger
+from scripts_engine.runs.execution import try_script
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
 from scripts_engine.runs.spec import Author, Event
+from scripts_engine.runs.typed_request import MAX_HEADERS, METHODS, clean_header, clean_query
 from scripts_engine.secrets import delete_secret, set_secret
 
 logger = logging.getLogger(__name__)
@@ -234,3 +239,93 @@ def set_secret_field(
 def delete_secret_field(info: GraphQLResolveInfo, name: str) -> bool:
     delete_secret(caller_organisation(info), name, origin=caller_origin(info))
     return True
+
+
+class HeaderInput(graphene.InputObjectType):
+    """A header of the request."""
+
+    name = graphene.String(required=True, description="The name, a token of RFC 9110.")
+    value = graphene.String(required=True, description="The value, in ISO 8859-1.")
+
+
+def _version_of(info: GraphQLResolveInfo, script: Script, version_id: str) -> ScriptVersion:
+    version = find(info, ScriptVersion, version_id)
+    if version.script_id != script.pk:
+        raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
+    if version.published_at is None:
+        # Its source is as good as one that is given.
+        require_scopes(info, Scope.WRITE_DRAFTS)
+    return version
+
+
+def _check_source(source: str, version: ScriptVersion | None) -> None:
+    if version is not None:
+        message = "Give a version or a source, not both."
+        raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, message, field="source")
+    with domain_errors("source"):
+        validate_source_text(source)
+
+
+def _request(
+    method: str | None = None,
+    query: str | None = None,
+    headers: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """The fields of the event that are given. Raises BAD_USER_INPUT by argument."""
+    method = method or METHODS[0]
+    if method not in METHODS:
+        message = f"Choose one of {', '.join(METHODS)}."
+        raise GraphQLProblem(GraphQLCode.BAD_USER_INPUT, message, field="method")
+    given = headers or ()
+    with domain_errors("query"):
+        cleaned_query = clean_query(query or "")
+    with domain_errors("headers"):
+        if len(given) > MAX_HEADERS:
+            raise ValidationError(f"Give at most {MAX_HEADERS} headers.")
+        cleaned = tuple(clean_header(header["name"], header["value"]) for header in given)
+    return {"method": method, "query": cleaned_query, "headers": cleaned}
+
+
+@mutation(
+    RunType,
+    "Runs a script with the given request and returns the run. Its effects are real.",
+    errors=script_errors,
+    script=graphene.ID(required=True, description="The script's id."),
+    version=graphene.ID(
+        description="The version to run in place of the live one. One that was never live "
+        "needs `WriteDrafts` as well."
+    ),
+    source=graphene.String(
+        description="Lua 5.4, at most 64 KiB, to run without saving it. Needs `WriteDrafts` as "
+        "well."
+    ),
+    method=graphene.String(description=f"{', '.join(METHODS)}; by default {METHODS[0]}."),
+    query=graphene.String(description="The query, as in a URL."),
+    headers=graphene.List(
+        graphene.NonNull(HeaderInput), description=f"At most {MAX_HEADERS} headers."
+    ),
+    body=graphene.String(default_value="", description="The payload."),
+)
+def run_script_field(
+    info: GraphQLResolveInfo,
+    script: str,
+    version: str | None = None,
+    source: str | None = None,
+    body: str | None = "",
+    **request: Any,
+) -> Run:
+    row = find(info, Script, script)
+    chosen = None if version is None else _version_of(info, row, version)
+    if source is not None:
+        _check_source(source, chosen)
+    event = event_of(info, body, **_request(**request))
+    # A slot of the sandbox limits the run instead.
+    with info.context.place_left_to_others():
+        return try_script(
+            row,
+            event=event,
+            author=Author(api_key=caller_key(info)),
+            trigger=Trigger.ADMIN_GRAPHQL,
+            source=source,
+            version=chosen,
+        )

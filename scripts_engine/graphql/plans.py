@@ -22,8 +22,8 @@ from scripts_engine.models import Plan, Release
 from scripts_engine.plans.applying import Applied, apply_plan
 from scripts_engine.plans.blobs import MAX_DIGESTS, missing_blobs
 from scripts_engine.plans.differences import ShownChange, shown_changes
+from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
-from scripts_engine.plans.written import written_manifest
 from scripts_engine.runs.spec import Author
 
 

@@ -13,9 +13,8 @@ from core.graphql.connection import Page, connection_field, connection_of, page_
 from core.graphql.mutation import mutation
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import as_utc, caller_origin
-from scripts_engine.flows.stored_values import delete_stored_value, set_stored_value
 from scripts_engine.models import StoredValue
-from scripts_engine.stored_values import MAX_KEY_BYTES
+from scripts_engine.stored_values import MAX_KEY_BYTES, delete_stored_value, set_stored_value
 
 BY_KEY = "in the order of their keys' bytes"
 

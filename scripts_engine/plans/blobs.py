@@ -1,8 +1,13 @@
-"""Blobs: sources that were uploaded for plans, and are not in any version yet."""
+"""Blobs: sources that were uploaded for plans, and are not in any version yet.
+
+Their problem code is registered at start.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
+from enum import StrEnum
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +18,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation
 from core.errors import LimitExceededError
+from core.http.problems import Meaning, register_problems
 from scripts_engine.definition_quota import ROW_BYTES, Octets, count_growth, uncount_definitions
 from scripts_engine.flows.definitions import forget_rows
 from scripts_engine.flows.source import validate_source_text
@@ -137,3 +143,19 @@ def forget_unused_blobs() -> int:
 
 def _with_sizes(blobs: "QuerySet[Blob]") -> "QuerySet[Any]":
     return blobs.annotate(bytes=Octets("source") + ROW_BYTES)
+
+
+class BlobProblem(StrEnum):
+    DIGEST_MISMATCH = "digest-mismatch"
+
+
+def register() -> None:
+    register_problems(
+        {
+            BlobProblem.DIGEST_MISMATCH: Meaning(
+                HTTPStatus.BAD_REQUEST,
+                "Digest mismatch",
+                "The SHA-256 of the body is not the one in the address. Nothing was kept.",
+            ),
+        }
+    )

@@ -12,8 +12,8 @@ from core.errors import NotFoundError
 from core.names import name_key
 from scripts_engine.models import Plan, RequiredLibrary, Script
 from scripts_engine.plans.blobs import keep_sources, missing_blobs, sources_of
+from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
-from scripts_engine.plans.written import written_manifest
 
 # What an author of an organisation has, as far as plans go.
 NEEDED = (Scope.READ_SCRIPTS, Scope.WRITE_DRAFTS, Scope.PUBLISH, Scope.WRITE_HOOKS)

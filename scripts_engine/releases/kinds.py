@@ -2,18 +2,24 @@
 
 A state is what a release keeps of an object: a JSON object under the interface's names, without
 secrets. Equal states mean that nothing changed. ``None`` stands for an object that does not exist.
+Values of states may come from a client; enums are spelled as in GraphQL.
 """
 
 import hashlib
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
+
+from django.core.exceptions import ValidationError
+from django.db.models import TextChoices
 
 from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.http.origin import Origin
+from core.plain_text import is_encodable
 from scripts_engine.models import Action
 from scripts_engine.releases.items import Field
 
@@ -126,3 +132,55 @@ def digest_of(state: State | None) -> str:
     """SHA-256, equal for equal states."""
     text = json.dumps(state, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_WANTED = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def value_in(state: State, name: str, kind: type) -> Any:
+    """The value; ``None`` if it is null or left out. Raises ``ValidationError`` by its name."""
+    value = state.get(name)
+    if value is not None and type(value) is not kind:
+        raise _invalid(name, f"Enter {_WANTED[kind]}.")
+    if isinstance(value, str) and ("\0" in value or not is_encodable(value)):
+        raise _invalid(name, "Remove the control characters.")
+    return value
+
+
+def choice_in(state: State, name: str, choices: type[TextChoices]) -> str | None:
+    """The stored value of an enum, like ``value_in``."""
+    shown = value_in(state, name, str)
+    if shown is None:
+        return None
+    for choice in choices:
+        if member_name(choice) == shown:
+            return str(choice.value)
+    raise _invalid(name, f"Choose {', '.join(map(member_name, choices))}.")
+
+
+def member_name(choice: TextChoices) -> str:
+    """``EventId`` for ``EVENT_ID``."""
+    return choice.name.title().replace("_", "")
+
+
+def _invalid(name: str, message: str) -> ValidationError:
+    return ValidationError({name: ValidationError(message, code="invalid")})
+
+
+@contextmanager
+def naming(kind: str, name: object) -> Iterator[None]:
+    """Names the object in what is wrong with it."""
+    try:
+        yield
+    except ValidationError as problem:
+        raise about(kind, name, problem) from None
+
+
+def about(kind: str, name: object, problem: ValidationError) -> ValidationError:
+    return ValidationError([f"{kind} “{name}”: {message}" for message in problem.messages])

@@ -1,9 +1,9 @@
 """What to run, for whom and why: a type for each way in which a run comes about."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from accounts.models import ApiKey, User
 from scripts_engine.host.capabilities import RecordedRun
@@ -218,3 +218,13 @@ def run_params(spec: SavedRun | TryOut, event: Event, run_id: uuid.UUID) -> dict
         if event.event_id:
             params["event_id"] = event.event_id.encode()
     return params
+
+
+Spec = TypeVar("Spec", bound=SavedRun)
+
+
+def pinned_to(spec: Spec, version_id: uuid.UUID | None) -> Spec:
+    """The run with this version of its script; ``None`` leaves the one that it has."""
+    if version_id is None:
+        return spec
+    return replace(spec, version_id=version_id, **program_of(version_id)._asdict())

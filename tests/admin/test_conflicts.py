@@ -15,9 +15,9 @@ from hooks.flows.hooks import update_hook
 from hooks.flows.senders import set_sender
 from hooks.models import Hook
 from jobs.schedules.schedules import create_schedule, update_schedule
-from scripts_engine.flows.stored_values import fingerprint, set_stored_value
 from scripts_engine.models import Release, Script, Secret, StoredValue
 from scripts_engine.secrets import set_secret
+from scripts_engine.stored_values import fingerprint, set_stored_value
 from tests.admin.pages import nothing_inlined, page_of, text_of
 from tests.client import Client
 from tests.factories import make_hook, make_user

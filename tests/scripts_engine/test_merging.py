@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from scripts_engine import merging
-from scripts_engine.admin.scripts import conflict
+from scripts_engine import line_diff as merging
+from scripts_engine.admin.scripts import drafts as conflict
 from scripts_engine.line_diff import MAX_COMPARED_LINES
 
 REPEATED = ["end"] * (MAX_COMPARED_LINES - 10)

@@ -17,7 +17,7 @@ from core.admin.links import action_of, list_of, page_of
 from scripts_engine.admin.run_storage import RunStorageUse, run_storage_use
 from scripts_engine.admin.runs.filters import COUNTED_ON_HOME, NOT_SUCCEEDED
 from scripts_engine.admin.runs.presentation import error_of, status_label
-from scripts_engine.admin.suspects import Suspect, suspect_of
+from scripts_engine.admin.scripts.live import Suspect, suspect_of
 from scripts_engine.callers import name_triggers
 from scripts_engine.failures import NEWEST_FAILURES, FailureGroup, failure_groups
 from scripts_engine.models import Release, Run, RunStatus, Script

@@ -1,4 +1,4 @@
-"""Says which version of a script is live, since when, by whom."""
+"""Which version of a script is live, since when, by whom; and which release may be to blame."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from uuid import UUID
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 
-from core.admin.links import page_of
+from core.admin.links import action_of, page_of
 from core.admin.times import relative
 from scripts_engine.models import Release, Script, ScriptVersion
 from scripts_engine.releases.live import releases_putting_live
@@ -65,4 +66,29 @@ def live_line(live: Live | None) -> SafeString | str:
         live.version.number,
         relative(live.since),
         live.by,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """The release that may be to blame for failures, with a link that undoes it.
+
+    “Release 41, 3 minutes before the first failure, changed this script or its hooks.”
+    """
+
+    number: int
+    page: str
+    before: str
+    undo: str
+
+
+def suspect_of(release: Release | None, first_failure: datetime) -> Suspect | None:
+    if release is None:
+        return None
+    span = timesince(release.at, first_failure, depth=1)
+    return Suspect(
+        number=release.number,
+        page=page_of(release),
+        before="less than a minute" if span.startswith("0") else span,
+        undo=action_of(release, "undo"),
     )

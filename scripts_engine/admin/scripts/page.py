@@ -37,12 +37,11 @@ from scripts_engine.admin.scripts.drafts import (
     draft_context,
     shown_by,
 )
-from scripts_engine.admin.scripts.live import live_line, live_of, lives_of
+from scripts_engine.admin.scripts.live import Suspect, live_line, live_of, lives_of, suspect_of
 from scripts_engine.admin.scripts.refusals import REFUSALS, words_for
 from scripts_engine.admin.scripts.starters import starters
 from scripts_engine.admin.scripts.try_form import METHODS
 from scripts_engine.admin.scripts.try_it import TryItPages
-from scripts_engine.admin.suspects import Suspect, suspect_of
 from scripts_engine.failures import failing_since
 from scripts_engine.flows.drafts import draft_by, publish_source
 from scripts_engine.flows.scripts import create_script, delete_scripts

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from accounts.models import Organisation, User
 from config.api.endpoints import documents, holder_of
 from core.graphql.reply import GRAPHQL_RESPONSE, JSON
-from scripts_engine.graphql import run_script
+from scripts_engine.graphql import mutations
 from scripts_engine.models import Run
 from scripts_engine.runs.execution import try_script
 from tests.core.graphql.client import answer, post, post_as_alice, post_raw
@@ -153,7 +153,7 @@ def test_a_document_releases_its_place_while_its_script_runs(
         held.append(documents.held)
         return try_script(*arguments, **named)
 
-    monkeypatch.setattr(run_script, "try_script", try_and_look)
+    monkeypatch.setattr(mutations, "try_script", try_and_look)
 
     ran = admin_graphql(f'mutation {{ runScript(script: "{script.pk}") {{ status }} }}', acme_token)
 

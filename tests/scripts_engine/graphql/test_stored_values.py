@@ -11,8 +11,8 @@ from django.utils import timezone
 from accounts.models import AuthEvent, Organisation
 from accounts.scopes import Scope
 from core.graphql.connection import cursor_of
-from scripts_engine.flows.stored_values import set_stored_value
 from scripts_engine.models import StoredValue
+from scripts_engine.stored_values import set_stored_value
 from tests.accounts.test_field_scopes import token_with
 from tests.factories import admin_graphql, field_of, reply_of, run_lua
 

@@ -18,8 +18,8 @@ from jobs.schedules.schedules import create_schedule, update_schedule
 from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Script
 from scripts_engine.plans.differences import shown_changes
+from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
-from scripts_engine.plans.written import written_manifest
 from scripts_engine.runs.spec import NOBODY, Author
 from tests.client import Client
 from tests.factories import admin_graphql, make_api_key, make_script

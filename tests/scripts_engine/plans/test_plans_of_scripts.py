@@ -13,8 +13,8 @@ from core.http.origin import NOWHERE
 from scripts_engine.flows.scripts import delete_script, update_script
 from scripts_engine.models import Blob, Plan, Release, RunStorage, Script, ScriptVersion
 from scripts_engine.plans.applying import apply_plan
+from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import MAX_LIVING, forget_expired_plans, plan_manifest
-from scripts_engine.plans.written import written_manifest
 from scripts_engine.runs.spec import NOBODY, Author
 from scripts_engine.secrets import set_secret
 from tests.factories import make_api_key, make_script
