@@ -9,10 +9,9 @@ class ScriptsEngineConfig(AppConfig):
         """Registers what the apps below must know of this one."""
         from core.graphql.document_cost import register_prices
         from core.upkeep import register_duties
-        from scripts_engine import audit_kinds, metrics, secrets  # noqa: F401
+        from scripts_engine import audit_kinds, graphql, metrics, secrets  # noqa: F401
         from scripts_engine.flows.definitions import forget_definitions
         from scripts_engine.flows.failure_notices import tell_of_failures
-        from scripts_engine.graphql import field_scopes
         from scripts_engine.plans import blobs
         from scripts_engine.plans.planning import forget_expired_plans
         from scripts_engine.releases.kinds import register_kind
@@ -41,7 +40,7 @@ class ScriptsEngineConfig(AppConfig):
             settle_run_bytes,
             forget_old_usage,
         )
-        field_scopes.register()
+        graphql.register()
         register_prices(
             {
                 "diff": 400,

@@ -8,11 +8,10 @@ class SessionsApiConfig(AppConfig):
     def ready(self) -> None:
         """Registers what core must know of this app."""
         from core.upkeep import register_duties
-        from sessions_api import audit_kinds, metrics  # noqa: F401  (every process knows all metrics)
+        from sessions_api import audit_kinds, graphql, metrics  # noqa: F401  (every process knows all metrics)
         from sessions_api.device_authorization.flows import forget_expired_logins
         from sessions_api.flows import end_expired_sessions
-        from sessions_api.graphql import field_scopes
 
-        field_scopes.register()
+        graphql.register()
         audit_kinds.register()
         register_duties(end_expired_sessions, forget_expired_logins)

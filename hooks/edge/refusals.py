@@ -27,7 +27,7 @@ from hooks.flows.stored_notes import (
 from hooks.metrics import HOOK_REFUSALS
 from hooks.problems import CallProblem
 from hooks.senders import RefusalReason, headers_to_keep
-from jobs.problems import QueueProblem
+from jobs.queue.queue_limit import QueueProblem
 
 # Never noted, whatever a sender's options name.
 _CREDENTIAL_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})

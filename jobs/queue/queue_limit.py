@@ -1,8 +1,13 @@
-"""Bounds how many runs of an organisation wait in the queue, and the bytes of their payloads."""
+"""Bounds how many runs of an organisation wait in the queue, and the bytes of their payloads.
+
+The problem code of a full queue is registered at start.
+"""
 
 import threading
 import time
 import uuid
+from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
 from django.conf import settings
@@ -10,10 +15,27 @@ from django.db.models import Sum
 
 from accounts.models import Organisation
 from core.caches import BoundedCache
+from core.http.problems import Meaning, register_problems
 from jobs.models import QueueEntry
-from jobs.problems import QueueProblem
 from scripts_engine.models import Run
 from scripts_engine.runs.problems import NotRunError, busy
+
+
+class QueueProblem(StrEnum):
+    QUEUE_FULL = "queue-full"
+
+
+def register() -> None:
+    register_problems(
+        {
+            QueueProblem.QUEUE_FULL: Meaning(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "Queue full",
+                "Too many runs wait in the queue. This one was not queued; try again.",
+            ),
+        }
+    )
+
 
 RETRY_AFTER_SECONDS = 60
 # How long a cached count and quota result stay valid. A count above half of the limit is read again

@@ -34,8 +34,13 @@ from core.database.ids import parse_uuid
 from core.errors import ForbiddenError, RateLimitedError
 from core.http.origin import client_address, origin_of
 from core.plain_text import validate_plain_text
-from sessions_api.device_authorization.codes import shown, typed_user_code
-from sessions_api.device_authorization.flows import approve_login, find_login, refuse_login
+from sessions_api.device_authorization.flows import (
+    approve_login,
+    find_login,
+    refuse_login,
+    shown,
+    typed_user_code,
+)
 from sessions_api.models import DeviceAuthorization
 from sessions_api.models.device_authorization import MAX_KEY_NAME_LENGTH
 

@@ -1,7 +1,14 @@
-"""Starting a program's login, answering it, and redeeming the answer for a key."""
+"""Starting a program's login, answering it, and redeeming the answer for a key.
 
+Device codes are kept by programs, user codes are typed by people. What goes wrong are the errors of
+OAuth's endpoints (RFC 6749, 5.2, and RFC 8628, 3.5).
+"""
+
+import re
+import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -25,12 +32,6 @@ from core.errors import ForbiddenError, LimitExceededError
 from core.http.origin import Origin, network_of
 from core.plain_text import storable
 from sessions_api.audit_kinds import ProgramLoginEvent, ProgramLoginSubject
-from sessions_api.device_authorization.codes import (
-    generate_device_code,
-    generate_user_code,
-    typed_user_code,
-)
-from sessions_api.device_authorization.errors import OAuthError, OAuthErrorCode
 from sessions_api.flows import OpenedSession, open_first_session, record_opening
 from sessions_api.models import DeviceAuthorization, DeviceAuthorizationState
 from sessions_api.models.device_authorization import (
@@ -38,6 +39,55 @@ from sessions_api.models.device_authorization import (
     device_code_material,
     user_code_material,
 )
+
+
+class OAuthErrorCode(StrEnum):
+    INVALID_REQUEST = "invalid_request"
+    INVALID_CLIENT = "invalid_client"
+    INVALID_GRANT = "invalid_grant"
+    INVALID_SCOPE = "invalid_scope"
+    UNSUPPORTED_GRANT_TYPE = "unsupported_grant_type"
+    AUTHORIZATION_PENDING = "authorization_pending"
+    SLOW_DOWN = "slow_down"
+    ACCESS_DENIED = "access_denied"
+    EXPIRED_TOKEN = "expired_token"  # noqa: S105
+
+
+class OAuthError(Exception):
+    """A request that OAuth refuses. ``description`` is ASCII, for the program's developer."""
+
+    def __init__(self, code: OAuthErrorCode, description: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.description = description
+
+
+# Consonants that do not look alike and form no words (RFC 8628, 6.1): 34 bits in eight of them.
+_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
+_LENGTH = 8
+_USER_CODE = re.compile(rf"[{_ALPHABET}]{{{_LENGTH}}}")
+_DEVICE_CODE_BYTES = 32
+
+
+def generate_device_code() -> str:
+    """256 random bits, as 43 characters that need no escaping in a form."""
+    return secrets.token_urlsafe(_DEVICE_CODE_BYTES)
+
+
+def generate_user_code() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+
+
+def shown(user_code: str) -> str:
+    """The code in two groups: ``WDJB-MJHT``."""
+    return f"{user_code[:4]}-{user_code[4:]}"
+
+
+def typed_user_code(text: str) -> str | None:
+    """The code as it was generated, from lower case and any grouping; ``None`` for no code."""
+    code = re.sub(r"[\s\-–_.]", "", text).upper()
+    return code if _USER_CODE.fullmatch(code) else None
+
 
 DEFAULT_SCOPES: Scopes = frozenset({Scope.READ_SCRIPTS})
 # Programs that poll late learn that they were too late, instead of that the code is unknown.

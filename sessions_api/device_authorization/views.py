@@ -18,9 +18,14 @@ from core.http.body import BodyIncomplete, BodyTooLarge, read_body
 from core.http.origin import origin_of
 from core.http.problem_handlers import safe_methods_only
 from core.http.problems import Problem, ProblemCode, problem_response
-from sessions_api.device_authorization.codes import shown
-from sessions_api.device_authorization.errors import OAuthError, OAuthErrorCode
-from sessions_api.device_authorization.flows import checked_client_id, redeem, start_login
+from sessions_api.device_authorization.flows import (
+    OAuthError,
+    OAuthErrorCode,
+    checked_client_id,
+    redeem,
+    shown,
+    start_login,
+)
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code"
 PAGE = "/admin/device/"

@@ -4,7 +4,7 @@ from docs.tools.field_scopes import PAGE, names_of_tables, tables, with_tables
 
 
 def test_the_page_has_the_tables() -> None:
-    """After a change of a ``field_scopes.py``, run: python -m docs.tools.field_scopes."""
+    """After a change of a field's scopes, run: python -m docs.tools.field_scopes."""
     page = PAGE.read_text()
 
     assert names_of_tables(page) == list(tables())
