@@ -234,3 +234,10 @@ def _named(names: tuple[str, ...]) -> Scopes:
 def roles_with(*scopes: Scope) -> list[Role]:
     """The roles that have all of the scopes, the least first."""
     return [role for role in Role if covers(role.scopes, scopes)]
+
+
+ROLE_HELP = (
+    "Members can log in with a PIN but cannot use this admin. Viewers see scripts, hooks and runs "
+    "in outline; Operators also payloads and logs, run scripts and steer the queue; Authors also "
+    "write scripts, hooks and secrets; Administrators do everything. All but Members need “Staff”."
+)

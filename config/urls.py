@@ -9,8 +9,13 @@ from django.views.generic import RedirectView
 
 import sessions_api.urls
 from config.api.blobs import blob
-from config.api.documents import serve_admin_schema, serve_openapi, serve_user_schema
-from config.api.endpoints import admin_graphql, user_graphql
+from config.api.endpoints import (
+    admin_graphql,
+    serve_admin_schema,
+    serve_openapi,
+    serve_user_schema,
+    user_graphql,
+)
 from config.operations.readiness import healthz, readyz
 from core.http.metrics import metrics
 from core.http.problem_handlers import no_such_path

@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from accounts.audit import person, program
 from accounts.credentials import API_KEY_ID_PREFIX, SecretKind
 from accounts.models import User
-from core.http.cross_origin import is_cross_origin
-from core.http.origin import Actor, act_as, client_address
+from core.http.origin import Actor, act_as, client_address, is_cross_origin
 from core.http.problems import Problem, ProblemCode
 from core.logs.context import bind
 from sessions_api.flows import use_session

@@ -15,8 +15,7 @@ from rest_framework.views import APIView
 
 from core.errors import RateLimitedError
 from core.http.body import read_json_object
-from core.http.cross_origin import is_cross_origin
-from core.http.origin import origin_of, request_id_of
+from core.http.origin import is_cross_origin, origin_of, request_id_of
 from core.http.problem_handlers import problem_of
 from core.http.problems import PlainResponse, Problem, ProblemCode, problem_document
 from sessions_api.authentication import (

@@ -50,7 +50,6 @@ KNOWN = {
     "accounts/models/auth_event.py": 1,
     "accounts/models/organisation.py": 5,
     "accounts/rate_limits/windows.py": 2,
-    "accounts/admin/role_words.py": 3,
 }
 # The interface names scopes and roles; their texts explain what they open in the apps above.
 TEXTS_OF_SCOPES = "accounts/scopes.py"

@@ -37,8 +37,7 @@ from core.admin.ending import EndingMixin
 from core.admin.filters import RevokedFilter, ScopedAutocompleteFilter
 from core.admin.issuing import curl, json_body
 from core.admin.links import action_of, link_to, list_of, page_of
-from core.admin.page_context import PageContext
-from core.admin.panels import Link, Panel, panel_of
+from core.admin.panels import Link, PageContext, Panel, panel_of
 from core.http.origin import origin_of
 
 _ROTATE = Question(

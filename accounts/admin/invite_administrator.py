@@ -13,10 +13,9 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.addresses import MAX_LENGTH, validate_typed_email
 from accounts.admin.reach import administered_organisations, has_scope, person
-from accounts.admin.role_words import ROLE_HELP
 from accounts.flows.invite_administrator import invite_administrator
 from accounts.models import Organisation, Role, User
-from accounts.scopes import Scope
+from accounts.scopes import ROLE_HELP, Scope
 from core.admin.display import action
 from core.admin.links import action_of, list_of, page_of
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError

@@ -14,14 +14,13 @@ from unfold.forms import PaginationInlineFormSet
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import administered_organisations, maker_of
-from accounts.admin.role_words import ROLE_HELP
 from accounts.admin.step_up import ask_for_proof, is_proved
 from accounts.admin.tenancy import TenantInline
 from accounts.flows.minting import Maker
 from accounts.flows.organisations import add_member, remove_member
 from accounts.flows.users import update_user
 from accounts.models import Invitation, Membership, Organisation, User
-from accounts.scopes import Scope
+from accounts.scopes import ROLE_HELP, Scope
 from core.admin.display import action
 from core.admin.links import action_of, link, link_to, list_of, page_of
 from core.admin.panels import Link, Panel, panel_of

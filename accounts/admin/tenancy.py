@@ -14,13 +14,13 @@ from django.forms import Field, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 
-from accounts.admin.in_view import organisation_in_view
 from accounts.admin.reach import (
     RoleNeededError,
     has_any_scope,
     has_scope,
     is_superuser,
     organisation_ids_with,
+    organisation_in_view,
     organisations_with,
     reaches_all,
 )

@@ -1,19 +1,20 @@
 """Tenant isolation on /admin/graphql.
 
 Resolvers of the Admin GraphQL read only through these functions, which return rows of the
-organisation of the caller's API key. A test checks that no resolver module uses a manager.
+organisation of the caller's API key, and its members and invited users in one list. A test checks
+that no resolver module uses a manager.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from django.db.models import Model
+from django.db.models import Model, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from graphql import GraphQLResolveInfo
 
 from accounts.flows.minting import Maker
-from accounts.members import known_users
-from accounts.models import ApiKey, Organisation, User
+from accounts.models import ApiKey, Invitation, Membership, Organisation, User
 from accounts.scopes import MissingScopeError, Scope, require
 from accounts.scopes_on_record import record_refused_scopes
 from core.graphql.problem import GraphQLCode, GraphQLProblem
@@ -79,3 +80,31 @@ def find_even_deleted(info: GraphQLResolveInfo, model: type[Any], id: str) -> An
 def find_known_user(info: GraphQLResolveInfo, id: str) -> User:
     """A member or invited user of the caller's organisation, or NOT_FOUND."""
     return one(known_users(caller_organisation(info)), id)
+
+
+def known_users(
+    organisation: Organisation, *, email: str | None = None, is_accepted: bool | None = None
+) -> QuerySet[Any]:
+    """The users, each annotated with ``since``: the start of the membership or invitation.
+
+    ``email`` is canonical. It finds an invited user only by the invited address, because the
+    organisation does not learn of a later one.
+    """
+    memberships = Membership.objects.filter(organisation=organisation).order_by()
+    invitations = Invitation.objects.of_organisation(organisation).order_by()
+    members = memberships if email is None else memberships.filter(user__email=email)
+    invited = invitations if email is None else invitations.filter(email=email)
+    chosen = {
+        None: members.values("user").union(invited.values("user"), all=True),
+        True: members.values("user"),
+        False: invited.values("user"),
+    }
+    return (
+        User.objects.filter(pk__in=chosen[is_accepted])
+        .annotate(since=Coalesce(_created_at(memberships), _created_at(invitations)))
+        .prefetch_related("memberships", Prefetch("invitations", invitations))
+    )
+
+
+def _created_at(places: QuerySet[Membership] | QuerySet[Invitation]) -> Subquery:
+    return Subquery(places.filter(user=OuterRef("pk")).values("created_at")[:1])

@@ -21,7 +21,6 @@ from config.admin.home.sandbox import sandbox
 from config.operations.readiness import report
 from core.admin.display import DANGER, SUCCESS, WARNING, size_text
 from core.admin.links import list_of, page_of
-from core.database.size import database_bytes
 from core.node_state import RUNNING
 from core.version import moonhook_version
 from jobs.models import QueueEntry
@@ -174,3 +173,20 @@ def _count_for_each(runs: RunQuerySet) -> Coalesce:
     of_one = runs.filter(organisation=OuterRef("pk")).order_by().values("organisation")
     counted = of_one.annotate(count=Count("pk")).values("count")
     return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+
+
+_STATEMENTS = {
+    "postgresql": "SELECT pg_database_size(current_database())",
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+}
+
+
+def database_bytes() -> int:
+    """The size of the database, without write-ahead logs.
+
+    Raises ``DatabaseError`` where the database's user may not ask.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STATEMENTS[connection.vendor])
+        [size] = cursor.fetchone()
+    return int(size)

@@ -8,8 +8,7 @@ from django.contrib.admin import site
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.admin.in_view import organisation_in_view
-from accounts.admin.reach import is_superuser
+from accounts.admin.reach import is_superuser, organisation_in_view
 from config.admin.organisation_switch import can_switch
 from config.admin.sidebar import GROUPS, SUPERUSERS_GROUP, link_to, narrowed_place_of
 

@@ -12,8 +12,13 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.admin.in_view import look_at, organisation_in_view
-from accounts.admin.reach import has_any_scope, is_superuser, organisation_ids
+from accounts.admin.reach import (
+    has_any_scope,
+    is_superuser,
+    look_at,
+    organisation_ids,
+    organisation_in_view,
+)
 from accounts.models import Organisation
 
 _SHOWN = 50

@@ -125,7 +125,7 @@ class MoonhookAdminSite(UnfoldAdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Unfold's, and the organisation to which the page is narrowed, if it is."""
-        from accounts.admin.in_view import id_in_lists, organisation_in_view  # noqa: PLC0415
+        from accounts.admin.reach import id_in_lists, organisation_in_view  # noqa: PLC0415
 
         context: dict[str, Any] = super().each_context(request)
         if id_in_lists(request) is not None:

@@ -1,7 +1,7 @@
 """Panels below an object's form, which list the objects that belong to it.
 
 An app can add a panel to another app's page: sessions, for example, are listed on the page of
-their user.
+their user. A page's own template may show more, its context.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,22 @@ def panels_of(request: HttpRequest, obj: Model, shows: Shows) -> list[Panel]:
         for panel in panels
         if panel is not None
     ]
+
+
+class PageContext:
+    """Mixin for model admins whose rows' pages show more than the form."""
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def change_view(
+        self: Any,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        row = self.get_or_404(request, object_id)
+        context = {**(extra_context or {}), **self.page_context(request, row)}
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)  # type: ignore[misc]
+        return response

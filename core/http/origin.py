@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -143,3 +144,27 @@ def origin_of(request: HttpRequest) -> Origin:
         request_id=request_id_of(request),
         actor=None if find_actor is None else find_actor(),
     )
+
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+def is_cross_origin(request: HttpRequest) -> bool:
+    """Whether another site's page made this unsafe request, by Fetch metadata.
+
+    This is the algorithm of Go's ``http.CrossOriginProtection``. Browsers send ``Sec-Fetch-Site``
+    or at least ``Origin``; a client that sends neither is not a browser, so no other site can make
+    it send its user's cookie.
+    """
+    if request.method in SAFE_METHODS:
+        return False
+    fetch_site = request.META.get("HTTP_SEC_FETCH_SITE")
+    if fetch_site is not None:
+        return fetch_site not in ("same-origin", "none")
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc.lower() != request.get_host().lower()
+    except ValueError:
+        return True

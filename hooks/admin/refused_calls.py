@@ -20,7 +20,7 @@ from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import link_to
-from core.admin.page_context import PageContext
+from core.admin.panels import PageContext
 from core.http.origin import origin_of
 from core.http.redaction import REDACTED, holds_secret
 from hooks.flows.refused_calls import explain, replay_refused_call, secrets_of

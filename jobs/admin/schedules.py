@@ -31,8 +31,7 @@ from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.flow_forms import add_errors
 from core.admin.links import link_to, list_of
-from core.admin.page_context import PageContext
-from core.admin.panels import Link, Panel, panel_of
+from core.admin.panels import Link, PageContext, Panel, panel_of
 from core.admin.times import relative
 from core.errors import NotFoundError
 from core.http.origin import origin_of

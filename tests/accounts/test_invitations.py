@@ -12,8 +12,8 @@ from django.utils import timezone
 from accounts.flows.organisations import add_member
 from accounts.flows.users import change_profile
 from accounts.models import AuthEvent, Invitation, Membership, Organisation, Role, User
-from config.operations.upkeep import do_upkeep
 from core.plain_text import name_for_mail
+from core.upkeep import do_upkeep
 from jobs.models import Message
 from sessions_api.models import Session
 from tests.factories import (

@@ -15,7 +15,6 @@ from accounts.admin.reach import (
     maker_of,
     person,
 )
-from accounts.admin.role_words import ROLE_HELP
 from accounts.flows.minting import Maker
 from accounts.flows.users import (
     change_any_user,
@@ -25,6 +24,7 @@ from accounts.flows.users import (
     update_user,
 )
 from accounts.models import Membership, Organisation, Role, User
+from accounts.scopes import ROLE_HELP
 from core.admin.flow_forms import RowChoiceField
 from core.http.origin import Origin, origin_of
 

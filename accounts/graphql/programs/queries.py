@@ -16,9 +16,8 @@ from accounts.graphql.programs.types import (
     OrganisationType,
     member_of,
 )
-from accounts.graphql.scope import caller_organisation, find, find_known_user, scoped
+from accounts.graphql.scope import caller_organisation, find, find_known_user, known_users, scoped
 from accounts.graphql.shared import MembershipStatus, enum_value
-from accounts.members import known_users
 from accounts.models import ApiKey, AuthEvent, DeviceToken, Organisation, User
 from core.graphql.connection import Page, connection_field, page_of
 from core.graphql.feed import settled

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.operations.upkeep import keep_up
 from core.metrics.processes import announce
+from core.upkeep import keep_up
 from jobs.messages.runner import MessageRunner
 from jobs.queue.runner import Runner
 from jobs.schedules.ticks import run_due_schedules

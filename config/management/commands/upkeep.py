@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.operations.upkeep import do_upkeep
+from core.upkeep import do_upkeep
 
 
 class Command(BaseCommand):

@@ -27,7 +27,7 @@ from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.issuing import curl, json_body
 from core.admin.links import action_of, page_of
-from core.admin.page_context import PageContext
+from core.admin.panels import PageContext
 from core.errors import NotFoundError
 from core.http.origin import origin_of
 from hooks.admin.hooks.creation import NewHookForm, first_call_context

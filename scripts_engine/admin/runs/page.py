@@ -19,7 +19,7 @@ from accounts.scopes import Scope
 from core.admin.display import display
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, link, page_of
-from core.admin.page_context import PageContext
+from core.admin.panels import PageContext
 from core.admin.times import relative
 from core.database.ids import ids_from_prefix
 from core.http.bulkhead import place_left_to_others

@@ -22,7 +22,7 @@ from accounts.models import (
     User,
 )
 from accounts.upkeep import forget_old_failures
-from config.operations import upkeep
+from core import upkeep
 from core.database import batches
 from core.database.ids import first_id_at
 from core.http.origin import NOWHERE

@@ -10,8 +10,8 @@ from django.test import Client, TestCase
 from django.utils import timezone
 
 from accounts.models import AuthEvent, Organisation
-from config.operations.upkeep import do_upkeep
 from core.errors import LimitExceededError
+from core.upkeep import do_upkeep
 from core.waiting import DatabaseThreads
 from hooks.flows.hooks import delete_hook, issue_hook
 from hooks.models import Hook
