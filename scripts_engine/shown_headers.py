@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 
 from core.http.redaction import REDACTED, holds_secret
 from scripts_engine.models import Run
-from scripts_engine.runs.typed_request import MAX_HEADERS, clean_header
+from scripts_engine.runs.spec import MAX_HEADERS, clean_header
 
 MAX_VALUES_BYTES = 64 * 1024
 

@@ -26,9 +26,8 @@ from accounts.admin.reach import (
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.models import ApiKey, Organisation, SubjectKind, User
 from accounts.scopes import Scope
-from core.admin.confirmation import NEXT, Question
+from core.admin.confirmation import NEXT, EndingMixin, Question
 from core.admin.display import EmptyState, action, display
-from core.admin.ending import EndingMixin
 from core.admin.filters import ScopedAutocompleteFilter
 from core.admin.links import action_of, button, page_of
 from core.admin.panels import Link, Panel, panel_of

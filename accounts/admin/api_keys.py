@@ -31,9 +31,8 @@ from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_keys
 from accounts.models import ApiKey, Organisation
 from accounts.models.api_key import approver_role
 from accounts.scopes import MEANINGS, PRESETS, Scope, in_order, names_of, preset_of
-from core.admin.confirmation import Question
+from core.admin.confirmation import EndingMixin, Question
 from core.admin.display import INFO, WARNING, EmptyState, action, display, label
-from core.admin.ending import EndingMixin
 from core.admin.filters import RevokedFilter, ScopedAutocompleteFilter
 from core.admin.issuing import curl, json_body
 from core.admin.links import action_of, link_to, list_of, page_of

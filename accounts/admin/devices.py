@@ -16,9 +16,8 @@ from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.revoke_device import revoke_devices
 from accounts.models import DeviceToken, Organisation, User
 from accounts.scopes import Scope
-from core.admin.confirmation import NEXT, Question
+from core.admin.confirmation import NEXT, EndingMixin, Question
 from core.admin.display import EmptyState, action, display
-from core.admin.ending import EndingMixin
 from core.admin.filters import RevokedFilter, ScopedAutocompleteFilter
 from core.admin.links import action_of, button, link, page_of
 from core.admin.panels import Link, Panel, panel_of

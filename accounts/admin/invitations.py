@@ -13,9 +13,8 @@ from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.flows.organisations import remove_member
 from accounts.models import Invitation, Organisation, User
 from accounts.scopes import Scope
-from core.admin.confirmation import NEXT, Question
+from core.admin.confirmation import NEXT, EndingMixin, Question
 from core.admin.display import EmptyState, action, display
-from core.admin.ending import EndingMixin
 from core.admin.links import action_of, button, link, page_of
 from core.admin.panels import Panel, panel_of
 from core.http.origin import origin_of

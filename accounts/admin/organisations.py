@@ -22,7 +22,7 @@ from accounts.flows.organisations import create_organisation, save_organisation
 from accounts.models import Membership, Organisation
 from accounts.scopes import Scope
 from core.admin.display import EmptyState, display, size_text
-from core.admin.revisions import EXPECTED_REVISION
+from core.admin.flow_forms import EXPECTED_REVISION
 from core.http.origin import origin_of
 
 _COLUMNS = frozenset(field.name for field in Organisation._meta.fields)

@@ -1,4 +1,4 @@
-"""Creating, rotating and revoking API keys."""
+"""Creating, rotating and revoking API keys, and scopes of keys in the audit log."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -16,8 +16,9 @@ from accounts.flows.row_limit import check_row_limit
 from accounts.models import ActorKind, ApiKey, AuthEventKind, Organisation, User
 from accounts.models.rotating_secret import validated_overlap
 from accounts.models.scopes_field import canonical_scopes
+from accounts.rate_limits import windows
+from accounts.rate_limits.limiter import is_first
 from accounts.scopes import Scopes, in_order, names_of, scopes_named
-from accounts.scopes_on_record import change_of_scopes
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE, Actor, Origin
 
@@ -257,3 +258,26 @@ def revoke_keys_ended_with_approver() -> int:
     ended = ApiKey.objects.ended_with_approver().order_by("pk")[:_REVOKED_A_ROUND]
     system = Origin(actor=Actor(ActorKind.SYSTEM, "", ""))
     return len(revoke_api_keys(ended, origin=system))
+
+
+def change_of_scopes(before: Scopes, after: Scopes) -> str:
+    """What an event about a key says of its scopes, as that about a role: from what to what."""
+    return f"{names_of(before) or 'none'} to {names_of(after) or 'none'}"
+
+
+def record_refused_scopes(api_key: ApiKey, names: Iterable[str], *, origin: Origin) -> None:
+    """Records refusals, at most one for each key and scope in 15 minutes on all nodes."""
+    new = [
+        name
+        for name in names
+        if is_first(windows.REFUSED_SCOPES_ON_RECORD, "refused-scope", api_key.key, name)
+    ]
+    for name in new:
+        record(
+            AuthEventKind.SCOPE_REFUSED,
+            origin,
+            about=Subject.api_key(api_key),
+            organisation=api_key.organisation,
+            credential=api_key.key,
+            reason=name,
+        )

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from accounts.flows.api_keys import record_refused_scopes
 from accounts.holders import scopes_of_key
 from accounts.scopes import Scope, Scopes
-from accounts.scopes_on_record import record_refused_scopes
 from core.graphql.field_needs import FieldAccess, FieldNeeds, Names, Needs, needs
 from core.http.origin import origin_of
 

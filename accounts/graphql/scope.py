@@ -13,10 +13,10 @@ from django.db.models import Model, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from graphql import GraphQLResolveInfo
 
+from accounts.flows.api_keys import record_refused_scopes
 from accounts.flows.minting import Maker
 from accounts.models import ApiKey, Invitation, Membership, Organisation, User
 from accounts.scopes import MissingScopeError, Scope, require
-from accounts.scopes_on_record import record_refused_scopes
 from core.graphql.problem import GraphQLCode, GraphQLProblem
 from core.graphql.resolving import domain_errors, one
 from core.http.origin import origin_of

@@ -26,11 +26,10 @@ from unfold.widgets import INPUT_CLASSES, UnfoldAdminTextInputWidget
 
 from accounts.addresses import MAX_LENGTH, validate_typed_email
 from accounts.admin_login_limits import forgive_here
-from accounts.flows.password_links import request_password_link, set_password_by_link
+from accounts.flows.password_links import read_link, request_password_link, set_password_by_link
 from accounts.flows.users import save_password
 from accounts.models import User
 from accounts.password_hasher import hashing_for
-from accounts.password_links import read_link
 from accounts.rate_limits import windows
 from accounts.rate_limits.limiter import hit
 from config.admin.known_browser import remember_browser

@@ -6,10 +6,10 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from accounts.flows.api_keys import record_refused_scopes
 from accounts.holders import scopes_of_key
 from accounts.models import ApiKey
 from accounts.scopes import Scope, missing
-from accounts.scopes_on_record import record_refused_scopes
 from core.errors import LimitExceededError
 from core.http.body import BodyIncomplete, BodyTooLarge, read_body
 from core.http.origin import origin_of

@@ -14,7 +14,7 @@ from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.revisions import EXPECTED_REVISION
+from core.admin.flow_forms import EXPECTED_REVISION
 from core.errors import NotFoundError
 from core.http.origin import origin_of
 from scripts_engine.admin.deletion import DeletedByFlowModelAdmin

@@ -21,8 +21,7 @@ from accounts.scopes import Scope
 from core.admin.confirmation import Question
 from core.admin.display import EmptyState, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.flow_forms import add_errors
-from core.admin.revisions import EXPECTED_REVISION, show_next
+from core.admin.flow_forms import EXPECTED_REVISION, add_errors, show_next
 from core.admin.times import exact
 from core.errors import ConflictError
 from core.http.origin import origin_of

@@ -38,8 +38,7 @@ from scripts_engine.graphql.types import RunType, ScriptType, SecretType
 from scripts_engine.models import Run, Script, ScriptVersion, Secret, Trigger
 from scripts_engine.runs.execution import try_script
 from scripts_engine.runs.problems import NOT_RUN_ERRORS, retry_after_seconds, why_not_run
-from scripts_engine.runs.spec import Author, Event
-from scripts_engine.runs.typed_request import MAX_HEADERS, METHODS, clean_header, clean_query
+from scripts_engine.runs.spec import MAX_HEADERS, METHODS, Author, Event, clean_header, clean_query
 from scripts_engine.secrets import delete_secret, set_secret
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from scripts_engine.models import (
 )
 from scripts_engine.models.script import FORMER_MEMBER, UNKNOWN_AUTHOR
 from scripts_engine.models.stored import bytes_used_by
-from scripts_engine.runs.typed_request import MAX_HEADERS
+from scripts_engine.runs.spec import MAX_HEADERS
 from scripts_engine.shown_headers import ShownHeader, shown_headers
 
 # By its name: runs have fields of this type.

@@ -7,10 +7,9 @@ from django.core import mail
 
 from accounts.flows.invite_administrator import invite_administrator
 from accounts.flows.organisations import remove_member
-from accounts.flows.password_links import request_password_link, set_password_by_link
+from accounts.flows.password_links import make_link, request_password_link, set_password_by_link
 from accounts.flows.users import deactivate_user, update_user
 from accounts.models import AuthEvent, Membership, Organisation, Role, User
-from accounts.password_links import make_link
 from core.errors import ForbiddenError, NotFoundError, RateLimitedError
 from core.http.origin import NOWHERE
 from jobs.models import Message

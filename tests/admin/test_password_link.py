@@ -8,11 +8,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts import password_links
-from accounts.flows.password_links import set_password_by_link
+from accounts.flows import password_links
+from accounts.flows.password_links import make_link, read_link, set_password_by_link
 from accounts.flows.users import deactivate_user
 from accounts.models import AuthEvent, Organisation, PinFailures, User
-from accounts.password_links import make_link, read_link
 from core.errors import NotFoundError
 from core.http.redaction import redact
 from tests.admin.pages import logged_in, text_of

@@ -10,7 +10,7 @@ from core.http.redaction import REDACTED
 from hooks.flows.hooks import IssuedHook
 from hooks.senders import PRESETS, headers_without_credentials
 from scripts_engine.models import Run, Script
-from scripts_engine.runs.typed_request import MAX_HEADERS
+from scripts_engine.runs.spec import MAX_HEADERS
 from scripts_engine.shown_headers import MAX_VALUES_BYTES, shown_headers
 from tests.client import Client
 from tests.factories import admin_graphql, make_hook, make_organisation, make_script, token_with

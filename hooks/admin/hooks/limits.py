@@ -15,9 +15,8 @@ from unfold.widgets import (
 )
 
 from core.admin.confirmation import done
-from core.admin.flow_forms import is_saved
+from core.admin.flow_forms import RevisionForm, is_saved
 from core.admin.links import action_of
-from core.admin.revisions import RevisionForm
 from core.http.origin import origin_of
 from hooks.admin.hooks.sender import SenderPages
 from hooks.flows.hooks import update_hook

@@ -8,9 +8,8 @@ from django.urls import URLPattern, path
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from core.admin.confirmation import done
-from core.admin.flow_forms import is_saved
+from core.admin.flow_forms import RevisionForm, is_saved
 from core.admin.links import action_of
-from core.admin.revisions import RevisionForm
 from core.admin.times import exact
 from core.http.origin import origin_of
 from hooks.admin.hooks.limits import LimitsPage

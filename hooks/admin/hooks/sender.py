@@ -20,9 +20,8 @@ from accounts.admin.reach import person
 from accounts.admin.tenancy import TenantModelAdmin
 from core.admin import shown_once
 from core.admin.confirmation import Question, ask, done, is_confirmed
-from core.admin.flow_forms import is_saved
+from core.admin.flow_forms import RevisionForm, is_saved
 from core.admin.links import action_of, page_of
-from core.admin.revisions import RevisionForm
 from core.admin.times import exact
 from core.http.origin import origin_of
 from hooks.admin.hooks.day import newest_calls

@@ -15,8 +15,7 @@ from core.plain_text import is_encodable
 from scripts_engine.callers import Caller, callers_of
 from scripts_engine.flows.source import validate_source_text, with_lua_line_ends
 from scripts_engine.models import Run, RunStorage, Script, Trigger
-from scripts_engine.runs.spec import Event
-from scripts_engine.runs.typed_request import clean_header, clean_query
+from scripts_engine.runs.spec import Event, clean_header, clean_query
 
 METHODS = ("POST", "GET")
 

@@ -14,9 +14,8 @@ from accounts.scopes import Scope
 from core.admin.confirmation import Question, ask, is_confirmed
 from core.admin.display import EmptyState, action, display
 from core.admin.filters import ScopedAutocompleteFilter
-from core.admin.flow_forms import is_saved
+from core.admin.flow_forms import RevisionForm, is_saved
 from core.admin.links import page_of
-from core.admin.revisions import RevisionForm
 from core.errors import LimitExceededError, NotFoundError, RateLimitedError
 from core.http.origin import origin_of
 from scripts_engine.admin.differences import Diff, diff_of_lines, diff_of_sources
