@@ -16,8 +16,14 @@ from core.database.batches import delete_in_batches
 from core.names import name_key
 from scripts_engine.models import Action, Plan, ScriptVersion
 from scripts_engine.plans.blobs import known_digests, use_blobs
-from scripts_engine.plans.known import known_objects
-from scripts_engine.plans.manifest import MAX_ITEMS, WAS, Item, Problems, parse_manifest
+from scripts_engine.plans.manifest import (
+    MAX_ITEMS,
+    WAS,
+    Item,
+    Problems,
+    known_objects,
+    parse_manifest,
+)
 from scripts_engine.plans.sources import NewSource, check_sources
 from scripts_engine.releases.items import Field, ProblemCode, Refers
 from scripts_engine.releases.kinds import Kind, State, action_of, digest_of, kinds

@@ -27,12 +27,12 @@ from core.admin.times import relative
 from core.database.ids import parse_uuid
 from core.errors import ConflictError
 from core.http.origin import origin_of
-from scripts_engine.admin.note import NoteForm
 from scripts_engine.admin.releases.issued import IssuedPages
 from scripts_engine.admin.releases.promote import PromotePages
 from scripts_engine.admin.releases.words import (
     MAX_SHOWN,
     NAMED_IN_LIST,
+    NoteForm,
     changes_of,
     in_words,
     undone_changes,

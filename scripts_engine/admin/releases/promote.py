@@ -31,9 +31,8 @@ from core.errors import ConflictError, NotFoundError
 from core.http.bulkhead import place_left_to_others
 from core.http.origin import origin_of
 from scripts_engine.admin.differences import difference_of
-from scripts_engine.admin.note import NoteForm
 from scripts_engine.admin.releases.issued import keep_issued
-from scripts_engine.admin.releases.words import MAX_SHOWN, ShownChange, title_of
+from scripts_engine.admin.releases.words import MAX_SHOWN, NoteForm, ShownChange, title_of
 from scripts_engine.models import Action, Plan, Script, Secret
 from scripts_engine.plans.applying import Applied, apply_plan
 from scripts_engine.plans.differences import shown_changes

@@ -1,12 +1,16 @@
-"""What a release changed, in words."""
+"""A release in words: what it changed, and the note that says what it is for."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django import forms
+from unfold.widgets import UnfoldAdminTextInputWidget
+
 from accounts.models import Organisation
 from scripts_engine.admin.differences import Difference, difference_of
 from scripts_engine.models import Action, Release, ReleaseChange
+from scripts_engine.models.release import MAX_NOTE_CHARACTERS
 from scripts_engine.releases.kinds import action_of, kind_named
 from scripts_engine.releases.undo import Item
 
@@ -78,3 +82,13 @@ def undone_changes(release: Release, items: Iterable[Item]) -> list[ShownChange]
 
 def _difference(organisation: Organisation, kind: str, before: Any, after: Any) -> Difference:
     return difference_of(kind_named(kind).difference(organisation, before, after))
+
+
+class NoteForm(forms.Form):
+    note = forms.CharField(
+        required=False,
+        max_length=MAX_NOTE_CHARACTERS,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+        label="Note (optional)",
+        help_text="What the release is for. The Releases page shows it.",
+    )

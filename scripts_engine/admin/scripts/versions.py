@@ -19,7 +19,7 @@ from core.admin.links import page_of
 from core.errors import LimitExceededError, NotFoundError, RateLimitedError
 from core.http.origin import origin_of
 from scripts_engine.admin.differences import Diff, diff_of_lines, diff_of_sources
-from scripts_engine.admin.note import NoteForm
+from scripts_engine.admin.releases.words import NoteForm
 from scripts_engine.admin.scripts.live import live_of
 from scripts_engine.admin.scripts.refusals import REFUSALS, saved_too_often, words_for
 from scripts_engine.flows.drafts import delete_draft, publish
