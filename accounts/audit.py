@@ -58,6 +58,7 @@ _BY_ONESELF = frozenset(
     }
 )
 _SYSTEM = Actor(ActorKind.SYSTEM, "", "")
+logger = structlog.get_logger(__name__)
 
 
 def person(user: User) -> Actor:
@@ -347,16 +348,13 @@ def _kept(text: str) -> str:
     return storable(text)[:254]
 
 
-logger = structlog.get_logger(__name__)
-
-
 def write_lines(events: Iterable[AuthEvent]) -> None:
     """Writes one JSON object a line for each event, once it is committed, if so set."""
     if settings.IS_AUDIT_WRITTEN_TO_STDOUT:
-        transaction.on_commit(partial(_write, list(events)))
+        transaction.on_commit(partial(_write_now, list(events)))
 
 
-def _write(events: list[AuthEvent]) -> None:
+def _write_now(events: list[AuthEvent]) -> None:
     for event in events:
         # A command answers on its standard output.
         stream = sys.stderr if event.actor_kind == ActorKind.COMMAND else sys.stdout
@@ -373,8 +371,8 @@ def as_document(event: AuthEvent) -> dict[str, Any]:
         "audit": event.kind,
         "id": str(event.pk),
         "at": event.at.isoformat(),
-        "organisation": _text(event.organisation_id),
-        "user": _text(event.user_id),
+        "organisation": _id_text(event.organisation_id),
+        "user": _id_text(event.user_id),
         "reason": event.reason,
         "email": event.email,
         "credential": event.credential,
@@ -390,5 +388,5 @@ def as_document(event: AuthEvent) -> dict[str, Any]:
     }
 
 
-def _text(value: object) -> str | None:
+def _id_text(value: object) -> str | None:
     return None if value is None else str(value)

@@ -11,6 +11,12 @@ from django.db import models
 
 from core.errors import ForbiddenError
 
+ROLE_HELP = (
+    "Members can log in with a PIN but cannot use this admin. Viewers see scripts, hooks and runs "
+    "in outline; Operators also payloads and logs, run scripts and steer the queue; Authors also "
+    "write scripts, hooks and secrets; Administrators do everything. All but Members need “Staff”."
+)
+
 
 class Scope(models.TextChoices):
     """What a key or a role opens. The values are the interface's names."""
@@ -234,10 +240,3 @@ def _named(names: tuple[str, ...]) -> Scopes:
 def roles_with(*scopes: Scope) -> list[Role]:
     """The roles that have all of the scopes, the least first."""
     return [role for role in Role if covers(role.scopes, scopes)]
-
-
-ROLE_HELP = (
-    "Members can log in with a PIN but cannot use this admin. Viewers see scripts, hooks and runs "
-    "in outline; Operators also payloads and logs, run scripts and steer the queue; Authors also "
-    "write scripts, hooks and secrets; Administrators do everything. All but Members need “Staff”."
-)

@@ -18,6 +18,9 @@ Duty = Callable[[], int]
 
 _every_minute: list[Duty] = []
 _every_round: list[Duty] = []
+logger = logging.getLogger(__name__)
+MINUTE_SECONDS = 60
+MINUTES_A_ROUND = 10
 
 
 def register_duties(*duties: Duty, every_minute: bool = False) -> None:
@@ -34,13 +37,6 @@ def minutely_duties() -> tuple[Duty, ...]:
 
 def all_duties() -> tuple[Duty, ...]:
     return (*_every_minute, *_every_round)
-
-
-logger = logging.getLogger(__name__)
-
-
-MINUTE_SECONDS = 60
-MINUTES_A_ROUND = 10
 
 
 def keep_up(stopping: Event) -> None:

@@ -12,6 +12,7 @@ CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 1_500
 # A line that ends in NUL equals no line of a source, which has none.
 _UNLIKE = "\0"
+Lines = Sequence[str]
 
 
 def unified_diff(
@@ -54,9 +55,6 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 def _further_down(header: str, lines: int) -> str:
     """The header of a hunk, further down by some lines."""
     return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + lines), header)
-
-
-Lines = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ INTEGER_RANGE = range(-(2**63), 2**63)
 _MAX_DIGITS = len(str(-(2**63)))
 # The deepest value that a script can read.
 MAX_DEPTH = Limits().json_depth
+ABSENT = "absent"
+"""The fingerprint of a key without a value."""
 
 
 class ValueRefused(Exception):
@@ -158,10 +160,6 @@ def _depth(value: Any) -> int:
 
 def forget_expired_values() -> int:
     return delete_in_batches(StoredValue.objects.expired(), row_bytes=Length("value"))
-
-
-ABSENT = "absent"
-"""The fingerprint of a key without a value."""
 
 
 class StoredValueChangedError(Exception):

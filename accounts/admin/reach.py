@@ -23,6 +23,11 @@ from accounts.models import Organisation, User
 from accounts.scopes import MissingScopeError, Role, Scope, covers, roles_with
 from core.database.ids import parse_uuid
 
+_IN_VIEW_KEY = "organisation_in_view"
+_IN_VIEW_READ = "_organisation_in_view"
+_HOME = "index"
+_LISTS = "_changelist"
+
 
 def person(request: HttpRequest) -> User:
     """The logged-in user; the admin admits no other requests."""
@@ -187,18 +192,12 @@ class OwnUsersFilter(BooleanRadioFilter):
         return rows if self.value() in (None, "") else rows.filter(is_own=True)
 
 
-_KEY = "organisation_in_view"
-_READ = "_organisation_in_view"
-_HOME = "index"
-_LISTS = "_changelist"
-
-
 def look_at(request: HttpRequest, organisation: Organisation | None) -> None:
     """Shows that organisation alone from now on; ``None`` shows all within reach."""
     if organisation is None:
-        request.session.pop(_KEY, None)
+        request.session.pop(_IN_VIEW_KEY, None)
     else:
-        request.session[_KEY] = str(organisation.pk)
+        request.session[_IN_VIEW_KEY] = str(organisation.pk)
 
 
 def organisation_in_view(request: HttpRequest) -> Organisation | None:
@@ -206,9 +205,9 @@ def organisation_in_view(request: HttpRequest) -> Organisation | None:
 
     Read once per request, and not at all for those who have chosen none.
     """
-    if not hasattr(request, _READ):
-        setattr(request, _READ, _read(request))
-    return cast("Organisation | None", getattr(request, _READ))
+    if not hasattr(request, _IN_VIEW_READ):
+        setattr(request, _IN_VIEW_READ, _chosen_organisation(request))
+    return cast("Organisation | None", getattr(request, _IN_VIEW_READ))
 
 
 def id_in_lists(request: HttpRequest) -> UUID | None:
@@ -221,8 +220,8 @@ def id_in_lists(request: HttpRequest) -> UUID | None:
     return None if organisation is None else organisation.pk
 
 
-def _read(request: HttpRequest) -> Organisation | None:
-    chosen, user = parse_uuid(str(request.session.get(_KEY, ""))), request.user
+def _chosen_organisation(request: HttpRequest) -> Organisation | None:
+    chosen, user = parse_uuid(str(request.session.get(_IN_VIEW_KEY, ""))), request.user
     if chosen is None or not isinstance(user, User):
         return None
     if not user.is_superuser and chosen not in read_once(user):

@@ -33,6 +33,10 @@ _BUSY = timedelta(hours=24)
 _ORGANISATIONS_SHOWN = 10
 _STATES = {"ok": ("Ready", SUCCESS), "degraded": ("Degraded", WARNING)}
 _NOT_READY = ("Not ready", DANGER)
+_SIZE_STATEMENTS = {
+    "postgresql": "SELECT pg_database_size(current_database())",
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+}
 
 
 class Condition(NamedTuple):
@@ -175,18 +179,12 @@ def _count_for_each(runs: RunQuerySet) -> Coalesce:
     return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
 
 
-_STATEMENTS = {
-    "postgresql": "SELECT pg_database_size(current_database())",
-    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-}
-
-
 def database_bytes() -> int:
     """The size of the database, without write-ahead logs.
 
     Raises ``DatabaseError`` where the database's user may not ask.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_STATEMENTS[connection.vendor])
+        cursor.execute(_SIZE_STATEMENTS[connection.vendor])
         [size] = cursor.fetchone()
     return int(size)

@@ -17,6 +17,7 @@ MAX_USER_AGENT_LENGTH = 300
 # Some proxies append the port: 192.0.2.1:443, [2001:db8::1]:443.
 _WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
 _FIND_ACTOR = "_find_actor"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class NamedRequest(Protocol):
@@ -144,9 +145,6 @@ def origin_of(request: HttpRequest) -> Origin:
         request_id=request_id_of(request),
         actor=None if find_actor is None else find_actor(),
     )
-
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def is_cross_origin(request: HttpRequest) -> bool:

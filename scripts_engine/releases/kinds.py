@@ -24,6 +24,13 @@ from scripts_engine.models import Action
 from scripts_engine.releases.items import Field
 
 State = dict[str, Any]
+_WORDS_FOR_TYPES = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+}
 
 
 class Issued(NamedTuple):
@@ -134,20 +141,11 @@ def digest_of(state: State | None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_WANTED = {
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    list: "a list",
-    dict: "an object",
-}
-
-
 def value_in(state: State, name: str, kind: type) -> Any:
     """The value; ``None`` if it is null or left out. Raises ``ValidationError`` by its name."""
     value = state.get(name)
     if value is not None and type(value) is not kind:
-        raise _invalid(name, f"Enter {_WANTED[kind]}.")
+        raise _invalid(name, f"Enter {_WORDS_FOR_TYPES[kind]}.")
     if isinstance(value, str) and ("\0" in value or not is_encodable(value)):
         raise _invalid(name, "Remove the control characters.")
     return value

@@ -17,6 +17,14 @@ from scripts_engine.models import Script, Trigger
 from scripts_engine.programs import NO_PROGRAM, program_of
 from scripts_engine.sandbox import NO_LIBRARIES, Libraries, Limits
 
+METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE")
+MAX_HEADERS = 100
+MAX_HEADER_CHARACTERS = 8 * 1024
+# RFC 9110, sections 5.1 and 5.5: a token, and the characters of a field value.
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_QUERY = re.compile(r"[\x21-\x7e]*")
+
 
 class Event(NamedTuple):
     """A call of a script, with its payload unchanged."""
@@ -234,15 +242,6 @@ def pinned_to(spec: Spec, version_id: uuid.UUID | None) -> Spec:
     if version_id is None:
         return spec
     return replace(spec, version_id=version_id, **program_of(version_id)._asdict())
-
-
-METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE")
-MAX_HEADERS = 100
-MAX_HEADER_CHARACTERS = 8 * 1024
-# RFC 9110, sections 5.1 and 5.5: a token, and the characters of a field value.
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_QUERY = re.compile(r"[\x21-\x7e]*")
 
 
 def clean_query(query: str) -> str:

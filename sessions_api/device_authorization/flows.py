@@ -40,6 +40,12 @@ from sessions_api.models.device_authorization import (
     user_code_material,
 )
 
+# Consonants that do not look alike and form no words (RFC 8628, 6.1): 34 bits in eight of them.
+_USER_CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
+_USER_CODE_LENGTH = 8
+_USER_CODE = re.compile(rf"[{_USER_CODE_ALPHABET}]{{{_USER_CODE_LENGTH}}}")
+_DEVICE_CODE_BYTES = 32
+
 
 class OAuthErrorCode(StrEnum):
     INVALID_REQUEST = "invalid_request"
@@ -62,20 +68,13 @@ class OAuthError(Exception):
         self.description = description
 
 
-# Consonants that do not look alike and form no words (RFC 8628, 6.1): 34 bits in eight of them.
-_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
-_LENGTH = 8
-_USER_CODE = re.compile(rf"[{_ALPHABET}]{{{_LENGTH}}}")
-_DEVICE_CODE_BYTES = 32
-
-
 def generate_device_code() -> str:
     """256 random bits, as 43 characters that need no escaping in a form."""
     return secrets.token_urlsafe(_DEVICE_CODE_BYTES)
 
 
 def generate_user_code() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    return "".join(secrets.choice(_USER_CODE_ALPHABET) for _ in range(_USER_CODE_LENGTH))
 
 
 def shown(user_code: str) -> str:
