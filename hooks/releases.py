@@ -2,7 +2,7 @@
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -185,19 +185,11 @@ class HookKind(Kind):
         save_hooks(organisation, changes, origin=origin)
         return issued
 
-    def difference(
-        self, organisation: Organisation, before: State | None, after: State | None
-    ) -> str:
-        words = _Words(organisation, before, after)
-        if before is not None and after is not None:
-            pairs = zip(words.of(before), words.of(after), strict=True)
-            changed = [(label, old, new) for (label, old), (_, new) in pairs if old != new]
-            return "\n".join(f"{label}: {old} -> {new}" for label, old, new in changed)
-        state = after or before or {}
-        unset = {"script": "", "name": "", "enabled": not state["enabled"]}
-        said = zip(words.of(state), words.of(dict.fromkeys(_UNSET) | unset), strict=True)
-        lines = [(label, value) for (label, value), (_, other) in said if value != other]
-        return "\n".join(f"{label}: {value}" for label, value in lines)
+    def differences(
+        self, organisation: Organisation, changes: Sequence[tuple[State | None, State | None]]
+    ) -> list[str]:
+        words = _Words(organisation, [state for change in changes for state in change])
+        return [words.of_change(before, after) for before, after in changes]
 
     def misfits(self, state: State) -> Iterator[tuple[str, str]]:
         hook = Hook()
@@ -283,7 +275,7 @@ def _stored(rule: HookRule, name: str, state: State) -> Any:
 class _Words:
     """States in words. Looks up the scripts and versions that they name."""
 
-    def __init__(self, organisation: Organisation, *states: State | None) -> None:
+    def __init__(self, organisation: Organisation, states: Iterable[State | None]) -> None:
         there = [state for state in states if state is not None]
         scripts = Script.objects.ever_of_organisation(organisation)
         scripts = scripts.filter(pk__in={state["script"] for state in there})
@@ -291,6 +283,17 @@ class _Words:
         versions = ScriptVersion.objects.filter(script__organisation=organisation)
         versions = versions.filter(pk__in={state["pinned"] for state in there} - {None})
         self._versions = {str(pk): number for pk, number in versions.values_list("pk", "number")}
+
+    def of_change(self, before: State | None, after: State | None) -> str:
+        if before is not None and after is not None:
+            pairs = zip(self.of(before), self.of(after), strict=True)
+            changed = [(label, old, new) for (label, old), (_, new) in pairs if old != new]
+            return "\n".join(f"{label}: {old} -> {new}" for label, old, new in changed)
+        state = after or before or {}
+        unset = {"script": "", "name": "", "enabled": not state["enabled"]}
+        said = zip(self.of(state), self.of(dict.fromkeys(_UNSET) | unset), strict=True)
+        lines = [(label, value) for (label, value), (_, other) in said if value != other]
+        return "\n".join(f"{label}: {value}" for label, value in lines)
 
     def of(self, state: State) -> list[tuple[str, str]]:
         """Each property with its value, in one order for all states."""

@@ -146,19 +146,13 @@ class ScheduleKind(Kind):
         save_schedules(organisation, changes, origin=origin)
         return ()
 
-    def difference(
-        self, organisation: Organisation, before: State | None, after: State | None
-    ) -> str:
-        there = [state for state in (before, after) if state is not None]
-        scripts = Script.objects.ever_of_organisation(organisation)
-        scripts = scripts.filter(pk__in={state["script"] for state in there})
+    def differences(
+        self, organisation: Organisation, changes: Sequence[tuple[State | None, State | None]]
+    ) -> list[str]:
+        named = {state["script"] for change in changes for state in change if state is not None}
+        scripts = Script.objects.ever_of_organisation(organisation).filter(pk__in=named)
         names = {str(pk): name for pk, name in scripts.values_list("pk", "name")}
-        words = [_in_words(state, names) for state in there]
-        if len(words) == 1:
-            return "\n".join(f"{label}: {value}" for label, value in words[0] if value)
-        pairs = zip(*words, strict=True)
-        changed = [(label, old, new) for (label, old), (_, new) in pairs if old != new]
-        return "\n".join(f"{label}: {old} -> {new}" for label, old, new in changed)
+        return [_difference(before, after, names) for before, after in changes]
 
 
 def state_of(schedule: Schedule) -> State:
@@ -194,6 +188,15 @@ def take(schedule: Schedule, state: State) -> None:
     }
     for column, value in given.items():
         setattr(schedule, column, _DEFAULTS.get(column) if value is None else value)
+
+
+def _difference(before: State | None, after: State | None, script_names: Mapping[str, str]) -> str:
+    words = [_in_words(state, script_names) for state in (before, after) if state is not None]
+    if len(words) == 1:
+        return "\n".join(f"{label}: {value}" for label, value in words[0] if value)
+    pairs = zip(*words, strict=True)
+    changed = [(label, old, new) for (label, old), (_, new) in pairs if old != new]
+    return "\n".join(f"{label}: {old} -> {new}" for label, old, new in changed)
 
 
 def _in_words(state: State, script_names: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -87,10 +87,20 @@ class Kind(ABC):
         """
 
     @abstractmethod
+    def differences(
+        self, organisation: Organisation, changes: Sequence[tuple[State | None, State | None]]
+    ) -> list[str]:
+        """What each change, from a state to another, is for people, in their order.
+
+        Lines of words, and a unified diff of a source. Takes a fixed number of statements.
+        """
+
     def difference(
         self, organisation: Organisation, before: State | None, after: State | None
     ) -> str:
-        """What changed, for people: lines of words, and a unified diff of a source."""
+        """``differences`` of one change."""
+        [text] = self.differences(organisation, [(before, after)])
+        return text
 
     def misfits(self, state: State) -> Iterable[tuple[str, str]]:
         """Fields that contradict others of the state, each with the message.

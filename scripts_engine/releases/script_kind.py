@@ -90,12 +90,24 @@ class ScriptKind(Kind):
         change_scripts(organisation, states, origin=origin)
         return ()
 
-    def difference(
-        self, organisation: Organisation, before: State | None, after: State | None
-    ) -> str:
-        if after is None:
-            return "Deleted."
-        return "\n".join((*_words(before, after), *_source_diff(organisation, before, after)))
+    def differences(
+        self, organisation: Organisation, changes: Sequence[tuple[State | None, State | None]]
+    ) -> list[str]:
+        compared = {
+            uuid.UUID(version)
+            for before, after in changes
+            if after is not None and _version_of(before) != _version_of(after)
+            for version in (_version_of(before), _version_of(after))
+            if version is not None
+        }
+        versions = ScriptVersion.objects.filter(script__organisation=organisation)
+        rows = versions.in_bulk(compared) if compared else {}
+        return [
+            "Deleted."
+            if after is None
+            else "\n".join((*_words(before, after), *_source_diff(rows, before, after)))
+            for before, after in changes
+        ]
 
     def script_of(self, object_id: uuid.UUID, state: State) -> uuid.UUID:
         return object_id
@@ -132,12 +144,16 @@ def _number(value: int | None) -> str:
     return "unlimited" if value is None else f"{value:,}"
 
 
-def _source_diff(organisation: Organisation, before: State | None, after: State) -> list[str]:
-    ids = [None if state is None else state["version"] for state in (before, after)]
+def _version_of(state: State | None) -> str | None:
+    return None if state is None else state["version"]
+
+
+def _source_diff(
+    rows: Mapping[uuid.UUID, ScriptVersion], before: State | None, after: State
+) -> list[str]:
+    ids = [_version_of(before), _version_of(after)]
     if ids[0] == ids[1]:
         return []
-    found = ScriptVersion.objects.filter(script__organisation=organisation)
-    rows = found.in_bulk([uuid.UUID(version) for version in ids if version is not None])
     old, new = (None if version is None else rows.get(uuid.UUID(version)) for version in ids)
     return unified_diff(_lines(old), _lines(new), old_name=_named(old), new_name=_named(new))
 

@@ -16,7 +16,7 @@ from hooks.models import Hook
 from jobs.models import Schedule
 from jobs.schedules.schedules import create_schedule, update_schedule
 from scripts_engine.flows.scripts import update_script
-from scripts_engine.models import Script
+from scripts_engine.models import Plan, Script
 from scripts_engine.plans.differences import shown_changes
 from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
@@ -383,3 +383,25 @@ def test_statements_do_not_grow_with_what_is_unchanged(acme: Organisation) -> No
     many = statements_of_one_change(acme, "return 'b'")
 
     assert many == few
+
+
+def statements_of_differences(plan: Plan) -> int:
+    with CaptureQueriesContext(connection) as showing:
+        assert all(change.difference for change in shown_changes(plan))
+    return len(showing)
+
+
+def test_statements_for_differences_do_not_grow_with_the_changes(acme: Organisation) -> None:
+    sources = [f"return {number}" for number in range(60)]
+    upload(acme, *sources)
+    scripts = [a_script(f"s{number}", source) for number, source in enumerate(sources)]
+    hooks = [a_hook(f"s{number}", "hook") for number in range(60)]
+    schedules = [a_schedule(f"t{number}", f"s{number}") for number in range(60)]
+
+    few = planned(acme, *scripts[:2], hooks=hooks[:2], schedules=schedules[:2])
+    many = planned(acme, *scripts[:30], hooks=hooks[:30], schedules=schedules[:30])
+
+    assert statements_of_differences(many) == statements_of_differences(few)
+    # As many again for the second hundred.
+    more = planned(acme, *scripts, hooks=hooks, schedules=schedules)
+    assert statements_of_differences(more) <= 2 * statements_of_differences(few)
