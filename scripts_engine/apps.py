@@ -55,6 +55,7 @@ class ScriptsEngineConfig(AppConfig):
                 "usage": 500,
                 "manifest": 2_000,
                 "missingBlobs": 200,
+                "keepBlobs": 2_000,
                 "planManifest": 5_000,
                 "applyPlan": 5_000,
                 "requestHeaders": 20,

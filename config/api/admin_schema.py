@@ -56,6 +56,7 @@ class Mutation(graphene.ObjectType):
     publish = placed_here(releases.publish_field)
     update_dependents = placed_here(releases.update_dependents_field)
     undo_release = placed_here(releases.undo_release_field)
+    keep_blobs = placed_here(plans.keep_blobs_field)
     plan_manifest = placed_here(plans.plan_manifest_field)
     apply_plan = placed_here(plans.apply_plan_field)
     create_hook = placed_here(hooks.create_hook_field)

@@ -38,6 +38,7 @@ def register() -> None:
             "deleteDraft": Scope.WRITE_DRAFTS,
             "publish": Scope.PUBLISH,
             "updateDependents": needs_scopes(Scope.WRITE_DRAFTS, Scope.PUBLISH),
+            "keepBlobs": Scope.WRITE_DRAFTS,
             # Each object that these change needs its own scope too.
             "undoRelease": read,
             "planManifest": read,

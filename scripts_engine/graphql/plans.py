@@ -20,7 +20,7 @@ from scripts_engine.graphql.mutations import script_errors
 from scripts_engine.graphql.releases import ChangeType, ReleaseType
 from scripts_engine.models import Plan, Release
 from scripts_engine.plans.applying import Applied, apply_plan
-from scripts_engine.plans.blobs import MAX_DIGESTS, missing_blobs
+from scripts_engine.plans.blobs import MAX_DIGESTS, keep_blobs, missing_blobs
 from scripts_engine.plans.differences import ShownChange, shown_changes
 from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
@@ -118,7 +118,7 @@ class PlansQuery(graphene.ObjectType):
         graphene.NonNull(graphene.String),
         required=True,
         description="Those of the digests whose sources the organisation does not have. Upload "
-        "them with `PUT /admin/blobs/<sha256>`.",
+        "them with `keepBlobs` or `PUT /admin/blobs/<sha256>`.",
         digests=graphene.List(
             graphene.NonNull(graphene.String),
             required=True,
@@ -149,6 +149,21 @@ class PlansQuery(graphene.ObjectType):
             return None
         plan: Plan | None = scoped(info, Plan).unexpired().filter(pk=plan_id).first()
         return plan
+
+
+@mutation(
+    graphene.List(graphene.NonNull(graphene.String)),
+    "Keeps sources for plans, all or none, and returns the SHA-256 of each. Those that no plan "
+    "uses go after an hour.",
+    errors=script_errors,
+    sources=graphene.List(
+        graphene.NonNull(graphene.String),
+        required=True,
+        description=f"At most {MAX_DIGESTS:,}, each at most 64 KiB; a request takes 1 MiB.",
+    ),
+)
+def keep_blobs_field(info: GraphQLResolveInfo, sources: Sequence[str]) -> list[str]:
+    return keep_blobs(caller_organisation(info), sources)
 
 
 @mutation(

@@ -4,7 +4,7 @@ Their problem code is registered at start.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from http import HTTPStatus
@@ -88,6 +88,27 @@ def keep_blob(organisation: Organisation, digest: str, content: bytes) -> bool:
         raise ValidationError("A source is text in UTF-8.", code="invalid") from None
     validate_source_text(source)
     return bool(keep_sources(organisation, {digest: source}))
+
+
+def keep_blobs(organisation: Organisation, sources: Sequence[str]) -> list[str]:
+    """Keeps sources, all or none, and returns the digest of each.
+
+    Raises ``ValidationError`` by the field ``sources``, or ``LimitExceededError``.
+    """
+    if len(sources) > MAX_DIGESTS:
+        raise _invalid_sources(f"Send at most {MAX_DIGESTS:,} sources at a time.")
+    for place, source in enumerate(sources):
+        try:
+            validate_source_text(source)
+        except ValidationError as error:
+            raise _invalid_sources(f"sources[{place}]: {' '.join(error.messages)}") from None
+    digests = [hashlib.sha256(source.encode()).hexdigest() for source in sources]
+    keep_sources(organisation, dict(zip(digests, sources, strict=True)))
+    return digests
+
+
+def _invalid_sources(message: str) -> ValidationError:
+    return ValidationError({"sources": ValidationError(message, code="invalid")})
 
 
 @transaction.atomic

@@ -153,6 +153,7 @@ MUTATIONS = {
     'updateDependents(library: "1") { __typename }': "WriteDrafts Publish",
     'undoRelease(id: "1") { __typename }': "ReadScripts",
     "planManifest(manifest: {version: 1}) { __typename }": "ReadScripts",
+    "keepBlobs(sources: [])": "WriteDrafts",
     'applyPlan(id: "1") { __typename }': "ReadScripts",
     'runScript(script: "1") { __typename }': "RunScripts",
     'runScript(script: "1", source: "return 2") { __typename }': "RunScripts WriteDrafts",

@@ -20,6 +20,7 @@ from tests.scripts_engine.plans.manifests import a_script, digest, planned, uplo
 from tests.written import nothing_written
 
 SOURCE = "return 'ä'"
+KEEP = "mutation($sources: [String!]!) { keepBlobs(sources: $sources) }"
 MISSING = "query($digests: [String!]!) { missingBlobs(digests: $digests) }"
 
 
@@ -231,3 +232,45 @@ def test_what_is_no_digest_is_refused(acme_token: str, digests: list[str]) -> No
 
     assert answer.code == "BAD_USER_INPUT"
     assert answer.errors[0]["extensions"]["field"] == "digests"
+
+
+# --- keepBlobs ------------------------------------------------------------------------------------
+
+
+def test_many_sources_are_kept_at_once(acme: Organisation, acme_token: str) -> None:
+    put(acme_token, digest(SOURCE))
+
+    answer = admin_graphql(KEEP, acme_token, sources=[SOURCE, "return 2", "return 2"])
+
+    kept = [digest(SOURCE), digest("return 2"), digest("return 2")]
+    assert answer.data["keepBlobs"] == kept
+    blobs = Blob.objects.filter(organisation=acme).values_list("source", flat=True)
+    assert sorted(blobs) == sorted([SOURCE, "return 2"])
+
+
+def test_of_many_sources_a_wrong_one_is_named_and_none_is_kept(acme_token: str) -> None:
+    with nothing_written():
+        answer = admin_graphql(KEEP, acme_token, sources=["return 1", "-- " + 65_536 * "x"])
+
+    assert answer.code == "BAD_USER_INPUT"
+    [error] = answer.errors
+    assert error["extensions"]["field"] == "sources"
+    assert error["message"].startswith("sources[1]: A source may have at most 65536 bytes")
+
+
+def test_many_sources_are_not_kept_without_write_drafts(acme: Organisation) -> None:
+    token = token_with(acme, Scope.READ_SCRIPTS, Scope.PUBLISH, Scope.WRITE_HOOKS)
+
+    with nothing_written(besides=AuthEvent):
+        answer = admin_graphql(KEEP, token, sources=[SOURCE])
+
+    [error] = answer.errors
+    assert (answer.code, error["extensions"]["scope"]) == ("FORBIDDEN", "WriteDrafts")
+
+
+@override_settings(BLOBS_PER_ORGANISATION=1)
+def test_many_sources_count_against_the_limit(acme_token: str) -> None:
+    with nothing_written():
+        answer = admin_graphql(KEEP, acme_token, sources=["return 1", "return 2"])
+
+    assert answer.code == "LIMIT_EXCEEDED"
