@@ -1,26 +1,19 @@
 """The command `moonhook`."""
 
+import io
 import sys
 
 import click
 
 from moonhook_cli import __version__
-from moonhook_cli.commands import COMMANDS
-from moonhook_cli.context import Context
+from moonhook_cli.commands import Commands
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.output import Output
 from moonhook_cli.redaction import redacted
 
 
-class _InOrder(click.Group):
-    """Lists its commands as they were added: those that a newcomer needs come first."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
 @click.group(
-    cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="moonhook")
 @click.option("--profile", metavar="NAME", help="The login to use; `default` if not given.")
@@ -32,17 +25,19 @@ def cli(context: click.Context, profile: str | None, *, as_json: bool, debug: bo
 
     Exit codes: 0 done, 1 failed, 2 differs, 3 not logged in or not allowed, 4 unreachable.
     """
+    from moonhook_cli.context import Context  # noqa: PLC0415  Help and completion do not need it.
+
     found = Context(Output(as_json=as_json), profile, debug)
     context.obj = found
     context.call_on_close(found.close)
 
 
-for command in COMMANDS:
-    cli.add_command(command)
-
-
 def main() -> None:
     """Runs the command line; its errors say what to do next, and show no secret."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What the terminal's encoding lacks is shown by its number.
+            stream.reconfigure(errors="backslashreplace")
     arguments = _with_global_options_first(sys.argv[1:])
     output = Output(as_json="--json" in arguments)
     try:

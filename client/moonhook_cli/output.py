@@ -4,13 +4,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
 
 from moonhook_cli.redaction import redacted
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # What the server writes, in UTC, to the microsecond.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)")
@@ -21,11 +21,6 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        width = None if sys.stdout.isatty() else 10_000
-        self.console = Console(highlight=False, markup=False, emoji=False, width=width)
-        self.errors = Console(
-            stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
-        )
 
     def json(self, document: object) -> None:
         # Control characters of payloads steer no terminal.
@@ -34,26 +29,20 @@ class Output:
 
     def say(self, text: str, style: str = "") -> None:
         """A line for a person; nothing with --json."""
-        if self.as_json:
-            return
-        if style and self.console.color_system is not None:
-            self.console.print(Text(printable(text), style=style), soft_wrap=True)
-        else:
-            # A diff may have thousands of lines, and rich takes long for each.
-            sys.stdout.write(f"{printable(text)}\n")
-            sys.stdout.flush()
+        if not self.as_json:
+            _write(sys.stdout, text, style)
 
     def note(self, text: str) -> None:
         """A line about the command itself, on standard error."""
-        self.errors.print(Text(printable(text)))
+        _write(sys.stderr, text)
 
     def error(self, message: str, advice: str, code: str) -> None:
         message, advice = redacted(message), redacted(advice)
         if self.as_json:
             self.json({"error": {"code": code, "message": message, "advice": advice}})
             return
-        self.errors.print(Text(f"error: {printable(message)}", style="bold red"))
-        self.errors.print(Text(printable(advice)))
+        _write(sys.stderr, f"error: {message}", "bold red")
+        _write(sys.stderr, advice)
 
     def table(
         self, rows: Sequence[Mapping[str, Any]], columns: Iterable[tuple[str, str]], empty: str
@@ -65,6 +54,9 @@ class Output:
         if not rows:
             self.say(empty)
             return
+        from rich.table import Table  # noqa: PLC0415  rich takes long to import.
+        from rich.text import Text  # noqa: PLC0415
+
         columns = list(columns)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for key, title in columns:
@@ -72,7 +64,27 @@ class Output:
             table.add_column(title, overflow="fold", no_wrap=key == "id")
         for row in rows:
             table.add_row(*(Text(_cell(row.get(key))) for key, _ in columns))
-        self.console.print(table)
+        _console(sys.stdout).print(table)
+
+
+def _write(stream: TextIO, text: str, style: str = "") -> None:
+    text = printable(text)
+    if style and stream.isatty():
+        from rich.text import Text  # noqa: PLC0415  rich takes long to import.
+
+        _console(stream).print(Text(text, style=style), soft_wrap=True)
+    else:
+        stream.write(f"{text}\n")
+        stream.flush()
+
+
+@cache
+def _console(stream: TextIO) -> "Console":
+    """For tables and colours."""
+    from rich.console import Console  # noqa: PLC0415  rich takes long to import.
+
+    width = None if stream.isatty() else 10_000
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
 
 
 def printable(text: str) -> str:

@@ -1,16 +1,13 @@
 """An organisation's manifest and sources on the server, and plans to change them."""
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
-
 from moonhook_cli.errors import CommandError, NotAllowedError
-from moonhook_cli.server import Server, problem_of
+from moonhook_cli.progress import progress
+from moonhook_cli.server import Server
 from moonhook_cli.settings import Manifest, digest_of
 
 _MANIFEST = """{
@@ -39,8 +36,10 @@ _APPLY = """mutation Apply($id: ID!, $note: String!, $publish: Boolean!) {
     issuedHooks { hook { id name url secureUrl script { name } } callToken }
   }
 }"""
-_DIGESTS_AT_ONCE = 1_000
-_UPLOADS_AT_ONCE = 8
+_KEEP = "mutation Keep($sources: [String!]!) { keepBlobs(sources: $sources) }"
+_SOURCES_AT_ONCE = 1_000
+# A request takes 1 MiB.
+_UPLOAD_BYTES = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +86,35 @@ def missing_blobs(server: Server, digests: Iterable[str]) -> list[str]:
     listed = sorted(set(digests))
     return [
         digest
-        for start in range(0, len(listed), _DIGESTS_AT_ONCE)
-        for digest in server.graphql(_MISSING, digests=listed[start : start + _DIGESTS_AT_ONCE])[
+        for start in range(0, len(listed), _SOURCES_AT_ONCE)
+        for digest in server.graphql(_MISSING, digests=listed[start : start + _SOURCES_AT_ONCE])[
             "missingBlobs"
         ]
     ]
 
 
-def upload(server: Server, digest: str, source: str) -> None:
-    path = f"/admin/blobs/{digest}"
-    response = server.request("PUT", path, content=source.encode())
-    if response.status_code not in {HTTPStatus.CREATED, HTTPStatus.NO_CONTENT}:
-        raise problem_of(response)
+def _upload(server: Server, sources: Iterable[str]) -> None:
+    batches = list(_batches(sources))
+    with progress("Uploading", len(batches)) as advance:
+        for batch in batches:
+            server.graphql(_KEEP, sources=batch)
+            advance()
 
 
-def _upload_all(server: Server, sources: Mapping[str, str]) -> None:
-    console = Console(stderr=True)
-    is_shown = bool(sources) and console.is_terminal
-    executor = ThreadPoolExecutor(_UPLOADS_AT_ONCE)
-    try:
-        uploads = executor.map(lambda item: upload(server, *item), sources.items())
-        for _ in track(
-            uploads, "Uploading", len(sources), console=console, transient=True,
-            disable=not is_shown,
-        ):  # fmt: skip
-            pass
-    finally:
-        executor.shutdown(cancel_futures=True)
+def _batches(sources: Iterable[str]) -> Iterator[list[str]]:
+    """The sources, so many at a time as one request takes."""
+    batch: list[str] = []
+    size = 0
+    for source in sources:
+        # As it is sent, with its line breaks and quotation marks escaped.
+        bytes_sent = len(json.dumps(source, ensure_ascii=False).encode()) + 1
+        if batch and (size + bytes_sent > _UPLOAD_BYTES or len(batch) == _SOURCES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(source)
+        size += bytes_sent
+    if batch:
+        yield batch
 
 
 def make_plan(
@@ -121,7 +122,7 @@ def make_plan(
 ) -> dict[str, Any]:
     """The server's plan. Uploads the sources, by digest, that it does not have."""
     missing = missing_blobs(server, sources)
-    _upload_all(server, {digest: sources[digest] for digest in missing})
+    _upload(server, (sources[digest] for digest in missing))
     plan: dict[str, Any] = server.graphql(_PLAN, manifest=manifest, prune=prune)["planManifest"]
     plan["changes"] = [change for change in plan["changes"] if change["action"] != "None"]
     return plan

@@ -4,10 +4,17 @@ import json
 import os
 import sys
 
-from moonhook_cli.main import main
+import click
+
+from moonhook_cli.commands import Commands
+from moonhook_cli.main import cli, main
 
 
 def serve() -> None:
+    assert isinstance(cli, Commands)
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        cli.get_command(context, name)
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
             run(**json.loads(line))

@@ -90,11 +90,23 @@ def test_a_push_that_is_cut_between_its_sources_changes_nothing(
     pushed: Client, proxy: CuttingProxy
 ) -> None:
     write_folder(pushed.folder, SCRIPTS, edition=2)
-    proxy.before = cutting(b"script 7.")
+    # More than one request takes.
+    for number in range(20):
+        pushed.write(f"libraries/large-{number}.lua", f"-- {60_000 * 'x'}\nreturn {number}\n")
+    sent: list[bytes] = []
+
+    def cut_the_second(body: bytes) -> None:
+        if b"keepBlobs" in body:
+            sent.append(body)
+            if len(sent) == 2:
+                raise Cut
+
+    proxy.before = cut_the_second
 
     pushed.fails(4, "push", "--yes")
 
     mend(proxy)
+    assert len(sent) == 2
     assert len(pushed.json("releases")) == 1
     goes_on(pushed, edition=3)
 

@@ -360,4 +360,4 @@ def test_a_wrong_folder_is_named_and_nothing_is_sent(folder: Client, spoil: Any)
     assert message in done.stderr
     assert "Nothing was sent." in done.stderr
     assert "planManifest" not in done.stderr
-    assert "PUT" not in done.stderr
+    assert "keepBlobs" not in done.stderr

@@ -47,7 +47,10 @@ def schedules(context: Context) -> None:
 @click.command()
 @pass_context
 def keys(context: Context) -> None:
-    """List API keys, which needs the scope ReadKeys; their secrets are not stored."""
+    """List API keys.
+
+    It needs the scope ReadKeys. Their secrets are not stored.
+    """
     columns = (
         ("name", "NAME"),
         ("key", "KEY"),
@@ -64,7 +67,7 @@ def keys(context: Context) -> None:
 @click.option("--first", type=click.IntRange(1, 200), default=20, show_default=True)
 @click.pass_context
 def releases(group: click.Context, first: int) -> None:
-    """List releases, newest first."""
+    """List releases, newest first, and undo one."""
     if group.invoked_subcommand is not None:
         return
     context: Context = group.obj

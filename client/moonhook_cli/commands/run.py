@@ -79,7 +79,10 @@ def run(
 def watch(
     context: Context, file: Path, event_file: Path | None, body: str | None, from_run: str | None
 ) -> None:
-    """Run a local file now, and again each time that it is saved. Ctrl-C ends it."""
+    """Run a local file now, and again each time that it is saved.
+
+    Ctrl-C ends it.
+    """
     with until_interrupted(context):
         _watch(context, file, _event(context, event_file, body, from_run))
 
