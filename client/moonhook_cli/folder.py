@@ -58,6 +58,11 @@ class Folder:
     def delete(self, path: str) -> None:
         self._checked(path).unlink(missing_ok=True)
 
+    def files(self, directory: str) -> list[str]:
+        """The paths of what is in a directory of the folder; none where there is no directory."""
+        place = self._checked(directory)
+        return [f"{directory}/{file.name}" for file in place.iterdir()] if place.is_dir() else []
+
     def sources(self) -> dict[str, str]:
         """The text of each script and library, by path such as ``scripts/sum.lua``."""
         found: dict[str, str] = {}

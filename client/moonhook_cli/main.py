@@ -23,6 +23,8 @@ from moonhook_cli.redaction import redacted
 def cli(context: click.Context, profile: str | None, *, as_json: bool, debug: bool) -> None:
     """Scripts, hooks and schedules of a Moonhook server.
 
+    To begin: moonhook login URL, then moonhook init FOLDER, and in it moonhook pull.
+
     Exit codes: 0 done, 1 failed, 2 differs, 3 not logged in or not allowed, 4 unreachable.
     """
     from moonhook_cli.context import Context  # noqa: PLC0415  Help and completion do not need it.
@@ -50,6 +52,12 @@ def main() -> None:
         is_prompt = error.__cause__ is None
         advice = "Nothing was changed." if is_prompt else "Look at what happened, then try again."
         output.error("Cancelled.", advice, "CANCELLED")
+        sys.exit(Exit.FAILED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        if output.as_json:
+            output.error("No command is given.", "Try: moonhook --help", "USAGE")
+        else:
+            output.note(error.format_message())
         sys.exit(Exit.FAILED)
     except click.ClickException as error:
         usage = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

@@ -14,6 +14,7 @@ from moonhook_cli.folder import Folder, FolderError
 
 _DIRECTORY = ".moonhook"
 _SENT = ".sent"
+_STATE = re.compile(r"\.moonhook/(default|env-[A-Za-z0-9_-]{1,64})\.json")
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -29,17 +30,28 @@ class State:
 
 
 def read_state(folder: Folder, environment: str | None, organisation: str) -> State | None:
-    """``None`` before the first pull or push, and for another organisation."""
-    text = folder.read(_path(environment))
+    """The newest of the organisation; ``None`` before its first pull or push.
+
+    Environments may share an organisation, and what one of them put live is known to the others.
+    """
+    own = _path(environment)
+    paths = {own, *(path for path in folder.files(_DIRECTORY) if _STATE.fullmatch(path))}
+    found = [
+        (state.release or 0, path == own, state)
+        for path in sorted(paths)
+        if (state := _read(folder, path)) is not None and state.organisation == organisation
+    ]
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def _read(folder: Folder, path: str) -> State | None:
+    text = folder.read(path)
     if text is None:
         return None
     try:
-        state = State(**json.loads(text))
+        return State(**json.loads(text))
     except (ValueError, TypeError):
-        raise FolderError(
-            _path(environment), "is damaged.", "Delete the file, then run: moonhook pull"
-        ) from None
-    return state if state.organisation == organisation else None
+        raise FolderError(path, "is damaged.", "Delete the file, then run: moonhook pull") from None
 
 
 def write_state(folder: Folder, environment: str | None, state: State) -> None:

@@ -214,6 +214,20 @@ def test_follow_tells_each_run_once(pushed: Client) -> None:
     assert (first["status"], second["status"]) == ("Succeeded", "Failed")
 
 
+def test_followed_runs_have_short_times(pushed: Client) -> None:
+    assert call_hook(pushed, '{"a": 1, "b": 1}') == 200
+    listed_runs(pushed, count=1)
+    process = pushed.start("runs", "--follow")
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  Succeeded  sum  orders  ", line)
+
+
 def test_refused_calls_say_what_to_do(pushed: Client) -> None:
     url = pushed.read("url")
     pushed.write("url", url[:-1] + ("a" if url[-1] != "a" else "b"))
@@ -281,6 +295,7 @@ def test_a_release_is_undone(pushed: Client) -> None:
     pushed.write("scripts/sum.lua", "return 2\n")
     pushed.ok("push", "--yes", "--note", "worse")
 
+    assert "worse  Update Script sum\n" in pushed.ok("releases")
     assert "Add --yes" in pushed.fails(1, "releases", "undo", "2")
     made = pushed.json("releases", "undo", "2", "--yes")
 
@@ -319,11 +334,35 @@ def test_completion_offers_commands(client: Client) -> None:
     assert "releases" in offered
 
 
+@pytest.mark.parametrize("arguments", [(), ("hooks",)], ids=["moonhook", "hooks"])
+def test_without_a_command_its_help_is_shown(client: Client, arguments: tuple[str, ...]) -> None:
+    done = client.run(*arguments)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == client.ok(*arguments, "--help")
+
+
+def test_help_names_the_options_of_every_command(client: Client) -> None:
+    assert "also takes --profile NAME, --json and --debug" in client.ok("releases", "undo", "-h")
+    assert json.loads(client.fails(1, "--json"))["error"]["message"] == "No command is given."
+
+
 def test_a_pipe_gets_no_colours(pushed: Client) -> None:
     pushed.write("scripts/sum.lua", "return 2\n")
 
     assert "\x1b" not in pushed.ok("diff")
     assert "\x1b" not in pushed.ok("releases", FORCE_COLOR="")
+
+
+def test_what_the_encoding_lacks_is_shown_by_number(pushed: Client) -> None:
+    pushed.write("scripts/sum.lua", "return 2\n")
+    pushed.ok("push", "--yes", "--note", "Grüße")
+    pushed.environment["PYTHONIOENCODING"] = "ascii"
+
+    process = pushed.start("releases")
+
+    assert "Gr\\xfc\\xdfe" in process.communicate()[0]
+    assert process.returncode == 0
 
 
 def test_what_a_script_logs_steers_no_terminal(pushed: Client) -> None:

@@ -91,8 +91,10 @@ def test_a_push_that_is_cut_between_its_sources_changes_nothing(
 ) -> None:
     write_folder(pushed.folder, SCRIPTS, edition=2)
     # More than one request takes.
-    for number in range(20):
+    large = [
         pushed.write(f"libraries/large-{number}.lua", f"-- {60_000 * 'x'}\nreturn {number}\n")
+        for number in range(20)
+    ]
     sent: list[bytes] = []
 
     def cut_the_second(body: bytes) -> None:
@@ -108,6 +110,8 @@ def test_a_push_that_is_cut_between_its_sources_changes_nothing(
     mend(proxy)
     assert len(sent) == 2
     assert len(pushed.json("releases")) == 1
+    for file in large:
+        file.unlink()
     goes_on(pushed, edition=3)
 
 

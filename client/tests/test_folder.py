@@ -264,6 +264,35 @@ def test_an_environment_has_its_own_organisation_and_settings(
     assert pushed.json("pull", "--from", "staging") == []
 
 
+def test_what_one_environment_put_live_is_known_to_others_of_its_organisation(
+    pushed: Client, organisation_name: str
+) -> None:
+    production = f'\n[env.production]\norganisation = "{organisation_name}"\n'
+    pushed.write("moonhook.toml", f"# Ours\n{SETTINGS}{production}")
+    pushed.write("scripts/sum.lua", "return 2\n")
+    pushed.ok("push", "--to", "production", "--yes")
+
+    assert pushed.json("pull") == []
+    pushed.write("scripts/sum.lua", "return 3\n")
+    pushed.ok("push", "--yes")
+    pushed.write("scripts/sum.lua", "return 4\n")
+    pushed.ok("push", "--to", "production", "--yes")
+
+
+def test_a_missing_secret_is_named_with_the_profile_that_lacks_it(
+    pushed: Client, server: Server, organisation_name: str
+) -> None:
+    name = f"{organisation_name} staging"
+    staging = server.make_key(server.make_organisation(name))
+    pushed.log_in(server, staging, "--profile", "staging")
+    pushed.write("moonhook.toml", SETTINGS + ENVIRONMENT.format(organisation=name))
+    pushed.write("scripts/sum.lua", 'return secrets.get("SHOP_KEY")\n')
+
+    output = pushed.run("diff", "--to", "staging").stderr
+
+    assert output.endswith("moonhook secrets set SHOP_KEY --profile staging\n")
+
+
 def test_a_key_of_another_organisation_is_refused(pushed: Client) -> None:
     pushed.write("moonhook.toml", 'organisation = "Other"\n' + SETTINGS)
     pushed.write("scripts/sum.lua", "return 1\n")

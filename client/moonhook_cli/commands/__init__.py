@@ -30,6 +30,7 @@ _COMMANDS = {
     "keys": ("organisation", "List API keys."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
+_EPILOG = "Every command also takes --profile NAME, --json and --debug: moonhook --help"
 
 
 class Commands(click.Group):
@@ -43,6 +44,9 @@ class Commands(click.Group):
             return None
         module = import_module(f"{__name__}.{_COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
+        own = command.commands.values() if isinstance(command, click.Group) else ()
+        for each in (command, *own):
+            each.epilog = _EPILOG
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -328,8 +328,9 @@ def _show(context: Context, plan: dict[str, Any]) -> None:
             output.say(f"\n{change['kind']} {change['name']}", "bold")
             for line in change["diff"].splitlines():
                 output.say(line, _style(line))
+    profile = f" --profile {context.profile_name}" if context.profile_name else ""
     for name in plan["secretsMissing"]:
-        output.note(f"The secret {name} is not set there: moonhook secrets set {name}")
+        output.note(f"The secret {name} is not set there: moonhook secrets set {name}{profile}")
 
 
 def _style(line: str) -> str:

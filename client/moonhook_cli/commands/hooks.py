@@ -67,6 +67,7 @@ def create(context: Context, script: str, name: str | None) -> None:
 @click.argument("hook")
 @click.option(
     "--overlap-seconds",
+    metavar="SECONDS",
     type=click.IntRange(0, _WEEK_SECONDS),
     default=_DAY_SECONDS,
     show_default=True,

@@ -10,6 +10,7 @@ import click
 from moonhook_cli.context import Context, pass_context
 from moonhook_cli.device_login import start_login, wait_for_approval
 from moonhook_cli.errors import CommandError, NotAllowedError
+from moonhook_cli.output import short_time
 from moonhook_cli.profiles import DEFAULT, Credentials, Profile, environment_key
 from moonhook_cli.redaction import hide
 from moonhook_cli.server import Server
@@ -160,4 +161,4 @@ def session(context: Context) -> None:
     organisation = (shown.get("organisation") or {}).get("name", "")
     context.output.say(f"organisation  {organisation}")
     for title, key in (("opened", "createdAt"), ("last used", "lastUsedAt"), ("ends", "expiresAt")):
-        context.output.say(f"{title:12}  {shown[key]}")
+        context.output.say(f"{title:12}  {short_time(shown[key])}")

@@ -64,7 +64,14 @@ def keys(context: Context) -> None:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--first", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option(
+    "--first",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="How many, from the newest on.",
+)
 @click.pass_context
 def releases(group: click.Context, first: int) -> None:
     """List releases, newest first, and undo one."""
@@ -74,7 +81,7 @@ def releases(group: click.Context, first: int) -> None:
     rows = all_releases(context.server, first)
     if not context.output.as_json:
         for row in rows:
-            row["changed"] = [f"{one['action']} {one['name']}" for one in row["changes"]]
+            row["changed"] = ["{action} {kind} {name}".format(**one) for one in row["changes"]]
     columns = (
         ("number", "NUMBER"),
         ("at", "AT"),

@@ -11,6 +11,7 @@ from moonhook_cli.context import Context, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
+from moonhook_cli.output import short_time
 from moonhook_cli.server import Server
 from moonhook_cli.shown_runs import COLUMNS, ENDED, FAILURES, FULL, OUTLINE, row_of, show_run
 
@@ -36,7 +37,14 @@ _REFUSED = """query Refused($first: Int!, $hook: ID) {
 _POLL_SECONDS = 1
 # Runs that ended a little before `--follow` are shown at its beginning.
 _HISTORY = timedelta(minutes=15)
-_first_option = click.option("--first", type=click.IntRange(1, 200), default=20, show_default=True)
+_first_option = click.option(
+    "--first",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="How many, from the newest on.",
+)
 _hook_option = click.option("--hook", metavar="HOOK", help="Only this hook: SCRIPT/HOOK or its id.")
 
 
@@ -63,7 +71,8 @@ def runs(group: click.Context, hook: str | None, first: int, *, follow: bool, fa
             if context.output.as_json:
                 context.output.json(row)
             style = "" if run["status"] == "Succeeded" else "red"
-            context.output.say("  ".join(str(row[key] or "-") for key, _ in COLUMNS), style)
+            values = (short_time(str(row[key] or "-")) for key, _ in COLUMNS)
+            context.output.say("  ".join(values), style)
 
 
 def _newest(server: Server, first: int, hook: str | None, *, failed: bool) -> list[dict[str, Any]]:
@@ -110,7 +119,10 @@ def show(context: Context, run_id: str) -> None:
 @click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
 @pass_context
 def replay(context: Context, run_ids: tuple[str, ...]) -> None:
-    """Queue the payloads of runs again, for the live versions of their scripts."""
+    """Queue the payloads of runs again.
+
+    The live versions of their scripts run with them.
+    """
     count = context.server.graphql(_REPLAY, ids=list(run_ids))["replayRuns"]
     if context.output.as_json:
         context.output.json({"queued": count})
