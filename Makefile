@@ -35,8 +35,9 @@ TELL_UNCLOSED := -W default::ResourceWarning -W default::pytest.PytestUnraisable
 test-slow: $(VENV)/.dev-installed
 	$(PYTEST) --dist loadfile -m slow $(TELL_UNCLOSED) $(PYTEST_ARGS)
 
-# The client's wheel in an environment of its own, against a server from this folder. Not by
-# `python -m pytest`, which would import the folder's files instead of the wheel's.
+# The client's wheel in an environment of its own, against servers from this folder, one for each
+# of two processes of pytest. Not by `python -m pytest`, which would import the folder's files
+# instead of the wheel's.
 CLIENT := $(VENV)-client
 test-client: $(VENV)/.runtime-installed $(CLIENT)/.installed
 	rm -rf $(CLIENT)/wheel
@@ -44,7 +45,7 @@ test-client: $(VENV)/.runtime-installed $(CLIENT)/.installed
 		--no-build-isolation --wheel-dir $(CLIENT)/wheel ./client
 	$(CLIENT)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall $(CLIENT)/wheel/*.whl
-	cd client && $(abspath $(CLIENT))/bin/pytest $(PYTEST_ARGS)
+	cd client && $(abspath $(CLIENT))/bin/pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 # The suite on other Pythons, as far as this machine can have them, then what is slow, at full size.
 soak: $(VENV)/.dev-installed

@@ -295,7 +295,7 @@ def test_a_release_is_undone(pushed: Client) -> None:
     pushed.write("scripts/sum.lua", "return 2\n")
     pushed.ok("push", "--yes", "--note", "worse")
 
-    assert "worse  Update Script sum\n" in pushed.ok("releases")
+    assert "worse  Update Script sum" in pushed.ok("releases")
     assert "Add --yes" in pushed.fails(1, "releases", "undo", "2")
     made = pushed.json("releases", "undo", "2", "--yes")
 
