@@ -38,6 +38,17 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
+def with_sources_only(manifest: Manifest, live: Manifest) -> Manifest:
+    """The sources of a manifest with everything else as it is live, for drafts."""
+    there = {name_key(item["name"]): item for item in live["scripts"]}
+    scripts = []
+    for item in manifest["scripts"]:
+        names = (item["name"], item.get("was", item["name"]))
+        kept = next((there[key] for key in map(name_key, names) if key in there), item)
+        scripts.append({**kept, "source": item["source"]})
+    return {"version": 1, "scripts": scripts, "hooks": [], "schedules": []}
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """An environment: where it is and what differs there."""

@@ -56,6 +56,7 @@ def test_init_makes_a_folder(logged_in: Client) -> None:
     logged_in.ok("init")
 
     assert json.loads(logged_in.read(".luarc.json"))["runtime.version"] == "Lua 5.4"
+    assert "*.lua text eol=lf" in logged_in.read(".gitattributes")
     assert "---@class moonhook.http" in logged_in.read("moonhook.lua")
     assert "function params.get(name) end" in logged_in.read("moonhook.lua")
     assert "moonhook.toml is there already" in logged_in.fails(1, "init")
@@ -224,6 +225,30 @@ def test_a_draft_puts_nothing_live(pushed: Client) -> None:
 
     assert len(release_numbers(pushed)) == 1
     assert pushed.fails(2, "push", "--check")
+
+
+def test_drafts_leave_hooks_and_settings_as_they_are(pushed: Client) -> None:
+    hooks = pushed.json("hooks", "list")
+    pushed.write("scripts/sum.lua", "return 'draft'\n")
+    pushed.write("scripts/new.lua", "return 'new'\n")
+    settings = pushed.read("moonhook.toml").replace("enabled = true", "enabled = false")
+    pushed.write("moonhook.toml", f'{settings}\n[scripts.new]\n\n[hooks."new/orders"]\n')
+
+    done = pushed.json("push", "--draft", "--yes")
+
+    assert {change["name"] for change in done["changes"]} == {"sum", "new"}
+    assert done["issuedHooks"] == []
+    assert pushed.json("hooks", "list") == hooks
+    pushed.ok("run", "scripts/new.lua")
+    assert "Drafts delete nothing" in pushed.fails(1, "push", "--draft", "--prune", "--yes")
+    assert pushed.json("push", "--yes")["issuedHooks"][0]["hook"]["script"] == {"name": "new"}
+
+
+def test_a_problem_with_a_setting_names_its_key(pushed: Client) -> None:
+    settings = pushed.read("moonhook.toml")
+    pushed.write("moonhook.toml", settings.replace("[scripts.sum]", "[scripts.sum]\nnosuch = 1"))
+
+    assert "moonhook.toml (scripts.sum.nosuch): " in pushed.fails(1, "push", "--yes")
 
 
 def test_a_problem_names_the_file_and_changes_nothing(pushed: Client) -> None:

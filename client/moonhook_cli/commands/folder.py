@@ -23,7 +23,7 @@ from moonhook_cli.remote import (
     read_remote,
     read_sources,
 )
-from moonhook_cli.settings import Manifest, Settings, Target, digest_of
+from moonhook_cli.settings import Manifest, Settings, Target, digest_of, with_sources_only
 from moonhook_cli.state import (
     State,
     forget_sent,
@@ -53,7 +53,12 @@ def init(context: Context, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     folder = Folder(directory.resolve())
     templates = files("moonhook_cli") / "templates"
-    made = {SETTINGS: "moonhook.toml", ".luarc.json": "luarc.json", "moonhook.lua": "moonhook.lua"}
+    made = {
+        SETTINGS: "moonhook.toml",
+        ".luarc.json": "luarc.json",
+        "moonhook.lua": "moonhook.lua",
+        ".gitattributes": "gitattributes",
+    }
     written = []
     for path, template in made.items():
         if folder.read(path) is None:
@@ -108,7 +113,7 @@ def diff(context: Context, environment: str | None, *, prune: bool) -> None:
 @click.command()
 @_to_option
 @_prune_option
-@click.option("--draft", is_flag=True, help="Save sources as your drafts; nothing goes live.")
+@click.option("--draft", is_flag=True, help="Save sources alone, as your drafts.")
 @click.option("--note", default="", help="What the release is for.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--check", is_flag=True, help="Change nothing; exit 2 if something differs.")
@@ -131,12 +136,12 @@ def push(
     if check:
         _check(context, work, prune=prune)
         return
-    plan = work.plan(prune=prune)
+    plan = work.plan(prune=prune, only_sources=draft)
     if not plan["changes"]:
-        work.keep()
-        if context.output.as_json:
-            context.output.json({"changes": [], "release": None, "issuedHooks": []})
-        context.output.say("Nothing to change.")
+        # Without its hooks and settings, the folder may still differ from what is live.
+        if not draft:
+            work.keep()
+        _say_nothing_changes(context)
         return
     work.refuse_overwriting()
     if not context.output.as_json:
@@ -159,6 +164,12 @@ def push(
         show_issued_hook(context, issued)
 
 
+def _say_nothing_changes(context: Context) -> None:
+    if context.output.as_json:
+        context.output.json({"changes": [], "release": None, "issuedHooks": []})
+    context.output.say("Nothing to change.")
+
+
 class _Work:
     """A folder and the organisation that it is compared with."""
 
@@ -178,9 +189,18 @@ class _Work:
     def manifest(self) -> Manifest:
         return self.settings.manifest(self.sources, self.target)
 
-    def plan(self, *, prune: bool) -> dict[str, Any]:
-        """The plan. Raises ``CommandError`` with its problems."""
+    def plan(self, *, prune: bool, only_sources: bool = False) -> dict[str, Any]:
+        """The plan. Raises ``CommandError`` with its problems.
+
+        With ``only_sources``, what is live keeps its settings, hooks and schedules.
+        """
         manifest = self.manifest()
+        if only_sources and prune:
+            raise CommandError(
+                "Drafts delete nothing.", "Use --draft or --prune, not both.", "USAGE"
+            )
+        if only_sources:
+            manifest = with_sources_only(manifest, self.remote.manifest)
         plan = make_plan(self._context.server, manifest, by_digest(self.sources), prune=prune)
         if plan["problems"]:
             lines = [
@@ -203,7 +223,8 @@ class _Work:
         item = manifest[section][int(number)]
         if section == "scripts":
             file = self.settings.names(self.sources).get(item["name"], SETTINGS)
-            return file if key in {"", ".source"} else f"{SETTINGS} ({file}{key})"
+            path = file.removesuffix(".lua").replace("/", ".", 1)
+            return file if key in {"", ".source"} else f"{SETTINGS} ({path}{key})"
         name = f"{item['script']}/{item['name']}" if section == "hooks" else item["name"]
         return f'{SETTINGS} ({section}."{name}"{key})'
 
