@@ -344,7 +344,9 @@ def test_without_a_command_its_help_is_shown(client: Client, arguments: tuple[st
 
 def test_help_names_the_options_of_every_command(client: Client) -> None:
     assert "also takes --profile NAME, --json and --debug" in client.ok("releases", "undo", "-h")
-    assert json.loads(client.fails(1, "--json"))["error"]["message"] == "No command is given."
+
+    error = json.loads(client.fails(1, "hooks", "--json"))["error"]
+    assert error["message"] == "No command is given."
 
 
 def test_a_pipe_gets_no_colours(pushed: Client) -> None:
