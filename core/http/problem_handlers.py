@@ -17,7 +17,13 @@ from core.database.unavailable import DatabaseUnavailable
 from core.http.admin_pages import is_admin_page, set_admin_policy
 from core.http.bulkhead import BulkheadFullError, busy_problem
 from core.http.origin import NamedRequest, request_id_of
-from core.http.problems import FieldError, Problem, ProblemCode, problem_response
+from core.http.problems import (
+    FieldError,
+    Problem,
+    ProblemCode,
+    no_such_path_problem,
+    problem_response,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -120,9 +126,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 @csrf_exempt
 def no_such_path(request: HttpRequest, **_parts: str) -> HttpResponse:
-    has_slash = request.path_info.endswith("/")
-    detail = "No such path. Paths have no trailing slash." if has_slash else "No such path."
-    return problem_response(request, Problem(ProblemCode.NOT_FOUND, detail))
+    return problem_response(request, no_such_path_problem(request.path_info))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

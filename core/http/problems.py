@@ -74,7 +74,8 @@ _meanings: dict[StrEnum, Meaning] = {
     ProblemCode.NOT_AUTHENTICATED: Meaning(
         HTTPStatus.UNAUTHORIZED,
         "Not authenticated",
-        "Present a session: Authorization: Bearer mhx_…",
+        "Authenticate: send Authorization: Bearer with a session token (mhx_…). POST /session "
+        "opens one.",
     ),
     ProblemCode.SESSION_INVALID: Meaning(
         HTTPStatus.UNAUTHORIZED,
@@ -94,7 +95,7 @@ _meanings: dict[StrEnum, Meaning] = {
     ProblemCode.NOT_FOUND: Meaning(
         HTTPStatus.NOT_FOUND,
         "Not found",
-        "There is nothing here.",
+        "No such path.",
     ),
     ProblemCode.METHOD_NOT_ALLOWED: Meaning(
         HTTPStatus.METHOD_NOT_ALLOWED,
@@ -185,6 +186,12 @@ class Problem(Exception):
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
         self.extensions = dict(extensions or {})
+
+
+def no_such_path_problem(path: str) -> Problem:
+    """The refusal of a path that does not exist, which names a trailing slash."""
+    detail = "No such path. Paths have no trailing slash." if path.endswith("/") else ""
+    return Problem(ProblemCode.NOT_FOUND, detail)
 
 
 def problem_document(problem: Problem, request_id: str) -> PlainResponse:

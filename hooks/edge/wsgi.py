@@ -21,7 +21,7 @@ from core.database.unavailable import DatabaseUnavailable
 from core.errors import RateLimitedError
 from core.http.origin import REQUEST_ID_HEADER
 from core.http.problem_handlers import unavailable
-from core.http.problems import Problem, ProblemCode
+from core.http.problems import Problem, ProblemCode, no_such_path_problem
 from core.http.slim_application import (
     Answer,
     SlimApplication,
@@ -157,7 +157,7 @@ def _by_url(request: CallRequest, organisation_id: str, script_id: str, call_tok
     """Finds the hook whose call token is in the URL."""
     is_usual = request.method in HOOK.methods
     hook = hook_of_url(organisation_id, script_id, call_token)
-    return Found(hook, call_token, _NOT_FOUND if is_usual else _NOT_ALLOWED)
+    return Found(hook, call_token, _not_found(request) if is_usual else _NOT_ALLOWED)
 
 
 def _by_basic_auth(request: CallRequest, organisation_id: str, script_id: str) -> Found:
@@ -171,7 +171,11 @@ def _by_basic_auth(request: CallRequest, organisation_id: str, script_id: str) -
 
 def _no_such_hook(request: CallRequest, organisation_id: str, script_id: str) -> Found:
     """Any other address is answered like a wrong token."""
-    return Found(None, "", _NOT_FOUND)
+    return Found(None, "", _not_found(request))
+
+
+def _not_found(request: CallRequest) -> Problem:
+    return _NOT_FOUND_WITH_SLASH if request.path.endswith("/") else _NOT_FOUND
 
 
 class Endpoint(NamedTuple):
@@ -195,7 +199,8 @@ HOOK_SECURE = Endpoint(
     "hook-secure", ("POST",), _by_basic_auth, frozenset({"authorization"}), _BY_CHOICE
 )
 # The answers to strangers, which are never raised.
-_NOT_FOUND = Problem(ProblemCode.NOT_FOUND)
+_NOT_FOUND = no_such_path_problem("/hook")
+_NOT_FOUND_WITH_SLASH = no_such_path_problem("/hook/")
 # As of a hook without rules: the method tells nobody whether a token is right.
 _NOT_ALLOWED = Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(HOOK.methods))
 _NOT_ALLOWED_SECURE = Problem(ProblemCode.METHOD_NOT_ALLOWED, headers=_allow(HOOK_SECURE.methods))
@@ -253,7 +258,7 @@ def answer(request: CallRequest, endpoint: Endpoint, address: list[str]) -> Call
         if hook is None:
             return _answer_stranger(request, stranger, call_token, *address[:2])
         if request.subpath and not (hook.rules is not None and hook.rules.allow_path):
-            return refuse(request, stranger if endpoint is HOOK else _NOT_FOUND)
+            return refuse(request, stranger if endpoint is HOOK else _not_found(request))
         return _answer_call(request, endpoint, hook, stranger)
     except RunNotRecordedError as error:
         # The script ran, so this is not counted as a refusal.

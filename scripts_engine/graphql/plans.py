@@ -13,9 +13,8 @@ from accounts.graphql.scope import (
     scope_refusals,
     scoped,
 )
-from core.database.ids import parse_uuid
 from core.graphql.mutation import mutation
-from core.graphql.resolving import caller_origin
+from core.graphql.resolving import caller_origin, id_of, one
 from scripts_engine.graphql.mutations import script_errors
 from scripts_engine.graphql.releases import ChangeType, ReleaseType
 from scripts_engine.models import Plan, Release
@@ -127,7 +126,7 @@ class PlansQuery(graphene.ObjectType):
     )
     plan = graphene.Field(
         PlanType,
-        description="A plan of the last hour; null for others.",
+        description="A plan of the last hour.",
         id=graphene.ID(required=True, description="The plan's id."),
     )
 
@@ -143,11 +142,8 @@ class PlansQuery(graphene.ObjectType):
             return missing_blobs(caller_organisation(info), digests)
 
     @staticmethod
-    def resolve_plan(root: None, info: GraphQLResolveInfo, id: str) -> Plan | None:
-        plan_id = parse_uuid(id)
-        if plan_id is None:
-            return None
-        plan: Plan | None = scoped(info, Plan).unexpired().filter(pk=plan_id).first()
+    def resolve_plan(root: None, info: GraphQLResolveInfo, id: str) -> Plan:
+        plan: Plan = one(scoped(info, Plan).unexpired(), id)
         return plan
 
 
@@ -209,7 +205,7 @@ def apply_plan_field(
     with scope_refusals(info):
         return apply_plan(
             caller_organisation(info),
-            parse_uuid(id),
+            id_of(Plan, id),
             held=held,
             author=Author(api_key=caller_key(info)),
             origin=caller_origin(info),

@@ -104,7 +104,7 @@ def filtered(
 def _caller_id(info: GraphQLResolveInfo, caller: str) -> uuid.UUID:
     caller_id = parse_uuid(caller)
     if caller_id is None:
-        raise malformed_id("caller")
+        raise malformed_id("hook")
     if not is_caller_of(caller_id, caller_organisation(info)):
         raise GraphQLProblem(GraphQLCode.NOT_FOUND, "There is no such object.")
     return caller_id

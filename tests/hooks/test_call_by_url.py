@@ -38,7 +38,7 @@ def assert_not_found(response: Any) -> None:
         "type": "urn:moonhook:problem:not-found",
         "title": "Not found",
         "status": 404,
-        "detail": "There is nothing here.",
+        "detail": "No such path.",
         "code": "not-found",
     }
     assert response.headers.items() >= PROTECTION.items()
@@ -352,7 +352,6 @@ def test_nul_and_other_bytes_in_logs_and_errors_are_shown_as_symbols(acme: Organ
         {"token": credentials.generate_secret(SecretKind.CALL_TOKEN)},
         {"token": "wrong"},
         {"token": "a/b"},
-        {"token": ""},
     ],
 )
 def test_every_wrong_address_gets_the_same_response(
@@ -360,6 +359,20 @@ def test_every_wrong_address_gets_the_same_response(
 ) -> None:
     assert_not_found(Client().post(path_of(echo, **change), b"", content_type="text/plain"))
     assert call(echo).status_code == 200
+
+
+@pytest.mark.parametrize("end", ["/", "/items/"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_trailing_slash_is_named_for_right_and_wrong_tokens(
+    echo: IssuedHook, end: str, *, is_known: bool
+) -> None:
+    token = {} if is_known else {"token": credentials.generate_secret(SecretKind.CALL_TOKEN)}
+
+    response = Client().post(path_of(echo, **token) + end, b"", content_type="text/plain")
+
+    assert response.status_code == 404
+    assert response.json()["detail"] == "No such path. Paths have no trailing slash."
+    assert Run.objects.count() == 0
 
 
 def test_a_token_opens_only_its_own_script(acme: Organisation, echo: IssuedHook) -> None:

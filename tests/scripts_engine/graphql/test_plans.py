@@ -1,6 +1,7 @@
 """Manifests and plans at /admin/graphql: answers, refusals, and the wall between tenants."""
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -132,6 +133,22 @@ def test_a_manifest_of_the_largest_size_fits_a_request(acme_token: str) -> None:
 
 
 # --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", [SHOW, APPLY])
+def test_an_id_that_is_not_a_uuid_is_named(acme_token: str, query: str) -> None:
+    answer = admin_graphql(query, acme_token, id="x")
+
+    assert answer.code == "NOT_FOUND"
+    assert answer.errors[0]["message"] == (
+        "There is no such plan: its id is a UUID, and this is not one."
+    )
+
+
+def test_an_unknown_plan_is_not_shown(acme_token: str) -> None:
+    answer = admin_graphql(SHOW, acme_token, id=str(uuid.uuid4()))
+
+    assert (answer.data, answer.code) == ({"plan": None}, "NOT_FOUND")
 
 
 @pytest.mark.parametrize(
