@@ -251,7 +251,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('is_dead_letter', True)), fields=['organisation', '-id'], name='run_dead_letter'),
+            index=models.Index(condition=models.Q(('is_dead_letter', True)), fields=['-id'], name='run_dead_letter'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('is_dead_letter', True)), fields=['organisation', '-id'], name='run_dead_letter_organisation'),
         ),
         migrations.AddIndex(
             model_name='run',

@@ -413,8 +413,11 @@ class Run(models.Model):
                 condition=_OTHER_THAN_OK,
                 name="run_other_than_ok_organisation",
             ),
+            models.Index(fields=["-id"], condition=_DEAD_LETTER, name="run_dead_letter"),
             models.Index(
-                fields=["organisation", "-id"], condition=_DEAD_LETTER, name="run_dead_letter"
+                fields=["organisation", "-id"],
+                condition=_DEAD_LETTER,
+                name="run_dead_letter_organisation",
             ),
             models.Index(
                 fields=["first_run", "id"], condition=_LATER_ATTEMPT, name="run_later_attempt"

@@ -204,7 +204,10 @@ def test_attempts_of_another_organisation_are_not_found(
 
 @pytest.mark.parametrize(
     ("arguments", "index"),
-    [("deadLetter: true", "run_dead_letter"), ('firstRun: "{first}"', "run_later_attempt")],
+    [
+        ("deadLetter: true", "run_dead_letter_organisation"),
+        ('firstRun: "{first}"', "run_later_attempt"),
+    ],
 )
 def test_a_filter_has_its_index(hook: Hook, acme_token: str, arguments: str, index: str) -> None:
     first = make_first(hook)
