@@ -200,6 +200,11 @@ class TenantModelAdmin(SavedByFlow, _TenantChoices, ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Names read-only fields as the form does for those who can change them."""
+        kwargs["labels"] = {**self.labels, **kwargs.get("labels", {})}
+        return super().get_form(request, *args, **kwargs)
+
     def get_or_404(self, request: HttpRequest, object_id: str) -> Any:
         """The row with the id from an action's URL."""
         obj = self.get_object(request, unquote(object_id))

@@ -4,8 +4,10 @@ And times, as lists show them.
 """
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 from django import template
+from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models import Model
 from django.template import Context
 from django.urls import reverse
@@ -56,6 +58,14 @@ def unnarrowed(changelist: Any) -> str:
     """The address without search and filters, but of the list that the sidebar offers."""
     found = narrowed_place_of(_shown_address(changelist))
     return "?" if found is None else found[0]
+
+
+@register.filter
+def is_narrowed(changelist: Any) -> bool:
+    """Whether a search or filters narrow the list, beyond those of the sidebar."""
+    of_sidebar = dict(parse_qsl(unnarrowed(changelist).partition("?")[2]))
+    chosen = changelist.params.keys() - of_sidebar.keys() - {ORDER_VAR}
+    return bool(changelist.query or (changelist.has_active_filters and chosen))
 
 
 def _shown_address(changelist: Any) -> str:

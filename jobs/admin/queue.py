@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.forms.widgets import Script as ScriptFile
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -125,6 +126,15 @@ class QueueEntryAdmin(ReadOnlyTenantModelAdmin):
             path("steer/", steer, name="jobs_queueentry_steer"),
             *super().get_urls(),
         ]
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        """Leads to the run, which stays when it has left the queue."""
+        run = self.admin_site.get_model_admin(Run).get_object(request, unquote(object_id))
+        if run is None:
+            raise Http404
+        return redirect(page_of(run))
 
     def steer(self, request: HttpRequest) -> HttpResponse:
         """Pauses or resumes the queue of an organisation or a script. POST only."""

@@ -178,6 +178,7 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
         "admin:jobs_schedule_add",
     )
     labels = {
+        "body": "Payload",
         "catch_up": "Catch up",
         "catch_up_window_seconds": "Catch-up window (seconds)",
         "overlap": "While a run is in progress",

@@ -417,6 +417,16 @@ def test_a_narrowed_list_of_dead_letters_keeps_its_title(
     assert f'href="{DEAD_LETTERS}"' in text
 
 
+def test_only_a_narrowed_list_of_dead_letters_offers_all_of_them(
+    as_bob: Client, letters: dict[str, list[Run]]
+) -> None:
+    whole = text_of(as_bob.get(DEAD_LETTERS))
+    narrowed = text_of(as_bob.get(DEAD_LETTERS, {"dead_letter": "yes", "status__exact": "failed"}))
+
+    assert "Show all" not in whole
+    assert f'<a href="{DEAD_LETTERS}">Show all</a>' in narrowed
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans so small a table")
 @pytest.mark.parametrize(
     ("client", "index"),

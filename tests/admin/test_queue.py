@@ -66,6 +66,21 @@ def test_a_run_in_the_queue_has_the_short_id_by_which_it_is_found(
     assert str(run.pk) in text_of(as_bob.get("/admin/search/", {"s": short}))
 
 
+def test_the_page_of_an_entry_that_has_left_the_queue_leads_to_its_run(
+    as_bob: Client, acme: Organisation, foreign: Hook
+) -> None:
+    run, theirs = queue(hook_that(acme, "return 1")), queue(foreign)
+    address = page_of(QueueEntry(pk=run.pk))
+    assert as_bob.get(address).status_code == 200
+    work_queue()
+
+    response = as_bob.get(address)
+
+    assert (response.status_code, response["Location"]) == (302, page_of(run))
+    assert as_bob.get(page_of(QueueEntry(pk=theirs.pk))).status_code == 404
+    assert as_bob.get(page_of(QueueEntry(pk=uuid4()))).status_code == 404
+
+
 def test_the_rows_of_the_queue_tell_when_they_change(as_bob: Client, acme: Organisation) -> None:
     def state() -> str:
         response = as_bob.get(QUEUE)

@@ -11,9 +11,10 @@ from accounts.models import ApiKey, AuthEvent, Organisation, Role
 from accounts.scopes import ROLE_SCOPES, Scope, roles_with
 from hooks.models import Hook, RefusedCall
 from jobs.models import PausedQueue, QueueEntry, Schedule
+from jobs.schedules.schedules import create_schedule
 from scripts_engine.models import Run, Script, ScriptVersion, Secret, StoredValue
 from tests import factories
-from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, run_of, text_of
 from tests.admin.roles import (
     OURS,
     address_in,
@@ -25,6 +26,7 @@ from tests.admin.roles import (
     page_name,
 )
 from tests.admin.walk import foreign_form
+from tests.factories import make_hook, make_script
 from tests.one_of_each import one_of_each
 from tests.written import nothing_written
 
@@ -426,3 +428,31 @@ def test_script_with_hooks_is_not_deleted_by_a_role_without_their_scope(
     assert "role Administrator in Acme" in text_of(response)
     assert Script.objects.existing().filter(pk__in=[bare.pk, script.pk]).count() == 2
     assert not LogEntry.objects.exists()
+
+
+def test_a_viewer_reads_the_labels_of_those_who_change_the_row(
+    as_viewer: Client, acme: Organisation
+) -> None:
+    script = make_script(acme)
+    schedule = create_schedule(script, name="nightly", cron="0 0 * * *")
+
+    of_script = text_of(as_viewer.get(page_of(script)))
+    of_schedule = text_of(as_viewer.get(page_of(schedule)))
+
+    assert "Time limit (seconds)" in of_script
+    assert "Timeout seconds" not in of_script
+    assert "Catch-up window (seconds)" in of_schedule
+    assert "Payload" in of_schedule
+
+
+def test_runs_have_a_column_of_errors_for_those_alone_who_read_them(acme: Organisation) -> None:
+    hook = make_hook(make_script(acme)).hook
+    run_of(hook)
+
+    texts = {
+        role: text_of(client_of(acme, role).get(list_of(Run)))
+        for role in (Role.VIEWER, Role.OPERATOR)
+    }
+
+    assert "column-shown_error" not in texts[Role.VIEWER]
+    assert "column-shown_error" in texts[Role.OPERATOR]

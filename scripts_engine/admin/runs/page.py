@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.views import ChangeList
 
-from accounts.admin.reach import is_superuser, organisation_ids_with, person
+from accounts.admin.reach import has_scope, is_superuser, organisation_ids_with, person
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
 from accounts.scopes import Scope
 from core.admin.display import display
@@ -175,9 +175,16 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
         return RunChangeList
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        """Adds the organisation for superusers, who see all of them."""
-        started, *others = self.list_display
-        return (started, "organisation", *others) if is_superuser(request) else self.list_display
+        """Adds the organisation for superusers, who see all of them.
+
+        Leaves errors out where the person reads none: they may quote payloads.
+        """
+        if is_superuser(request):
+            started, *others = self.list_display
+            return (started, "organisation", *others)
+        if has_scope(request, Scope.READ_PAYLOADS):
+            return self.list_display
+        return tuple(each for each in self.list_display if each != "shown_error")
 
     def get_list_filter(self, request: HttpRequest) -> tuple[Any, ...]:
         filters: tuple[Any, ...] = self.list_filter
