@@ -131,7 +131,7 @@ class UserChangeList(ChangeList):
 
 def _lockouts(request: HttpRequest) -> QuerySet[Any]:
     """The PIN logins that are locked now, as many as are counted."""
-    reached = admin.site.get_model_admin(PinFailures).get_queryset(request)
+    reached: Any = admin.site.get_model_admin(PinFailures).get_queryset(request)
     found: QuerySet[Any] = reached.stopped().order_by().values("pk")
     return found[: settings.ADMIN_MAX_COUNTED + 1]
 
