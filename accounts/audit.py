@@ -180,6 +180,7 @@ class Ended(NamedTuple):
     credential: UUID | str
     owner: User | None = None
     by: User | None = None
+    reason: str = ""
 
 
 def record_ends(kind: TextChoices, origin: Origin, ended: Iterable[Ended]) -> None:
@@ -198,6 +199,7 @@ def record_ends(kind: TextChoices, origin: Origin, ended: Iterable[Ended]) -> No
                 organisation_id=one.organisation_id,
                 email=_email_of(one.owner or one.by),
                 credential=str(one.credential),
+                reason=one.reason,
                 known=known,
             )
         )

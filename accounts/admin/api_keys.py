@@ -1,6 +1,6 @@
 """API keys in the admin: the list, a key's page, creating and rotating, revoking."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,10 +52,13 @@ _QUERY = "{ organisation { name } scripts { totalCount } }"
 ACTIVE, EXPIRED, ENDED, REVOKED = "Active", "Expired", "Ended", "Revoked"
 _STATE_COLOURS = {ACTIVE: "success", EXPIRED: "warning", ENDED: "danger", REVOKED: "danger"}
 _EXPIRES_SOON = timedelta(days=30)
+# A question names no more keys.
+_NAMED = 20
 _EVERYTHING, _CHOSEN = "everything", "chosen"
 _HISTORY = (
     "created_at",
     "shown_creator",
+    "shown_creating_key",
     "shown_approver",
     "last_used_at",
     "last_used_from",
@@ -309,6 +312,11 @@ class ApiKeyAdmin(PageContext, ApiKeyIssuing, EndingMixin, TenantModelAdmin):
         creator = api_key.created_by
         return "" if creator is None else creator.email_known_to(api_key.organisation_id) or ""
 
+    @display(description="Created with")
+    def shown_creating_key(self, api_key: ApiKey) -> SafeString | str:
+        creating = api_key.created_with
+        return "" if creating is None else link_to(creating)
+
     @display(description="Belongs to")
     def shown_approver(self, api_key: ApiKey) -> str:
         """Who approved it as a program's login, and whose role bounds it."""
@@ -383,8 +391,32 @@ class ApiKeyAdmin(PageContext, ApiKeyIssuing, EndingMixin, TenantModelAdmin):
     def is_live(self, row: ApiKey) -> bool:
         return row.revoked_at is None
 
+    def ask_and_end(
+        self,
+        request: HttpRequest,
+        rows: Iterable[ApiKey],
+        back_to: str,
+        question: Question | None = None,
+    ) -> HttpResponse:
+        rows = list(rows)
+        if warning := _revoked_with(rows):
+            question = self.end_question._replace(warning=warning)
+        return super().ask_and_end(request, rows, back_to, question)
+
     def end_rows(self, request: HttpRequest, rows: Iterable[ApiKey]) -> list[ApiKey]:
         return revoke_api_keys(rows, origin=origin_of(request), by=person(request))
+
+
+def _revoked_with(api_keys: Sequence[ApiKey]) -> str:
+    """Says which other keys end with these; empty for none."""
+    asked = {api_key.pk for api_key in api_keys}
+    created = ApiKey.objects.filter(pk__in=ApiKey.objects.all().descendants_of(asked) - asked)
+    names = [str(api_key) for api_key in created[:_NAMED]]
+    if not names:
+        return ""
+    more = created.count() - len(names)
+    rest = f" and {more} more" if more else ""
+    return f"Keys that were created with this end with it: {', '.join(names)}{rest}."
 
 
 @panel_of(Organisation, scope=Scope.READ_KEYS)

@@ -68,6 +68,7 @@ _REASONS: dict[str, str] = {
     AuditReason.INACTIVE_ORGANISATION: "Organisation is inactive",
     AuditReason.ADDRESS_NOT_ALLOWED: "Client address is not allowed",
     AuditReason.APPROVER_GONE: "The person who approved the key has left or is inactive",
+    AuditReason.CREATED_WITH_IT: "The key that created it was revoked or narrowed",
     AuditReason.CHANGED: "Credential changed during the login",
     AuditReason.MALFORMED_PIN: "PIN is malformed",
     AuditReason.NO_OPEN_CHALLENGE: "No PIN was requested, or it was used up",

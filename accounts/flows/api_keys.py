@@ -1,8 +1,9 @@
 """Creating, rotating and revoking API keys, and scopes of keys in the audit log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -11,9 +12,10 @@ from django.utils import timezone
 
 from accounts.addresses import canonical_networks
 from accounts.audit import Ended, Subject, record, record_ends
+from accounts.flows.created_keys import change_of_scopes, lock_with_created, narrow_created
 from accounts.flows.minting import PLATFORM, Maker, capped
 from accounts.flows.row_limit import check_row_limit
-from accounts.models import ActorKind, ApiKey, AuthEventKind, Organisation, User
+from accounts.models import ActorKind, ApiKey, AuditReason, AuthEventKind, Organisation, User
 from accounts.models.rotating_secret import validated_overlap
 from accounts.models.scopes_field import canonical_scopes
 from accounts.rate_limits import windows
@@ -60,6 +62,7 @@ def issue_api_key(
         allowed_networks=networks,
         scopes=[scope.value for scope in in_order(held)],
         created_by=created_by,
+        created_with_id=maker.key_id,
         approved_by_id=maker.approver_id,
     )
     issued = add_api_key(api_key, maker)
@@ -121,7 +124,8 @@ def update_api_key(
 ) -> ApiKey:
     """Changes what is given: name, scopes, and of ``limits`` ``expires_at``, ``allowed_networks``.
 
-    Counts from the key's next request on. What stays as it was is neither saved nor recorded. The
+    Counts from the key's next request on. What stays as it was is neither saved nor recorded. Keys
+    that were created with the key lose what it loses; those with nothing left are revoked. The
     maker must have what the key had before, and what it has afterwards. Raises ``ValidationError``
     by field, ``BeyondMakerError``, and ``ForbiddenError`` for a revoked key.
     """
@@ -148,18 +152,21 @@ def update_api_key(
         if "expires_at" in fields:
             row.expiry_notice_days = None
         row.save(update_fields=fields | {"expiry_notice_days"})
-    changed = sorted(fields - {"scopes"})
+        narrowed = narrow_created(row)
+    changes = sorted(fields - {"scopes"})
     if row.held_scopes != held:
-        changed.append(change_of_scopes(held, row.held_scopes))
-    record(
-        AuthEventKind.API_KEY_CHANGED,
-        origin,
-        by=by,
-        about=Subject.api_key(row),
-        organisation=row.organisation,
-        credential=row.key,
-        reason=", ".join(changed),
-    )
+        changes.append(change_of_scopes(held, row.held_scopes))
+    for changed, reason in [(row, ", ".join(changes)), *narrowed.changed]:
+        record(
+            AuthEventKind.API_KEY_CHANGED,
+            origin,
+            by=by,
+            about=Subject.api_key(changed),
+            organisation=row.organisation,
+            credential=changed.key,
+            reason=reason,
+        )
+    _record_revoked(narrowed.revoked, origin, by, asked=())
     return row
 
 
@@ -223,7 +230,10 @@ def _rotate(stale: ApiKey, overlap: timedelta, maker: Maker) -> IssuedApiKey:
 
 
 def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE) -> ApiKey:
-    """Revokes the key for good, and with it its sessions, which every request checks again."""
+    """Revokes the key for good, and with it its sessions, which every request checks again.
+
+    So are the keys that were created with it.
+    """
     revoke_api_keys([api_key], origin=origin)
     api_key.refresh_from_db(fields=["revoked_at"])
     return api_key
@@ -232,25 +242,37 @@ def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE) -> ApiKey:
 def revoke_api_keys(
     api_keys: Iterable[ApiKey], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[ApiKey]:
-    """Revokes several keys in a fixed number of queries; returns those not revoked before."""
-    asked = [api_key.pk for api_key in api_keys]
+    """Revokes the keys and those that were created with them, directly or through others.
+
+    Returns those not revoked before. The number of queries does not depend on that of the keys.
+    """
+    asked = {api_key.pk for api_key in api_keys}
     with transaction.atomic():
-        good = list(
-            ApiKey.objects.select_for_update()
-            .filter(pk__in=asked, revoked_at__isnull=True)
-            .order_by("pk")
-        )
+        good = lock_with_created(asked)
         revoked = ApiKey.objects.filter(pk__in=[api_key.pk for api_key in good])
         revoked.update(revoked_at=timezone.now())
+    _record_revoked(good, origin, by, asked=asked)
+    return good
+
+
+def _record_revoked(
+    api_keys: Sequence[ApiKey], origin: Origin, by: User | None, *, asked: Collection[UUID]
+) -> None:
+    """One event for each key; those that nobody asked for tell why."""
     record_ends(
         AuthEventKind.API_KEY_REVOKED,
         origin,
         [
-            Ended(Subject.api_key(api_key), api_key.organisation_id, api_key.key, by=by)
-            for api_key in good
+            Ended(
+                Subject.api_key(api_key),
+                api_key.organisation_id,
+                api_key.key,
+                by=by,
+                reason="" if api_key.pk in asked else AuditReason.CREATED_WITH_IT,
+            )
+            for api_key in api_keys
         ],
     )
-    return good
 
 
 def revoke_keys_ended_with_approver() -> int:
@@ -258,11 +280,6 @@ def revoke_keys_ended_with_approver() -> int:
     ended = ApiKey.objects.ended_with_approver().order_by("pk")[:_REVOKED_A_ROUND]
     system = Origin(actor=Actor(ActorKind.SYSTEM, "", ""))
     return len(revoke_api_keys(ended, origin=system))
-
-
-def change_of_scopes(before: Scopes, after: Scopes) -> str:
-    """What an event about a key says of its scopes, as that about a role: from what to what."""
-    return f"{names_of(before) or 'none'} to {names_of(after) or 'none'}"
 
 
 def record_refused_scopes(api_key: ApiKey, names: Iterable[str], *, origin: Origin) -> None:

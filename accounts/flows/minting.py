@@ -205,6 +205,16 @@ def are_within(networks: Sequence[str], allowed: Sequence[str]) -> bool:
     return bool(networks) and all(_is_in_one(ip_network(text), outer) for text in networks)
 
 
+def within_both(some: Sequence[str], others: Sequence[str]) -> list[str] | None:
+    """The networks that lie in both lists; an empty list is every network. ``None`` for none."""
+    if not some or not others:
+        return list(some or others)
+    # Of two networks that have an address in common, one lies in the other.
+    inner = [text for text in some if are_within([text], others)]
+    inner += [text for text in others if are_within([text], some)]
+    return list(dict.fromkeys(inner)) or None
+
+
 def _is_in_one(
     network: IPv4Network | IPv6Network, outer: Iterable[IPv4Network | IPv6Network]
 ) -> bool:

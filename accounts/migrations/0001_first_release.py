@@ -168,6 +168,7 @@ class Migration(migrations.Migration):
                 ('last_used_from', models.GenericIPAddressField(editable=False, help_text='Client address of the last session it opened.', null=True)),
                 ('approved_by', models.ForeignKey(editable=False, help_text='The key belongs to this person, and never has more scopes than they have.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('created_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('created_with', models.ForeignKey(editable=False, help_text='The key that created it, which it does not outlast.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='keys_created', to='accounts.apikey')),
                 ('organisation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_keys', to='accounts.organisation')),
             ],
             options={

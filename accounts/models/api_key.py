@@ -1,4 +1,5 @@
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
 
@@ -54,6 +55,16 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         approved = self.filter(approved_by__isnull=False, revoked_at__isnull=True)
         return approved.filter(~has_approver())
 
+    def descendants_of(self, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+        """Keys that were created with these, directly or through others, and are not revoked."""
+        found: set[uuid.UUID] = set()
+        ahead = set(ids)
+        while ahead:
+            created = self.filter(created_with__in=ahead, revoked_at__isnull=True).order_by()
+            ahead = set(created.values_list("pk", flat=True)) - found
+            found |= ahead
+        return found
+
     def expiring_within(self, span: timedelta) -> "ApiKeyQuerySet":
         """Valid keys that expire within the span."""
         now = timezone.now()
@@ -98,6 +109,14 @@ class ApiKey(RotatingSecret):
     scopes = ScopesField(help_text="What it may do.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, editable=False
+    )
+    created_with = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.SET_NULL,
+        editable=False,
+        related_name="keys_created",
+        help_text="The key that created it, which it does not outlast.",
     )
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

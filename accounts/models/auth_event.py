@@ -125,6 +125,7 @@ class AuditReason(StrEnum):
     ADDRESS_NOT_ALLOWED = "address-not-allowed"
     CHANGED = "changed"
     APPROVER_GONE = "approver-gone"
+    CREATED_WITH_IT = "created-with-it"
     ADMINISTRATOR_INVITED = "administrator-invited"
     PASSWORD_SET_BY_LINK = "password-set-by-link"  # noqa: S105
 

@@ -239,8 +239,11 @@ def _revoke(request: HttpRequest, key_id: str) -> HttpResponse:
     api_key = None if id_ is None else _own_keys(request).filter(pk=id_).first()
     if api_key is None:
         raise Http404
-    revoke_api_keys([api_key], origin=origin_of(request), by=person(request))
+    revoked = revoke_api_keys([api_key], origin=origin_of(request), by=person(request))
     messages.success(request, f"“{api_key.name}” is revoked. The program has no access any more.")
+    if created := [str(each) for each in revoked if each.pk != api_key.pk]:
+        names = ", ".join(sorted(created))
+        messages.info(request, f"Keys that were created with it are revoked as well: {names}.")
     return redirect("admin:device")
 
 

@@ -10,7 +10,8 @@ from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 from django.utils import timezone
 
-from accounts.flows.api_keys import IssuedApiKey
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_key
+from accounts.flows.minting import Maker
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from sessions_api.models import Session
 from tests import factories
@@ -294,3 +295,38 @@ def test_notices_are_labels(as_bob: Client, acme_key: IssuedApiKey) -> None:
 
     assert '<div class="mh-labels"><span' in text
     assert "&lt;span" not in text
+
+
+# --- Keys that were created with a key ------------------------------------------------------------
+
+
+def created_with(parent: IssuedApiKey) -> IssuedApiKey:
+    maker = Maker.key(parent.api_key)
+    return issue_api_key(parent.api_key.organisation, name="child", maker=maker)
+
+
+def test_the_question_names_the_keys_that_end_too(as_bob: Client, acme: Organisation) -> None:
+    parent = factories.make_api_key(acme)
+    child = created_with(created_with(parent)).api_key
+    address = page_of(parent.api_key, "revoke")
+
+    asked = as_bob.get(address)
+    done = as_bob.post(address, CONFIRMED, follow=True)
+
+    assert f"child ({child.key})" in text_of(asked)
+    assert "3 API keys were revoked." in text_of(done)
+    assert not ApiKey.objects.filter(organisation=acme, revoked_at=None).exists()
+
+
+def test_the_question_of_a_key_without_children_warns_of_nothing(
+    as_bob: Client, acme: Organisation
+) -> None:
+    parent = factories.make_api_key(acme)
+    child = created_with(parent).api_key
+    revoke_api_key(child)
+
+    asked = as_bob.get(page_of(parent.api_key, "revoke"))
+    page = text_of(as_bob.get(page_of(child)))
+
+    assert "created with this" not in text_of(asked)
+    assert str(parent.api_key) in page

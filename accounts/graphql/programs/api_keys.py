@@ -64,7 +64,8 @@ def _values(scopes: list[Enum] | None) -> list[str] | None:
 @mutation(
     ApiKeyType,
     "Changes the given fields of an API key, which count from its next request on. FORBIDDEN "
-    "unless the caller's key has all that it had and gets.",
+    "unless the caller's key has all that it had and gets. Keys that were created with it lose "
+    "what it loses.",
     id=graphene.ID(required=True, description="The key's id."),
     name=graphene.String(description="The program that uses it."),
     scopes=graphene.List(graphene.NonNull(ScopeEnum), description="What it may do."),
@@ -120,7 +121,8 @@ def rotate_api_key_field(
 
 @mutation(
     ApiKeyType,
-    "Revokes an API key for good and ends its sessions immediately.",
+    "Revokes an API key for good and ends its sessions immediately. So it does with the keys that "
+    "were created with it, which `keysCreated` names.",
     id=graphene.ID(required=True, description="The key's id."),
 )
 def revoke_api_key_field(info: GraphQLResolveInfo, id: str) -> ApiKey:

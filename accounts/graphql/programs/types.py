@@ -4,6 +4,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import graphene
+from django.db.models import QuerySet
 from django.utils import timezone
 from graphene_django import DjangoObjectType
 from graphql import GraphQLResolveInfo
@@ -22,6 +23,8 @@ from accounts.models import (
 )
 from core.graphql.connection import Page, connection_of
 from core.graphql.problem import GraphQLCode, GraphQLProblem
+
+_MAX_KEYS_CREATED = 100
 
 
 class OrganisationType(DjangoObjectType):
@@ -174,6 +177,25 @@ class ApiKeyType(DjangoObjectType):
         required=True,
         description="Whether the key is valid but has not opened a session for 90 days.",
     )
+    created_with = graphene.ID(
+        description="The id of the key that created it, which it does not outlast; null for none."
+    )
+    keys_created = graphene.List(
+        graphene.NonNull(lambda: ApiKeyType),
+        required=True,
+        description=(
+            f"The newest {_MAX_KEYS_CREATED} keys that were created with it, including revoked "
+            "ones. They are revoked with it."
+        ),
+    )
+
+    @staticmethod
+    def resolve_created_with(api_key: ApiKey, info: GraphQLResolveInfo) -> UUID | None:
+        return api_key.created_with_id
+
+    @staticmethod
+    def resolve_keys_created(api_key: ApiKey, info: GraphQLResolveInfo) -> QuerySet[ApiKey]:
+        return api_key.keys_created.order_by("-created_at", "-id")[:_MAX_KEYS_CREATED]
 
 
 class IssuedApiKey(graphene.ObjectType):
