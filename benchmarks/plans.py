@@ -110,7 +110,9 @@ def measured(title: str, action: Callable[[], Result]) -> Result:
 
 def go(title: str, organisation: Organisation, author: Author, document: Manifest) -> None:
     whole = {"version": 1, **document}
-    plan = measured(f"plan: {title}", lambda: plan_manifest(organisation, whole, prune=True))
+    plan = measured(
+        f"plan: {title}", lambda: plan_manifest(organisation, whole, author=author, prune=True)
+    )
     if plan.problems:
         sys.exit(f"{plan.problems[:3]}")
     print(f"{'':<32} {len(plan.changes):4} changes")

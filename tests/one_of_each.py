@@ -42,11 +42,11 @@ from scripts_engine.models import (
     Trigger,
 )
 from scripts_engine.plans.manifest import written_manifest
-from scripts_engine.plans.planning import plan_manifest
 from scripts_engine.secrets import set_secret
 from sessions_api.models import Session
 from tests import factories
 from tests.admin import pages
+from tests.scripts_engine.plans.manifests import plan_of
 
 
 def one_of_each(organisation: Organisation) -> dict[type, Any]:
@@ -109,7 +109,7 @@ def make_plan(organisation: Organisation) -> Plan:
     document = written_manifest(organisation)
     for item in document["scripts"]:
         item["timeoutSeconds"] = 5
-    return plan_manifest(organisation, document)
+    return plan_of(organisation, document)
 
 
 def queue_a_run(hook: Hook, body: bytes) -> QueueEntry:

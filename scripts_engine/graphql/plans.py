@@ -78,8 +78,8 @@ class PlanType(graphene.ObjectType):
     secrets_missing = graphene.List(
         graphene.NonNull(graphene.String),
         required=True,
-        description="Names of secrets that the new sources read and the organisation does not "
-        "have.",
+        description="Names of secrets that the new sources read by a literal and the organisation "
+        "does not have. It names no secret that no source of the manifest names.",
     )
     expires_at = graphene.DateTime(required=True, description="The end of its hour.")
 
@@ -165,7 +165,7 @@ def keep_blobs_field(info: GraphQLResolveInfo, sources: Sequence[str]) -> list[s
 @mutation(
     PlanType,
     "Says what a manifest would change and what is wrong with it; changes nothing. The "
-    "sixth plan that waits ends the oldest.",
+    "sixth plan of the caller that waits ends the caller's oldest.",
     errors=script_errors,
     manifest=JSON(required=True, description="At most 512 KiB and 1,000 items."),
     prune=graphene.Boolean(
@@ -177,7 +177,12 @@ def plan_manifest_field(
 ) -> Plan:
     # A slot of the sandbox limits the check of the sources instead.
     with info.context.place_left_to_others():
-        return plan_manifest(caller_organisation(info), manifest, prune=bool(prune))
+        return plan_manifest(
+            caller_organisation(info),
+            manifest,
+            author=Author(api_key=caller_key(info)),
+            prune=bool(prune),
+        )
 
 
 @mutation(

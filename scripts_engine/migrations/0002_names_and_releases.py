@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('changes', models.JSONField(help_text='[{kind, id, name, action, seen, after, source, libraries}]; seen is the digest of the state before.')),
                 ('problems', models.JSONField(default=list, help_text='[{path, code, message}]')),
                 ('secrets_missing', models.JSONField(default=list, help_text='Names of secrets.')),
+                ('made_by', models.CharField(help_text='“user” or “key” with the id of whose request made it.', max_length=45)),
                 ('applied_at', models.DateTimeField(null=True)),
             ],
         ),

@@ -126,6 +126,9 @@ class Plan(models.Model):
     )
     problems = models.JSONField(default=list, help_text="[{path, code, message}]")
     secrets_missing = models.JSONField(default=list, help_text="Names of secrets.")
+    made_by = models.CharField(
+        max_length=45, help_text="“user” or “key” with the id of whose request made it."
+    )
     applied_at = models.DateTimeField(null=True)
 
     objects = PlanQuerySet.as_manager()

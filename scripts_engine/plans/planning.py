@@ -27,8 +27,12 @@ from scripts_engine.plans.manifest import (
 from scripts_engine.plans.sources import NewSource, check_sources
 from scripts_engine.releases.items import Field, ProblemCode, Refers
 from scripts_engine.releases.kinds import Kind, State, action_of, digest_of, kinds
+from scripts_engine.runs.spec import Author, draft_owner
 
+# Of a person or key.
 MAX_LIVING = 5
+# Of an organisation, applied ones included. Each may have as many bytes as a manifest.
+MAX_KEPT = 100
 LIFETIME = timedelta(hours=1)
 
 # A kind's objects are found by the values within which their names are unique, and the name's key.
@@ -56,14 +60,15 @@ def plan_manifest(
     organisation: Organisation,
     document: object,
     *,
+    author: Author,
     prune: bool = False,
     kept: Collection[str] = (),
 ) -> Plan:
     """Keeps a plan of what the manifest, any JSON, would change in the organisation.
 
     With ``prune``, what the manifest does not name is deleted. Objects keep the values of the
-    fields in ``kept`` that their items leave out. Beyond five plans that wait, and five that
-    were applied, the oldest goes.
+    fields in ``kept`` that their items leave out. Beyond five plans of the author that wait, and
+    five that were applied, the author's oldest goes; beyond ``MAX_KEPT``, the organisation's.
     """
     problems = Problems()
     items = parse_manifest(document, problems)
@@ -74,12 +79,13 @@ def plan_manifest(
         changes = planner.changes(prune=prune)
     if not problems.found:
         secrets = planner.check_sources(changes)
-    return _keep(organisation, [] if problems.found else changes, problems, secrets)
+    return _keep(organisation, author, [] if problems.found else changes, problems, secrets)
 
 
 @transaction.atomic
 def _keep(
     organisation: Organisation,
+    author: Author,
     changes: Sequence[PlannedChange],
     problems: Problems,
     secrets: Sequence[str],
@@ -87,23 +93,27 @@ def _keep(
     # Locked, so that no more plans wait than may.
     Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     use_blobs(organisation, {change.source for change in changes if change.source})
-    plans = Plan.objects.of_organisation(organisation)
+    every = Plan.objects.of_organisation(organisation)
+    # Nobody ends the plans of others, unless there are very many.
+    own = every.filter(made_by=draft_owner(author))
     # Of the applied ones, too, or planning and applying in turn would fill the disk.
-    applied = plans.filter(applied_at__isnull=False)
-    oldest = [*_beyond(MAX_LIVING - 1, plans.living()), *_beyond(MAX_LIVING, applied)]
+    applied = own.filter(applied_at__isnull=False)
+    oldest = [*_beyond(MAX_LIVING - 1, own.living()), *_beyond(MAX_LIVING, applied)]
     Plan.objects.filter(pk__in=oldest).delete()
+    Plan.objects.filter(pk__in=list(_beyond(MAX_KEPT - 1, every))).delete()
     return Plan.objects.create(
         organisation=organisation,
         expires_at=timezone.now() + LIFETIME,
         changes=[asdict(change) for change in changes],
         problems=[problem._asdict() for problem in problems.found],
         secrets_missing=list(secrets),
+        made_by=draft_owner(author),
     )
 
 
 def _beyond(newest: int, plans: QuerySet[Plan]) -> QuerySet[Plan, uuid.UUID]:
     """The ids of the plans without the newest."""
-    return plans.order_by("-created_at").values_list("pk", flat=True)[newest:]
+    return plans.order_by("-created_at", "pk").values_list("pk", flat=True)[newest:]
 
 
 def forget_expired_plans() -> int:

@@ -14,6 +14,7 @@ from scripts_engine.models import Plan, RequiredLibrary, Script
 from scripts_engine.plans.blobs import keep_sources, missing_blobs, sources_of
 from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import plan_manifest
+from scripts_engine.runs.spec import Author
 
 # What an author of an organisation has, as far as plans go.
 NEEDED = (Scope.READ_SCRIPTS, Scope.WRITE_DRAFTS, Scope.PUBLISH, Scope.WRITE_HOOKS)
@@ -47,7 +48,7 @@ def plan_promotion(
     chosen = None if names is None else _with_libraries(source, _scripts_named(source, names))
     document = written_manifest(source, script_ids=chosen, without=_OWN)
     _copy_sources(source, target, {script["source"] for script in document["scripts"]})
-    return plan_manifest(target, document, kept=_OWN)
+    return plan_manifest(target, document, author=Author(user=user), kept=_OWN)
 
 
 def _scripts_named(organisation: Organisation, names: Collection[str]) -> set[uuid.UUID]:

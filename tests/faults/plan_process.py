@@ -74,9 +74,10 @@ def main() -> None:
     say(json.dumps(state))
     edition = 1 + max(map(int, state["editions"]), default=0)
     upload(organisation, *(f"return {edition} -- {n}" for n in range(SCRIPTS)))
-    plan = plan_manifest(organisation, everything(edition))
+    author = Author(api_key=ApiKey.objects.get())
+    plan = plan_manifest(organisation, everything(edition), author=author)
     say("applying")
-    applied(plan, author=Author(api_key=ApiKey.objects.get()))
+    applied(plan, author=author)
     say("applied")
     sandbox_pool().close()
 

@@ -10,10 +10,16 @@ from accounts.flows.api_keys import issue_api_key
 from accounts.models import AuthEvent, Organisation
 from accounts.scopes import Scope
 from scripts_engine.models import Plan, Release, Script
-from scripts_engine.plans.planning import plan_manifest
 from tests import factories
 from tests.factories import admin_graphql, make_script
-from tests.scripts_engine.plans.manifests import a_script, digest, manifest, planned, upload
+from tests.scripts_engine.plans.manifests import (
+    a_script,
+    digest,
+    manifest,
+    plan_of,
+    planned,
+    upload,
+)
 from tests.written import nothing_written
 
 PLAN = """
@@ -218,7 +224,7 @@ def test_an_unknown_plan_is_not_found(acme_token: str, id: str) -> None:
 
 
 def test_a_plan_of_another_organisation_is_not_found(acme_token: str, globex: Organisation) -> None:
-    plan = plan_manifest(globex, manifest())
+    plan = plan_of(globex, manifest())
 
     with nothing_written():
         applied = admin_graphql(APPLY, acme_token, id=str(plan.pk))

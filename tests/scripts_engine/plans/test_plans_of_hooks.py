@@ -19,7 +19,6 @@ from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Plan, Script
 from scripts_engine.plans.differences import shown_changes
 from scripts_engine.plans.manifest import written_manifest
-from scripts_engine.plans.planning import plan_manifest
 from scripts_engine.runs.spec import NOBODY, Author
 from tests.client import Client
 from tests.factories import admin_graphql, make_api_key, make_script
@@ -31,6 +30,7 @@ from tests.scripts_engine.plans.manifests import (
     applied,
     digest,
     manifest,
+    plan_of,
     planned,
     problems_of,
     upload,
@@ -79,7 +79,7 @@ def shop(acme: Organisation) -> Organisation:
 
 
 def test_the_own_manifest_of_everything_changes_nothing(shop: Organisation) -> None:
-    plan = plan_manifest(shop, written_manifest(shop), prune=True)
+    plan = plan_of(shop, written_manifest(shop), prune=True)
 
     assert (plan.problems, plan.changes) == ([], [])
 
@@ -102,7 +102,7 @@ def test_a_manifest_makes_another_organisation_alike(
     pinned = next(hook for hook in document["hooks"] if hook["name"] == "pinned")
     pinned["pinned"] = digest("return 2")
 
-    plan = plan_manifest(globex, document, prune=True)
+    plan = plan_of(globex, document, prune=True)
     assert plan.problems == []
     result = applied(plan)
 
@@ -147,7 +147,7 @@ def test_a_changed_hook_keeps_its_url_and_secrets(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["hooks"][0] |= {"callsPerMinute": 5, "name": "Shop orders", "was": "orders"}
 
-    plan = plan_manifest(shop, document)
+    plan = plan_of(shop, document)
     applied(plan)
 
     after = Hook.objects.get(pk=before.pk)
@@ -160,7 +160,7 @@ def test_a_hook_keeps_its_signed_url(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["hooks"][1]["callsPerMinute"] = 5
 
-    applied(plan_manifest(shop, document))
+    applied(plan_of(shop, document))
 
     other = Hook.objects.get(name="other")
     assert (other.signed_url, other.calls_per_minute) == (SIGNED, 5)
@@ -170,7 +170,7 @@ def test_differences_hide_a_signed_url(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["hooks"][1]["signedUrl"] = "https://other.example/hook/mhc_secret"
 
-    [change] = shown_changes(plan_manifest(shop, document))
+    [change] = shown_changes(plan_of(shop, document))
 
     assert change.difference is not None
     assert change.difference.startswith("Signed URL: one at proxy.example (")
@@ -184,7 +184,7 @@ def test_hooks_follow_a_renamed_script(shop: Organisation) -> None:
     for item in (*document["hooks"], *document["schedules"]):
         item["script"] = "total"
 
-    plan = plan_manifest(shop, document, prune=True)
+    plan = plan_of(shop, document, prune=True)
     applied(plan)
 
     assert actions_of(plan) == [("Script", "total", "Rename")]
@@ -192,7 +192,7 @@ def test_hooks_follow_a_renamed_script(shop: Organisation) -> None:
 
 
 def test_pruning_deletes_a_script_with_what_belongs_to_it(shop: Organisation) -> None:
-    plan = plan_manifest(shop, manifest(), prune=True)
+    plan = plan_of(shop, manifest(), prune=True)
     result = applied(plan)
 
     assert {(kind, action) for kind, _, action in actions_of(plan)} == {
@@ -212,7 +212,7 @@ def test_a_schedule_moves_to_a_script_that_stays(shop: Organisation) -> None:
         scripts=[a_script("other", "return 3")], schedules=[a_schedule("nightly", "other")]
     )
 
-    applied(plan_manifest(shop, document, prune=True))
+    applied(plan_of(shop, document, prune=True))
 
     assert Schedule.objects.get().script.name == "other"
 
@@ -243,7 +243,7 @@ def test_what_does_not_fit_is_a_problem(
 
 
 def test_a_script_that_would_be_pruned_is_unknown(shop: Organisation) -> None:
-    plan = plan_manifest(shop, manifest(hooks=[a_hook("sum")]), prune=True)
+    plan = plan_of(shop, manifest(hooks=[a_hook("sum")]), prune=True)
 
     assert [(each["path"], each["code"]) for each in plan.problems] == [
         ("hooks[0].script", "unknown-script")
@@ -296,7 +296,7 @@ def test_hooks_and_schedules_are_no_drafts(acme: Organisation, section: dict[str
 def test_a_plan_conflicts_with_a_hook_that_has_changed(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["hooks"][0]["callsPerMinute"] = 5
-    plan = plan_manifest(shop, document)
+    plan = plan_of(shop, document)
     author = Author(api_key=make_api_key(shop).api_key)
     update_hook(Hook.objects.get(name="orders"), burst=3)
 
@@ -308,9 +308,9 @@ def test_shorthand_of_a_cron_expression_is_no_change_of_its_fields(shop: Organis
     document = written_manifest(shop)
     document["schedules"][0]["cron"] = "@hourly"
     author = Author(api_key=make_api_key(shop).api_key)
-    applied(plan_manifest(shop, document), author=author)
+    applied(plan_of(shop, document), author=author)
 
-    again = plan_manifest(shop, document)
+    again = plan_of(shop, document)
 
     assert Schedule.objects.get().cron == "0 * * * *"
     assert (again.problems, again.changes) == ([], [])
@@ -319,7 +319,7 @@ def test_shorthand_of_a_cron_expression_is_no_change_of_its_fields(shop: Organis
 def test_a_plan_conflicts_with_a_schedule_that_has_changed(shop: Organisation) -> None:
     document = written_manifest(shop)
     document["schedules"][0]["cron"] = "5 5 * * *"
-    plan = plan_manifest(shop, document)
+    plan = plan_of(shop, document)
     author = Author(api_key=make_api_key(shop).api_key)
     update_schedule(Schedule.objects.get(), cron="6 6 * * *")
 
@@ -330,7 +330,7 @@ def test_a_plan_conflicts_with_a_schedule_that_has_changed(shop: Organisation) -
 def test_a_plan_conflicts_if_the_script_of_a_new_hook_is_gone(shop: Organisation) -> None:
     plan = planned(shop, hooks=[a_hook("sum", "new")])
     author = Author(api_key=make_api_key(shop).api_key)
-    applied(plan_manifest(shop, manifest(), prune=True), author=author)
+    applied(plan_of(shop, manifest(), prune=True), author=author)
 
     with nothing_written(), pytest.raises(ConflictError, match="script of “new”"):
         applied(plan, author=author)
@@ -341,7 +341,7 @@ def test_a_deleted_hook_is_created_anew_with_another_token(shop: Organisation) -
     old = Hook.objects.get(name="orders")
     delete_hook(old)
 
-    plan = plan_manifest(shop, document)
+    plan = plan_of(shop, document)
     [issued] = applied(plan).issued
 
     assert actions_of(plan) == [("Hook", "orders", "Create")]
@@ -360,7 +360,7 @@ def statements_of_one_change(organisation: Organisation, source: str) -> int:
     with CaptureQueriesContext(
         connection,
     ) as planning:
-        plan = plan_manifest(organisation, document, prune=True)
+        plan = plan_of(organisation, document, prune=True)
     assert len(plan.changes) == 1
     with CaptureQueriesContext(connection) as applying:
         applied(plan, author=author)

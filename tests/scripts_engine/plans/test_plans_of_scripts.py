@@ -12,6 +12,7 @@ from core.errors import ConflictError, NotFoundError
 from core.http.origin import NOWHERE
 from scripts_engine.flows.scripts import delete_script, update_script
 from scripts_engine.models import Blob, Plan, Release, RunStorage, Script, ScriptVersion
+from scripts_engine.plans import planning
 from scripts_engine.plans.applying import apply_plan
 from scripts_engine.plans.manifest import written_manifest
 from scripts_engine.plans.planning import MAX_LIVING, forget_expired_plans, plan_manifest
@@ -24,6 +25,7 @@ from tests.scripts_engine.plans.manifests import (
     applied,
     digest,
     manifest,
+    plan_of,
     planned,
     problems_of,
     upload,
@@ -100,7 +102,7 @@ def test_the_own_manifest_changes_nothing(acme: Organisation) -> None:
     make_script(acme, "return 1", "sum", max_concurrent_runs=4)
     make_script(acme, "return {}", "money", is_library=True)
 
-    plan = plan_manifest(acme, written_manifest(acme), prune=True)
+    plan = plan_of(acme, written_manifest(acme), prune=True)
     result = applied(plan)
 
     assert (plan.changes, plan.problems) == ([], [])
@@ -181,7 +183,7 @@ def test_a_script_that_never_went_live_is_not_pruned(acme: Organisation) -> None
     script = make_script(acme, "return 1", "sum")
     Script.objects.update(current_version=None)
 
-    plan = plan_manifest(acme, written_manifest(acme), prune=True)
+    plan = plan_of(acme, written_manifest(acme), prune=True)
 
     assert (plan.changes, plan.problems) == ([], [])
     assert script.name not in str(written_manifest(acme))
@@ -217,7 +219,7 @@ def test_a_digest_of_another_organisation_is_unknown(
 
 def test_a_source_that_does_not_compile_is_a_problem(acme: Organisation) -> None:
     upload(acme, "return (")
-    plan = plan_manifest(acme, manifest(scripts=[a_script("sum", "return (")]))
+    plan = plan_of(acme, manifest(scripts=[a_script("sum", "return (")]))
 
     [problem] = plan.problems
     assert (problem["path"], problem["code"]) == ("scripts[0].source", "does-not-compile")
@@ -226,7 +228,7 @@ def test_a_source_that_does_not_compile_is_a_problem(acme: Organisation) -> None
 
 
 def test_a_plan_with_problems_is_not_applied(acme: Organisation) -> None:
-    plan = plan_manifest(acme, {})
+    plan = plan_of(acme, {})
 
     with nothing_written(), pytest.raises(ValidationError):
         apply_plan(acme, plan.pk, held=WRITES, author=NOBODY, origin=NOWHERE)
@@ -415,22 +417,47 @@ def test_a_plan_that_changes_more_than_sources_leaves_no_drafts(
 
 
 def test_the_oldest_of_too_many_applied_plans_goes(acme: Organisation) -> None:
-    plans = [plan_manifest(acme, manifest()) for _ in range(MAX_LIVING)]
+    plans = [plan_of(acme, manifest()) for _ in range(MAX_LIVING)]
     for plan in plans:
         applied(plan)
-    last = plan_manifest(acme, manifest())
+    last = plan_of(acme, manifest())
     applied(last)
-    waiting = plan_manifest(acme, manifest())
+    waiting = plan_of(acme, manifest())
 
     assert set(Plan.objects.all()) == {*plans[1:], last, waiting}
 
 
 def test_the_oldest_of_too_many_plans_goes(acme: Organisation) -> None:
-    plans = [plan_manifest(acme, manifest()) for _ in range(MAX_LIVING + 1)]
+    plans = [plan_of(acme, manifest()) for _ in range(MAX_LIVING + 1)]
 
     kept = set(Plan.objects.values_list("pk", flat=True))
 
     assert kept == {plan.pk for plan in plans[1:]}
+
+
+def test_plans_of_one_key_end_no_plan_of_another(acme: Organisation) -> None:
+    mine, other = (Author(api_key=make_api_key(acme, name).api_key) for name in ("a", "b"))
+    plan = plan_manifest(acme, manifest(), author=mine)
+    done = plan_manifest(acme, manifest(), author=mine)
+    applied(done, author=mine)
+
+    for _ in range(MAX_LIVING + 1):
+        applied(plan_manifest(acme, manifest(), author=other), author=other)
+        plan_manifest(acme, manifest(), author=other)
+
+    assert {plan, done} <= set(Plan.objects.all())
+    assert applied(plan, author=mine).release is None
+
+
+def test_an_organisation_has_no_more_plans_than_may_be_kept(
+    acme: Organisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MAX_KEPT", 3)
+    authors = [Author(api_key=make_api_key(acme, f"{n}").api_key) for n in range(4)]
+
+    plans = [plan_manifest(acme, manifest(), author=author) for author in authors]
+
+    assert set(Plan.objects.all()) == set(plans[1:])
 
 
 def test_upkeep_forgets_expired_plans(plan: Plan) -> None:
@@ -519,7 +546,7 @@ def test_a_library_that_does_not_resolve_is_a_problem(
     upload(acme, source, "return {}")
     scripts = [a_script("sum", source), a_script("money", "return {}", library=True, **library)]
 
-    [problem] = plan_manifest(acme, manifest(scripts=scripts)).problems
+    [problem] = plan_of(acme, manifest(scripts=scripts)).problems
 
     assert (problem["path"], problem["code"]) == ("scripts[0].source", "unresolved-library")
     assert told in problem["message"]

@@ -118,7 +118,9 @@ def test_plans_of_different_scripts_are_both_applied(organisation: Organisation)
 
 
 def test_no_more_plans_wait_than_may(organisation: Organisation) -> None:
-    at_once(8, lambda number: plan_manifest(organisation, manifest()))
+    author = Author(api_key=make_api_key(organisation).api_key)
+
+    at_once(8, lambda number: plan_manifest(organisation, manifest(), author=author))
 
     assert Plan.objects.count() == MAX_LIVING
 
