@@ -130,6 +130,9 @@ def update_api_key(
     by field, ``BeyondMakerError``, and ``ForbiddenError`` for a revoked key.
     """
     with transaction.atomic():
+        # Everything that may change, in one statement: another order could deadlock with a
+        # revocation.
+        lock_with_created([api_key.pk, *([maker.key_id] if maker.key_id else ())])
         row, maker = _locked(api_key, maker)
         if row.revoked_at is not None:
             raise ForbiddenError("This key is revoked. Create a new one.")

@@ -37,7 +37,10 @@ class HookQuerySet(models.QuerySet["Hook"]):
     def callable(self) -> "HookQuerySet":
         """Hooks that accept calls now."""
         return self.existing().filter(
-            is_enabled=True, script__is_enabled=True, script__organisation__is_active=True
+            is_enabled=True,
+            script__is_enabled=True,
+            script__current_version__isnull=False,
+            script__organisation__is_active=True,
         )
 
 
@@ -250,7 +253,8 @@ class Hook(RotatingSecret, Revised):
     @property
     def is_callable(self) -> bool:
         """Whether the hook accepts calls now; otherwise it answers as if it did not exist."""
-        return self.is_enabled and self.script.is_enabled and self.organisation.is_active
+        is_live = self.script.is_enabled and self.script.current_version_id is not None
+        return self.is_enabled and is_live and self.organisation.is_active
 
     @property
     def secure_url(self) -> str:

@@ -146,6 +146,8 @@ def _obstacle(entry: QueueEntry) -> str:
         return "Its organisation is switched off."
     if not entry.script.is_enabled:
         return "Its script is disabled."
+    if entry.script.current_version_id is None:
+        return "Its script has no live version."
     if PausedQueue.objects.filter(organisation=entry.organisation).exists():
         return "The queue of its organisation is paused."
     return "" if entry.script.queue_paused_at is None else "The queue of its script is paused."

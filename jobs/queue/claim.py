@@ -90,8 +90,8 @@ _PARTS = {
     "is_open": """organisation.is_active AND NOT EXISTS (
         SELECT 1 FROM {paused} AS paused
         WHERE paused.organisation_id = waiting.organisation_id)""",
-    "is_ready": """script.is_enabled AND script.queue_paused_at IS NULL
-        AND script.deleted_at IS NULL""",
+    "is_ready": """script.is_enabled AND script.current_version_id IS NOT NULL
+        AND script.queue_paused_at IS NULL AND script.deleted_at IS NULL""",
 }
 _ORGANISATIONS = """
     SELECT waiting.organisation_id, first.due_at, {is_ready}, COALESCE(leased.number, 0)
@@ -344,6 +344,7 @@ def _due() -> QuerySet[QueueEntry]:
     due = QueueEntry.objects.waiting().filter(
         due_at__lte=_NOW,
         script__is_enabled=True,
+        script__current_version__isnull=False,
         script__queue_paused_at__isnull=True,
         script__deleted_at__isnull=True,
     )

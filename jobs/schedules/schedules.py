@@ -105,7 +105,7 @@ def run_schedule_now(schedule: Schedule, *, author: Author, origin: Origin = NOW
     """Queues a run with the schedule's payload, even if the schedule is disabled or has a run.
 
     The run has no tick, and ticks go on as before; a tick at which the run has not ended meets it
-    like a run of an earlier tick. Raises ``ValidationError`` if the script is disabled,
+    like a run of an earlier tick. Raises ``ValidationError`` if the script is disabled or not live,
     ``OrganisationInactiveError`` or ``QueueFullError``.
     """
     script = schedule.script
@@ -115,6 +115,8 @@ def run_schedule_now(schedule: Schedule, *, author: Author, origin: Origin = NOW
     if not script.is_enabled or script.deleted_at is not None:
         message = "The script is disabled. Enable it first."
         raise invalid("id", message)
+    if script.current_version_id is None:
+        raise invalid("id", "The script has no live version. Publish one first.")
     work = QueuedWork(
         organisation_id=schedule.organisation_id,
         script_id=script.pk,

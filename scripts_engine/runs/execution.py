@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
+from django.core.exceptions import ValidationError
 from uuid_utils.compat import uuid7
 
 from accounts.models import Organisation
@@ -182,13 +183,16 @@ def try_script(
 
     In place of the live version, ``version`` of the script runs, or ``source``, without being
     saved; a source that is the live one, or the author's draft, runs as that version. If nothing
-    ran, raises ``ValidationError`` for a library, ``SourceError`` for one that
-    the source cannot require, ``OrganisationInactiveError``, ``NotFoundError``, ``SandboxBusy`` or
-    ``SandboxUnavailable``.
+    ran, raises ``ValidationError`` for a library, and if neither is given and no version is live,
+    ``SourceError`` for a library that the source cannot require, ``OrganisationInactiveError``,
+    ``NotFoundError``, ``SandboxBusy`` or ``SandboxUnavailable``.
     """
     if not script.organisation.is_active:
         raise OrganisationInactiveError
     refuse_library(script)
+    if source is None and version is None and script.current_version_id is None:
+        message = "The script has no live version. Choose a version, or give a source."
+        raise ValidationError({"version": ValidationError(message, code="invalid")})
     spec = SavedRun.of_script(script, trigger=trigger, started_by=author, is_of_alert=is_of_alert)
     if version is None and source is not None and source != script.source:
         version = _unchanged_draft(script, source, author)

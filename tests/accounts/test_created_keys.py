@@ -24,9 +24,8 @@ from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, Role
 from accounts.scopes import Scope, covers
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE
-from tests.admin.pages import logged_in, text_of
 from tests.admin.roles import make_staff
-from tests.device_logins import PAGE, log_in
+from tests.device_logins import log_in
 from tests.factories import (
     admin_graphql,
     api_key_login,
@@ -121,22 +120,6 @@ def test_a_key_of_a_person_outlasts_no_key(acme: Organisation) -> None:
 
 
 # --- Logins of programs ---------------------------------------------------------------------------
-
-
-def test_revoking_an_approved_key_ends_what_it_created(acme: Organisation) -> None:
-    bob = make_staff(acme, Role.ADMINISTRATOR)
-    document = log_in(bob, acme, "All")
-    made = admin_graphql(CREATE, document["access_token"]).data["createApiKey"]
-    child = ApiKey.objects.get(pk=made["apiKey"]["id"])
-    client = logged_in(bob)
-    approved = ApiKey.objects.get(key=document["key"])
-
-    answer = client.post(PAGE, {"revoke": str(approved.pk)}, follow=True)
-
-    assert f"created with it are revoked as well: child ({child.key})" in text_of(answer)
-    assert not ApiKey.objects.filter(revoked_at=None).exists()
-    login = {"uid": child.key, "password": made["secret"], "credential": "ApiKey"}
-    assert login_status(login) == 401
 
 
 def test_what_an_approved_key_created_ends_with_the_approver(acme: Organisation) -> None:

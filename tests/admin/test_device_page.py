@@ -7,6 +7,8 @@ import pytest
 from django.test import Client
 
 from accounts.admin.step_up import FRESH_FOR
+from accounts.flows.api_keys import issue_api_key
+from accounts.flows.minting import Maker
 from accounts.flows.organisations import remove_member
 from accounts.flows.users import update_user
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Membership, Organisation, Role, User
@@ -370,6 +372,17 @@ def test_whoever_approved_a_key_sees_and_revokes_it(acme: Organisation, role: Ro
     api_key.refresh_from_db()
     assert api_key.revoked_at is not None
     assert AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED, subject_id=api_key.pk)
+
+
+def test_keys_that_a_revoked_one_created_are_named_and_end(acme: Organisation) -> None:
+    administrator = make_staff(acme, Role.ADMINISTRATOR)
+    api_key = key_of(administrator, acme)
+    child = issue_api_key(acme, name="child", maker=Maker.key(api_key)).api_key
+
+    answer = logged_in(administrator).post(PAGE, {"revoke": str(api_key.pk)}, follow=True)
+
+    assert f"created with it are revoked as well: child ({child.key})" in text_of(answer)
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
 
 
 @pytest.mark.parametrize("given", ["other", "x", "", "00000000-0000-0000-0000-000000000000"])

@@ -324,6 +324,8 @@ class RunAdmin(PageContext, ReadOnlyTenantModelAdmin):
             refusal = "This run's payload was removed."
         elif run.trigger == Trigger.TEST:
             refusal = "A test event is not replayed: send another one."
+        elif run.script.current_version_id is None:
+            refusal = "The script has no live version."
         if refusal:
             self.message_user(request, refusal, messages.ERROR)
             return redirect(page_of(run))

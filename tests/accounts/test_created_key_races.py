@@ -1,0 +1,83 @@
+"""Keys that are revoked and narrowed while others are created with them."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.flows.api_keys import issue_api_key, revoke_api_key, update_api_key
+from accounts.flows.minting import Maker
+from accounts.models import ApiKey, Organisation
+from core.errors import ForbiddenError
+from core.http.origin import NOWHERE
+from tests.concurrency import at_once
+from tests.factories import make_api_key
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+THREADS = 24 if connection.vendor == "postgresql" else 9
+
+
+@pytest.fixture
+def family(acme: Organisation) -> list[ApiKey]:
+    """A key, one that it created, one that that one created, and so on."""
+    keys = [make_api_key(acme, "first").api_key]
+    while len(keys) < 6:
+        maker = Maker.key(keys[-1])
+        keys.append(issue_api_key(acme, name="next", maker=maker).api_key)
+    return keys
+
+
+def test_no_key_survives_that_is_created_while_its_maker_is_revoked(family: list[ApiKey]) -> None:
+    def act(number: int) -> None:
+        key = family[number % len(family)]
+        if number % 3 == 0:
+            revoke_api_key(family[0])
+            return
+        try:
+            issue_api_key(key.organisation, name="late", maker=Maker.key(key))
+        except ForbiddenError:
+            return
+
+    at_once(THREADS, act)
+
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
+
+
+def test_narrowing_and_revoking_at_once_do_not_block_each_other(family: list[ApiKey]) -> None:
+    end = timezone.now() + timedelta(days=1)
+
+    def act(number: int) -> str:
+        try:
+            if number % 2:
+                revoke_api_key(family[1])
+            else:
+                update_api_key(family[0], scopes=["ReadKeys"], expires_at=end, origin=NOWHERE)
+        except ForbiddenError:
+            return "refused"
+        return "done"
+
+    outcomes = at_once(THREADS, act)
+
+    assert set(outcomes) == {"done"}
+    [left] = ApiKey.objects.filter(revoked_at=None)
+    assert (left.pk, left.scopes, left.expires_at) == (family[0].pk, ["ReadKeys"], end)
+
+
+def test_a_key_that_is_created_while_its_maker_is_narrowed_has_no_more(
+    family: list[ApiKey],
+) -> None:
+    def act(number: int) -> None:
+        if number % 3 == 0:
+            update_api_key(family[0], scopes=["ReadKeys"], origin=NOWHERE)
+        else:
+            key = family[number % len(family)]
+            try:
+                issue_api_key(key.organisation, name="late", scopes=["All"], maker=Maker.key(key))
+            except ForbiddenError:
+                return
+
+    at_once(THREADS, act)
+
+    assert set(map(tuple, ApiKey.objects.values_list("scopes", flat=True))) == {("ReadKeys",)}
