@@ -32,10 +32,10 @@ _PLAN = """mutation Plan($manifest: JSON!, $prune: Boolean!) {
 }"""
 _APPLY = """mutation Apply($id: ID!, $note: String!, $publish: Boolean!) {
   applyPlan(id: $id, note: $note, publish: $publish) {
-    release { id number }
-    issuedHooks { hook { id name url secureUrl script { name } } callToken }
+    release { id number }%s
   }
 }"""
+_ISSUED_HOOKS = "\n    issuedHooks { hook { id name url secureUrl script { name } } callToken }"
 _KEEP = "mutation Keep($sources: [String!]!) { keepBlobs(sources: $sources) }"
 _SOURCES_AT_ONCE = 1_000
 # A request takes 1 MiB.
@@ -128,9 +128,17 @@ def make_plan(
     return plan
 
 
-def apply_plan(server: Server, plan_id: str, *, note: str, publish: bool) -> dict[str, Any]:
-    applied: dict[str, Any] = server.graphql(_APPLY, id=plan_id, note=note, publish=publish)
-    return dict(applied["applyPlan"])
+def apply_plan(server: Server, plan: dict[str, Any], *, note: str, publish: bool) -> dict[str, Any]:
+    """What came of it. Call tokens are asked for only if there are new hooks.
+
+    They need a scope of their own, which a key that pushes scripts may lack.
+    """
+    has_new_hooks = any(
+        (change["kind"], change["action"]) == ("Hook", "Create") for change in plan["changes"]
+    )
+    document = _APPLY % (_ISSUED_HOOKS if has_new_hooks else "")
+    applied = server.graphql(document, id=plan["id"], note=note, publish=publish)["applyPlan"]
+    return {"issuedHooks": [], **applied}
 
 
 def check_organisation(remote: Remote, expected: str | None) -> None:

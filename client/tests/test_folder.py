@@ -95,6 +95,31 @@ def test_check_exits_2_when_something_differs(pushed: Client) -> None:
     assert len(release_numbers(pushed)) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "scopes", "said"),
+    [
+        (["--draft"], ["WriteDrafts"], "Saved as your drafts; nothing went live."),
+        ([], ["WriteDrafts", "Publish"], "Release 1 is live"),
+    ],
+)
+def test_scripts_are_pushed_with_a_key_that_may_not_change_hooks(
+    logged_in: Client, server: Server, organisation: str, options: Any, scopes: Any, said: str
+) -> None:
+    key = server.make_key(organisation, " ".join(["ReadScripts", *scopes]))
+    environment = {
+        "MOONHOOK_URL": server.url,
+        "MOONHOOK_KEY": key.key,
+        "MOONHOOK_SECRET": key.secret,
+    }
+    logged_in.ok("init")
+    logged_in.write("moonhook.toml", "[scripts.alone]\n")
+    logged_in.write("scripts/alone.lua", "return 1\n")
+
+    output = logged_in.ok("push", "--yes", *options, **environment)
+
+    assert said in output
+
+
 def test_check_works_with_a_key_that_only_reads(
     pushed: Client, server: Server, organisation: str
 ) -> None:

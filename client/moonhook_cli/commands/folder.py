@@ -149,14 +149,14 @@ def push(
     if not yes:
         _ask(context, "Save these drafts?" if draft else "Put this live?")
     if draft:
-        applied = apply_plan(context.server, plan["id"], note=note, publish=False)
+        applied = apply_plan(context.server, plan, note=note, publish=False)
     else:
         applied = work.apply(plan, note)
     release = applied["release"]
     if context.output.as_json:
         context.output.json({"changes": plan["changes"], **applied})
         return
-    if release:
+    if release and not draft:
         context.output.say(f"Release {release['number']} is live at {work.remote.organisation}.")
     else:
         context.output.say("Saved as your drafts; nothing went live.")
@@ -237,7 +237,7 @@ class _Work:
         organisation = self.remote.organisation_id
         write_sent(self.folder, self.target.name, organisation, self._files)
         try:
-            applied = apply_plan(self._context.server, plan["id"], note=note, publish=True)
+            applied = apply_plan(self._context.server, plan, note=note, publish=True)
         except CommandError as error:
             last = self.remote.release["number"] if self.remote.release else None
             if error.code == "CONFLICT" and (newer := self._newer_than(last)):
