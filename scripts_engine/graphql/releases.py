@@ -251,9 +251,16 @@ def update_dependents_field(
     force=graphene.Boolean(
         default_value=False, description="Whether to discard what has changed since."
     ),
+    name=graphene.String(
+        description="A name for the object whose own name another one has taken meanwhile."
+    ),
 )
-def undo_release_field(info: GraphQLResolveInfo, id: str, force: bool | None = False) -> Release:
+def undo_release_field(
+    info: GraphQLResolveInfo, id: str, force: bool | None = False, name: str | None = None
+) -> Release:
     release = find(info, Release, id)
     held = caller_maker(info).scopes
     with scope_refusals(info):
-        return undo_release(release, held=held, force=bool(force), origin=caller_origin(info))
+        return undo_release(
+            release, held=held, force=bool(force), name=name or "", origin=caller_origin(info)
+        )

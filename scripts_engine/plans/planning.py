@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -26,7 +25,15 @@ from scripts_engine.plans.manifest import (
 )
 from scripts_engine.plans.sources import NewSource, check_sources
 from scripts_engine.releases.items import Field, ProblemCode, Refers
-from scripts_engine.releases.kinds import Kind, State, action_of, digest_of, kinds
+from scripts_engine.releases.kinds import (
+    Kind,
+    Place,
+    State,
+    action_of,
+    digest_of,
+    kinds,
+    place_of,
+)
 from scripts_engine.runs.spec import Author, draft_owner
 
 # Of a person or key.
@@ -34,9 +41,6 @@ MAX_LIVING = 5
 # Of an organisation, applied ones included. Each may have as many bytes as a manifest.
 MAX_KEPT = 100
 LIFETIME = timedelta(hours=1)
-
-# A kind's objects are found by the values within which their names are unique, and the name's key.
-Place = tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -178,7 +182,7 @@ class _Planner:
 
     def _of_kind(self, kind: Kind, *, prune: bool) -> list[PlannedChange]:
         there = self._known.states[kind.name]
-        places = {_place(kind, state): object_id for object_id, state in there.items()}
+        places = {place_of(kind, state): object_id for object_id, state in there.items()}
         items = [item for item in self._items if item.kind is kind]
         found = [(item, self._object_of(item, places)) for item in items]
         claimed = {object_id for _, object_id in found if object_id is not None}
@@ -333,12 +337,6 @@ class _Planner:
 
 
 _MISSING = object()
-
-
-def _place(kind: Kind, state: State) -> Place:
-    by_name = {each.name: each for each in kind.fields}
-    within = (state[by_name[name].of_state] for name in kind.unique_within)
-    return (*within, name_key(state["name"]))
 
 
 def _deletions(kind: Kind, states: Mapping[uuid.UUID, State]) -> Iterator[PlannedChange]:

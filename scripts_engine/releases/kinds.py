@@ -19,6 +19,7 @@ from django.db.models import TextChoices
 from accounts.models import Organisation
 from accounts.scopes import Scope
 from core.http.origin import Origin
+from core.names import name_key
 from core.plain_text import is_encodable
 from scripts_engine.models import Action
 from scripts_engine.releases.items import Field
@@ -31,6 +32,8 @@ _WORDS_FOR_TYPES = {
     list: "a list",
     dict: "an object",
 }
+# A kind's objects are found by the values within which their names are unique, and the name's key.
+Place = tuple[Any, ...]
 
 
 class Issued(NamedTuple):
@@ -133,6 +136,13 @@ def kinds() -> Sequence[Kind]:
 
 def kind_named(name: str) -> Kind:
     return next(kind for kind in _kinds if kind.name == name)
+
+
+def place_of(kind: Kind, state: State) -> Place:
+    """What no other object of the kind has: its name's key, and that within which it is unique."""
+    by_name = {each.name: each for each in kind.fields}
+    within = (state[by_name[name].of_state] for name in kind.unique_within)
+    return (*within, name_key(state["name"]))
 
 
 def action_of(before: State | None, after: State | None) -> Action:

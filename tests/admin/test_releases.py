@@ -12,7 +12,7 @@ from accounts.scopes import EVERYTHING, ROLE_SCOPES, Scope
 from core.http.origin import NOWHERE
 from hooks.flows.hooks import update_hook
 from hooks.models import Hook
-from scripts_engine.flows.scripts import delete_scripts, update_script
+from scripts_engine.flows.scripts import delete_script, delete_scripts, update_script
 from scripts_engine.models import Release, Run, Script
 from scripts_engine.releases.undo import undo_release
 from scripts_engine.runs.spec import NOBODY
@@ -128,6 +128,30 @@ def test_forced_undo_loses_what_changed_since(
     as_bob.post(page_of(published, "undo"), {**CONFIRMED, "force": "on"})
 
     assert Script.objects.get().source == 'return params.get("body")'
+
+
+def test_undo_of_a_deletion_asks_for_another_name_where_its_own_is_taken(
+    as_bob: Client, acme: Organisation, acme_script: Script
+) -> None:
+    name = acme_script.name
+    delete_script(acme_script)
+    deletion = Release.objects.get(number=2)
+    free = text_of(as_bob.get(page_of(deletion, "undo")))
+    factories.make_script(acme, name=name.upper())
+    before = everything()
+
+    asked = text_of(as_bob.get(page_of(deletion, "undo")))
+    refused = as_bob.post(page_of(deletion, "undo"), CONFIRMED)
+    taken = as_bob.post(page_of(deletion, "undo"), {**CONFIRMED, "name": name.title()})
+
+    assert "needs another name" in asked
+    assert "needs another name" not in free
+    assert refused.status_code == taken.status_code == 200
+    assert "There is one named" in text_of(taken)
+    assert everything() == before
+    as_bob.post(page_of(deletion, "undo"), {**CONFIRMED, "name": "back again"})
+    acme_script.refresh_from_db()
+    assert (acme_script.name, acme_script.deleted_at) == ("back again", None)
 
 
 def test_second_undo_says_that_it_is_done(as_bob: Client, published: Release) -> None:

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.admin.reach import RoleNeededError, is_superuser, maker_of, organisation_ids_with
 from accounts.admin.tenancy import ReadOnlyTenantModelAdmin
@@ -27,6 +28,7 @@ from core.admin.times import relative
 from core.database.ids import parse_uuid
 from core.errors import ConflictError
 from core.http.origin import origin_of
+from core.names import MAX_NAME_CHARACTERS
 from scripts_engine.admin.releases.issued import IssuedPages
 from scripts_engine.admin.releases.promote import PromotePages
 from scripts_engine.admin.releases.words import (
@@ -38,7 +40,13 @@ from scripts_engine.admin.releases.words import (
     undone_changes,
 )
 from scripts_engine.models import Release, ReleaseChange, Script
-from scripts_engine.releases.undo import Item, preview_undo, scopes_of, undo_release
+from scripts_engine.releases.undo import (
+    Item,
+    names_taken,
+    preview_undo,
+    scopes_of,
+    undo_release,
+)
 
 # A list box holds no more.
 MAX_OFFERED = 500
@@ -116,10 +124,18 @@ class UndoForm(NoteForm):
         error_messages={"required": "Tick this to lose what has changed since."},
     )
 
-    def __init__(self, *args: Any, has_conflicts: bool, **kwargs: Any) -> None:
+    name = forms.CharField(
+        max_length=MAX_NAME_CHARACTERS,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="What comes back needs another name: its own is taken by now.",
+    )
+
+    def __init__(self, *args: Any, has_conflicts: bool, is_name_taken: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not has_conflicts:
             del self.fields["force"]
+        if not is_name_taken:
+            del self.fields["name"]
 
 
 @admin.register(Release)
@@ -247,7 +263,11 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
         if lacking := self._lacking(request, release, items):
             raise RoleNeededError(*lacking, place=release.organisation)
         conflicts = any(item.has_changed_since for item in items)
-        form = UndoForm(request.POST if is_confirmed(request) else None, has_conflicts=conflicts)
+        form = UndoForm(
+            request.POST if is_confirmed(request) else None,
+            has_conflicts=conflicts,
+            is_name_taken=bool(names_taken(release.organisation, items)),
+        )
         if form.is_valid() and (made := self._undone(request, release, form)) is not None:
             self.log_change(request, release, f"Undone by {str(made).lower()}.")
             told = f"Undid {str(release).lower()}, as {str(made).lower()}."
@@ -262,6 +282,7 @@ class ReleaseAdmin(PromotePages, IssuedPages, ReadOnlyTenantModelAdmin):
                 release,
                 held=maker_of(request, release.organisation).scopes,
                 force=form.cleaned_data.get("force", False),
+                name=form.cleaned_data.get("name", ""),
                 note=form.cleaned_data["note"],
                 origin=origin_of(request),
             )

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 
 from accounts.audit import person
 from accounts.models import AuthEvent, Organisation, User
@@ -169,6 +170,76 @@ def test_a_deletion_whose_name_is_taken_is_a_conflict_even_by_force(
         undo(deletion, force=True)
 
     assert state() == before
+
+
+def test_a_deletion_whose_name_is_taken_is_undone_under_another(
+    acme: Organisation, script: Script
+) -> None:
+    hook = make_hook(script, "orders").hook
+    delete_script(script)
+    deletion = last()
+    make_script(acme, name="ECHO")
+
+    release = undo(deletion, name=" Echo of old ")
+
+    script.refresh_from_db()
+    assert (script.name, script.deleted_at) == ("Echo of old", None)
+    assert Hook.objects.existing().get().pk == hook.pk
+    assert {change.name for change in release.changes.all()} == {"Echo of old", "orders"}
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, "a\nb", "Echo"])
+def test_a_name_that_does_not_do_puts_nothing_back(
+    acme: Organisation, script: Script, name: str
+) -> None:
+    delete_script(script)
+    deletion = last()
+    make_script(acme, name="ECHO")
+    before = state()
+
+    with pytest.raises((ConflictError, ValidationError)) as refused:
+        undo(deletion, name=name)
+
+    assert state() == before
+    error = refused.value
+    fields = error.extensions.values() if isinstance(error, ConflictError) else error.message_dict
+    assert list(fields) == ["name"]
+
+
+def test_a_name_is_for_what_cannot_have_its_own(script: Script) -> None:
+    delete_script(script)
+    before = state()
+
+    with pytest.raises(ValidationError) as refused:
+        undo(last(), name="other")
+
+    assert list(refused.value.message_dict) == ["name"]
+    assert state() == before
+
+
+def test_undoing_a_rename_whose_old_name_is_taken_asks_for_another(
+    acme: Organisation, script: Script
+) -> None:
+    update_script(script, author=NOBODY, name="new")
+    renaming = last()
+    make_script(acme, name="echo")
+
+    with pytest.raises(ConflictError, match="There is one named “echo” already"):
+        undo(renaming)
+    undo(renaming, name="third")
+
+    script.refresh_from_db()
+    assert script.name == "third"
+
+
+def test_names_of_one_release_that_change_places_are_put_back(acme: Organisation) -> None:
+    one, other = make_script(acme, name="one"), make_script(acme, name="other")
+    for script, name in ((one, "third"), (other, "one"), (one, "other")):
+        update_script(script, author=NOBODY, name=name)
+
+    undo(last())
+
+    assert set(Script.objects.values_list("name", flat=True)) == {"third", "one"}
 
 
 def test_what_is_undone_already_is_a_conflict(script: Script) -> None:
