@@ -5,11 +5,15 @@ from typing import Any, NamedTuple
 
 from django.db.models import F
 from django.test import Client
+from django.utils import timezone
 
-from accounts.models import Organisation, User
+from accounts.flows.api_keys import IssuedApiKey, issue_api_key
+from accounts.flows.minting import Maker
+from accounts.models import ApiKey, Organisation, Role, User
 from core.http.origin import NOWHERE
 from sessions_api.device_authorization.flows import approve_login
 from sessions_api.models import DeviceAuthorization
+from tests.factories import make_user
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code"
 START, TOKEN, PAGE = "/oauth/device_authorization", "/oauth/token", "/admin/device/"
@@ -91,3 +95,20 @@ def let_time_pass(started: Started, seconds: int) -> None:
         expires_at=F("expires_at") - back,
         last_polled_at=F("last_polled_at") - back,
     )
+
+
+def approved(issued: IssuedApiKey) -> IssuedApiKey:
+    """The key as one that an administrator approved as a program's login."""
+    api_key, organisation = issued.api_key, issued.api_key.organisation
+    approver = make_user(organisation, f"{api_key.pk}@example.com", role=Role.ADMINISTRATOR)
+    User.objects.filter(pk=approver.pk).update(is_staff=True)
+    # A key that is older than the membership would have lost its approver.
+    api_key.approved_by, api_key.created_at = approver, timezone.now()
+    api_key.save(update_fields=["approved_by", "created_at"])
+    return issued
+
+
+def child_of(parent: ApiKey, **given: Any) -> IssuedApiKey:
+    """A key that the key created."""
+    maker = Maker.key(ApiKey.objects.with_owners().get(pk=parent.pk))
+    return issue_api_key(parent.organisation, **{"name": "child", **given}, maker=maker)

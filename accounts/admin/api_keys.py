@@ -1,9 +1,10 @@
 """API keys in the admin: the list, a key's page, creating and rotating, revoking."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -399,7 +400,7 @@ class ApiKeyAdmin(PageContext, ApiKeyIssuing, EndingMixin, TenantModelAdmin):
         question: Question | None = None,
     ) -> HttpResponse:
         rows = list(rows)
-        if warning := _revoked_with(rows):
+        if warning := _created_with(rows):
             question = self.end_question._replace(warning=warning)
         return super().ask_and_end(request, rows, back_to, question)
 
@@ -407,16 +408,26 @@ class ApiKeyAdmin(PageContext, ApiKeyIssuing, EndingMixin, TenantModelAdmin):
         return revoke_api_keys(rows, origin=origin_of(request), by=person(request))
 
 
-def _revoked_with(api_keys: Sequence[ApiKey]) -> str:
-    """Says which other keys end with these; empty for none."""
+def _created_with(api_keys: Sequence[ApiKey]) -> str:
+    """Says which keys these created, and whether they end too; empty for none."""
     asked = {api_key.pk for api_key in api_keys}
-    created = ApiKey.objects.filter(pk__in=ApiKey.objects.all().descendants_of(asked) - asked)
-    names = [str(api_key) for api_key in created[:_NAMED]]
-    if not names:
-        return ""
-    more = created.count() - len(names)
-    rest = f" and {more} more" if more else ""
-    return f"Keys that were created with this end with it: {', '.join(names)}{rest}."
+    bound = ApiKey.objects.all().bound_to(asked)
+    others = ApiKey.objects.all().descendants_of(asked) - bound
+    texts = [
+        f"{what}: {_named(ids)}."
+        for what, ids in [
+            ("Keys that the program created end with its login", bound - asked),
+            ("Keys that were created with it stay valid", others - asked),
+        ]
+        if ids
+    ]
+    return " ".join(texts)
+
+
+def _named(ids: Collection[UUID]) -> str:
+    names = [str(api_key) for api_key in ApiKey.objects.filter(pk__in=ids)[:_NAMED]]
+    more = len(ids) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 @panel_of(Organisation, scope=Scope.READ_KEYS)

@@ -125,7 +125,7 @@ def update_api_key(
     """Changes what is given: name, scopes, and of ``limits`` ``expires_at``, ``allowed_networks``.
 
     Counts from the key's next request on. What stays as it was is neither saved nor recorded. Keys
-    that were created with the key lose what it loses; those with nothing left are revoked. The
+    that are bound to the key lose what it loses; those with nothing left are revoked. The
     maker must have what the key had before, and what it has afterwards. Raises ``ValidationError``
     by field, ``BeyondMakerError``, and ``ForbiddenError`` for a revoked key.
     """
@@ -235,7 +235,7 @@ def _rotate(stale: ApiKey, overlap: timedelta, maker: Maker) -> IssuedApiKey:
 def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE) -> ApiKey:
     """Revokes the key for good, and with it its sessions, which every request checks again.
 
-    So are the keys that were created with it.
+    So are the keys that are bound to it.
     """
     revoke_api_keys([api_key], origin=origin)
     api_key.refresh_from_db(fields=["revoked_at"])
@@ -245,7 +245,7 @@ def revoke_api_key(api_key: ApiKey, *, origin: Origin = NOWHERE) -> ApiKey:
 def revoke_api_keys(
     api_keys: Iterable[ApiKey], *, origin: Origin = NOWHERE, by: User | None = None
 ) -> list[ApiKey]:
-    """Revokes the keys and those that were created with them, directly or through others.
+    """Revokes the keys and those that are bound to them: see ``ApiKeyQuerySet.bound_to``.
 
     Returns those not revoked before. The number of queries does not depend on that of the keys.
     """

@@ -1,6 +1,8 @@
-"""Keys that were created with a key: none outlasts it, and none keeps what it loses.
+"""Keys that a program created with its login: none outlasts it, and none keeps what it loses.
 
-Otherwise a stranger with a leaked key would keep access through those that it created.
+A login of a program is a key that a person approved. Otherwise the program would keep access when
+that person ends it. Other keys outlast the one that created them, or nobody could replace a key by
+one that it created.
 """
 
 import uuid
@@ -15,18 +17,18 @@ from accounts.scopes import Scopes, in_order, names_of, shared
 
 
 def lock_with_created(ids: Iterable[uuid.UUID]) -> list[ApiKey]:
-    """The keys and those that were created with them, without revoked ones.
+    """The keys and those that are bound to them, without revoked ones.
 
     All rows are locked until the transaction ends, and none of them creates another meanwhile.
     """
     wanted = set(ids)
     while True:
-        wanted |= ApiKey.objects.all().descendants_of(wanted)
+        wanted |= ApiKey.objects.all().bound_to(wanted)
         # In one order, so that two of these do not wait for each other.
         rows = ApiKey.objects.select_for_update().filter(pk__in=wanted, revoked_at__isnull=True)
         locked = list(rows.order_by("pk"))
         # Creating a key locks its maker: what was created before this had the lock is seen now.
-        if ApiKey.objects.all().descendants_of(wanted) <= wanted:
+        if ApiKey.objects.all().bound_to(wanted) <= wanted:
             return locked
 
 
@@ -38,7 +40,7 @@ class Narrowed(NamedTuple):
 
 
 def narrow_created(api_key: ApiKey) -> Narrowed:
-    """Takes from keys that were created with the key what it does not have itself any more.
+    """Takes from keys that are bound to the key what it does not have itself any more.
 
     Call it in a transaction, with the key locked. Widening the key gives nothing back.
     """

@@ -65,6 +65,13 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
             found |= ahead
         return found
 
+    def bound_to(self, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+        """Those that the logins of programs among these created, which end with the login.
+
+        A login of a program is a key that a person approved, and so are those that it creates.
+        """
+        return self.filter(approved_by__isnull=False).descendants_of(ids)
+
     def expiring_within(self, span: timedelta) -> "ApiKeyQuerySet":
         """Valid keys that expire within the span."""
         now = timezone.now()

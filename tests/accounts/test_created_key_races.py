@@ -6,12 +6,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from accounts.flows.api_keys import issue_api_key, revoke_api_key, update_api_key
-from accounts.flows.minting import Maker
+from accounts.flows.api_keys import revoke_api_key, update_api_key
 from accounts.models import ApiKey, Organisation
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE
 from tests.concurrency import at_once
+from tests.device_logins import approved, child_of
 from tests.factories import make_api_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,11 +21,10 @@ THREADS = 24 if connection.vendor == "postgresql" else 9
 
 @pytest.fixture
 def family(acme: Organisation) -> list[ApiKey]:
-    """A key, one that it created, one that that one created, and so on."""
-    keys = [make_api_key(acme, "first").api_key]
+    """A program's login, a key that it created, one that that one created, and so on."""
+    keys = [approved(make_api_key(acme, "first")).api_key]
     while len(keys) < 6:
-        maker = Maker.key(keys[-1])
-        keys.append(issue_api_key(acme, name="next", maker=maker).api_key)
+        keys.append(child_of(keys[-1]).api_key)
     return keys
 
 
@@ -36,7 +35,7 @@ def test_no_key_survives_that_is_created_while_its_maker_is_revoked(family: list
             revoke_api_key(family[0])
             return
         try:
-            issue_api_key(key.organisation, name="late", maker=Maker.key(key))
+            child_of(key)
         except ForbiddenError:
             return
 
@@ -69,7 +68,7 @@ def test_a_key_that_is_created_while_its_maker_is_narrowed_has_no_more(
         else:
             key = family[number % len(family)]
             try:
-                issue_api_key(key.organisation, name="late", scopes=["All"], maker=Maker.key(key))
+                child_of(key, scopes=["All"])
             except ForbiddenError:
                 return
 

@@ -1,4 +1,4 @@
-"""A key does not outlast the key that created it, and keeps nothing that that one loses."""
+"""A key that a program created with its login does not outlast it, and keeps nothing it loses."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ from accounts.scopes import Scope, covers
 from core.errors import ForbiddenError
 from core.http.origin import NOWHERE
 from tests.admin.roles import make_staff
-from tests.device_logins import log_in
+from tests.device_logins import approved, child_of, log_in
 from tests.factories import (
     admin_graphql,
     api_key_login,
@@ -43,14 +43,8 @@ NARROW = """mutation($id: ID!, $scopes: [Scope!], $expiresAt: DateTime, $network
 KEYS = ["ReadKeys", "WriteKeys"]
 
 
-def child_of(parent: IssuedApiKey, **given: Any) -> IssuedApiKey:
-    return issue_api_key(
-        parent.api_key.organisation, name="child", maker=Maker.key(parent.api_key), **given
-    )
-
-
 def first_key(organisation: Organisation, **given: Any) -> IssuedApiKey:
-    return issue_api_key(organisation, name="first", **given)
+    return approved(issue_api_key(organisation, name="first", **given))
 
 
 def status_of(issued: IssuedApiKey) -> int:
@@ -66,8 +60,8 @@ def test_revoking_a_key_revokes_its_children_and_theirs(
     acme: Organisation, acme_token: str
 ) -> None:
     parent = first_key(acme)
-    child = child_of(parent)
-    grandchild = child_of(child)
+    child = child_of(parent.api_key)
+    grandchild = child_of(child.api_key)
     beside = first_key(acme)
     tokens = [open_session(api_key_login(each)) for each in (child, grandchild)]
 
@@ -86,7 +80,7 @@ def test_revoking_a_key_revokes_its_children_and_theirs(
 
 def test_each_revoked_child_is_on_record_with_the_reason(acme: Organisation) -> None:
     parent = first_key(acme)
-    child = child_of(parent)
+    child = child_of(parent.api_key)
 
     revoke_api_key(parent.api_key)
     revoke_api_key(parent.api_key)
@@ -99,10 +93,34 @@ def test_each_revoked_child_is_on_record_with_the_reason(acme: Organisation) -> 
     assert events.count() == 2
 
 
+def test_what_an_ordinary_key_created_replaces_it(acme: Organisation, acme_token: str) -> None:
+    old = issue_api_key(acme, name="old")
+    new = child_of(old.api_key)
+
+    answer = admin_graphql(REVOKE, acme_token, id=str(old.api_key.pk))
+
+    [named] = answer.data["revokeApiKey"]["keysCreated"]
+    assert (named["key"], named["revokedAt"]) == (new.api_key.key, None)
+    assert [status_of(each) for each in (old, new)] == [401, 201]
+    assert AuthEvent.objects.filter(kind=AuthEventKind.API_KEY_REVOKED).count() == 1
+
+
+def test_what_an_ordinary_key_created_keeps_what_that_one_loses(
+    acme: Organisation, acme_token: str
+) -> None:
+    old = issue_api_key(acme, name="old")
+    new = child_of(old.api_key)
+
+    answer = admin_graphql(NARROW, acme_token, id=str(old.api_key.pk), scopes=KEYS)
+
+    assert answer.errors == []
+    assert ApiKey.objects.get(pk=new.api_key.pk).scopes == ["All"]
+
+
 def test_a_child_is_revoked_alone(acme: Organisation) -> None:
     parent = first_key(acme)
-    child = child_of(parent)
-    sibling = child_of(parent)
+    child = child_of(parent.api_key)
+    sibling = child_of(parent.api_key)
 
     revoke_api_key(child.api_key)
 
@@ -142,7 +160,9 @@ def test_a_narrowed_key_takes_from_its_children_what_it_loses(
     acme: Organisation, acme_token: str
 ) -> None:
     parent = first_key(acme)
-    child = child_of(child_of(parent), allowed_networks=["127.0.0.0/8", "192.0.2.0/24"])
+    child = child_of(
+        child_of(parent.api_key).api_key, allowed_networks=["127.0.0.0/8", "192.0.2.0/24"]
+    )
     end = (timezone.now() + timedelta(days=1)).replace(microsecond=0)
     token = open_session(api_key_login(child))
 
@@ -178,8 +198,8 @@ def test_a_child_with_nothing_left_is_revoked_with_its_own(
     acme: Organisation, acme_token: str, child: dict[str, Any], parent: dict[str, Any]
 ) -> None:
     first = first_key(acme)
-    made = child_of(first, **child)
-    own = issue_api_key(acme, name="own", maker=Maker.key(made.api_key)).api_key
+    made = child_of(first.api_key, **child)
+    own = child_of(made.api_key).api_key
     # A person may give it more than its maker has.
     update_api_key(own, scopes=["All"], allowed_networks=[], origin=NOWHERE)
 
@@ -195,7 +215,7 @@ def test_a_child_with_nothing_left_is_revoked_with_its_own(
 
 def test_widening_a_key_changes_no_other(acme: Organisation, acme_token: str) -> None:
     parent = first_key(acme, scopes=KEYS)
-    child = child_of(parent).api_key
+    child = child_of(parent.api_key).api_key
 
     admin_graphql(NARROW, acme_token, id=str(parent.api_key.pk), scopes=["All"])
 
@@ -245,7 +265,7 @@ def test_no_key_ever_has_more_than_the_key_that_created_it(
         organisation, now = make_organisation(), timezone.now()
         first_key(organisation)
         for what, number, (scopes, days, networks) in steps:
-            rows = list(ApiKey.objects.order_by("created_at", "pk"))
+            rows = list(ApiKey.objects.with_owners().order_by("created_at", "pk"))
             key = rows[number % len(rows)]
             limits = {
                 "scopes": [scope.value for scope in scopes],
@@ -255,7 +275,7 @@ def test_no_key_ever_has_more_than_the_key_that_created_it(
             try:
                 with transaction.atomic():
                     if what == "create":
-                        issue_api_key(organisation, name="k", maker=Maker.key(key), **limits)
+                        child_of(key, **limits)
                     elif what == "narrow":
                         # By itself, so never to more than it has.
                         update_api_key(key, **limits, origin=NOWHERE, maker=Maker.key(key))

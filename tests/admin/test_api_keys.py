@@ -10,12 +10,12 @@ from django.contrib.sessions.models import Session as AdminSession
 from django.test import Client
 from django.utils import timezone
 
-from accounts.flows.api_keys import IssuedApiKey, issue_api_key, revoke_api_key
-from accounts.flows.minting import Maker
+from accounts.flows.api_keys import IssuedApiKey, revoke_api_key
 from accounts.models import ApiKey, AuthEvent, AuthEventKind, Organisation, User
 from sessions_api.models import Session
 from tests import factories
 from tests.admin.pages import CONFIRMED, action_on, list_of, page_of, text_of
+from tests.device_logins import approved, child_of
 
 
 def issue(client: Client, organisation: Organisation, **changes: str) -> Any:
@@ -300,14 +300,9 @@ def test_notices_are_labels(as_bob: Client, acme_key: IssuedApiKey) -> None:
 # --- Keys that were created with a key ------------------------------------------------------------
 
 
-def created_with(parent: IssuedApiKey) -> IssuedApiKey:
-    maker = Maker.key(parent.api_key)
-    return issue_api_key(parent.api_key.organisation, name="child", maker=maker)
-
-
 def test_the_question_names_the_keys_that_end_too(as_bob: Client, acme: Organisation) -> None:
-    parent = factories.make_api_key(acme)
-    child = created_with(created_with(parent)).api_key
+    parent = approved(factories.make_api_key(acme))
+    child = child_of(child_of(parent.api_key).api_key).api_key
     address = page_of(parent.api_key, "revoke")
 
     asked = as_bob.get(address)
@@ -318,15 +313,27 @@ def test_the_question_names_the_keys_that_end_too(as_bob: Client, acme: Organisa
     assert not ApiKey.objects.filter(organisation=acme, revoked_at=None).exists()
 
 
+def test_the_question_names_the_keys_that_stay(as_bob: Client, acme: Organisation) -> None:
+    parent = factories.make_api_key(acme)
+    child = child_of(parent.api_key).api_key
+    address = page_of(parent.api_key, "revoke")
+
+    asked = as_bob.get(address)
+    as_bob.post(address, CONFIRMED)
+
+    assert f"created with it stay valid: child ({child.key})." in text_of(asked)
+    assert ApiKey.objects.get(organisation=acme, revoked_at=None) == child
+
+
 def test_the_question_of_a_key_without_children_warns_of_nothing(
     as_bob: Client, acme: Organisation
 ) -> None:
     parent = factories.make_api_key(acme)
-    child = created_with(parent).api_key
+    child = child_of(parent.api_key).api_key
     revoke_api_key(child)
 
     asked = as_bob.get(page_of(parent.api_key, "revoke"))
     page = text_of(as_bob.get(page_of(child)))
 
-    assert "created with this" not in text_of(asked)
+    assert child.key not in text_of(asked)
     assert str(parent.api_key) in page

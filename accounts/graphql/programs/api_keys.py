@@ -64,8 +64,8 @@ def _values(scopes: list[Enum] | None) -> list[str] | None:
 @mutation(
     ApiKeyType,
     "Changes the given fields of an API key, which count from its next request on. FORBIDDEN "
-    "unless the caller's key has all that it had and gets. Keys that were created with it lose "
-    "what it loses.",
+    "unless the caller's key has all that it had and gets. Keys that a program created with "
+    "this key, as its approved login, lose what it loses.",
     id=graphene.ID(required=True, description="The key's id."),
     name=graphene.String(description="The program that uses it."),
     scopes=graphene.List(graphene.NonNull(ScopeEnum), description="What it may do."),
@@ -121,8 +121,8 @@ def rotate_api_key_field(
 
 @mutation(
     ApiKeyType,
-    "Revokes an API key for good and ends its sessions immediately. So it does with the keys that "
-    "were created with it, which `keysCreated` names.",
+    "Revokes an API key for good and ends its sessions immediately. If a person approved it as a "
+    "program's login, so it does with the keys that it created, which `keysCreated` names.",
     id=graphene.ID(required=True, description="The key's id."),
 )
 def revoke_api_key_field(info: GraphQLResolveInfo, id: str) -> ApiKey:

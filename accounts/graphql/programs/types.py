@@ -177,15 +177,13 @@ class ApiKeyType(DjangoObjectType):
         required=True,
         description="Whether the key is valid but has not opened a session for 90 days.",
     )
-    created_with = graphene.ID(
-        description="The id of the key that created it, which it does not outlast; null for none."
-    )
+    created_with = graphene.ID(description="The id of the key that created it; null for none.")
     keys_created = graphene.List(
         graphene.NonNull(lambda: ApiKeyType),
         required=True,
         description=(
             f"The newest {_MAX_KEYS_CREATED} keys that were created with it, including revoked "
-            "ones. They are revoked with it."
+            "ones. They are revoked with it if a person approved it as a program's login."
         ),
     )
 
