@@ -12,14 +12,27 @@ from datetime import datetime, timedelta
 from math import ceil
 from uuid import UUID
 
-from django.db.models import CharField, Count, IntegerField, Model, OuterRef, Subquery, Value
+from django.core.exceptions import EmptyResultSet
+from django.db.models import (
+    CharField,
+    Count,
+    IntegerField,
+    Model,
+    OuterRef,
+    Subquery,
+    UUIDField,
+    Value,
+)
 
+from core.database.compiled_query import CompiledQuery, Parameter
+from core.database.ids import first_id_at
 from scripts_engine.models import Run, RunStatus
 from scripts_engine.models.run import OUTCOMES, RunQuerySet
 
 HOUR = timedelta(hours=1)
 NEWEST_DURATIONS = 10_000
 
+_ID: UUIDField[UUID, UUID] = UUIDField()
 _ALL, _OTHERS, _TRIED, _FAILED = "all", "others", "tried", "failed"
 
 
@@ -74,19 +87,26 @@ def _counted(
     runs: RunQuerySet, hours: Sequence[tuple[datetime, datetime]]
 ) -> Iterator[tuple[int, str, str, int]]:
     """Yields hour number, kind, status and count; the kind ``all`` has no status."""
-    parts = []
-    for number, (start, end) in enumerate(hours):
-        of_hour = runs.called_between(start, end).order_by()
-        hour = Value(number, IntegerField())
-        every = of_hour.annotate(hour=hour, kind=_kind(_ALL), outcome=_kind(""))
-        others = of_hour.not_succeeded().annotate(hour=hour, kind=_kind(_OTHERS))
-        tried = of_hour.not_counted().annotate(hour=hour, kind=_kind(_TRIED))
-        parts += [
-            every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
-            others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
-            tried.values_list("hour", "kind", "status").annotate(count=Count("pk")),
-        ]
-    yield from parts[0].union(*parts[1:], all=True)
+    of_hour = runs.filter(pk__gte=Parameter("since", _ID), pk__lt=Parameter("until", _ID))
+    of_hour = of_hour.order_by().annotate(hour=Parameter("hour", IntegerField()))
+    every = of_hour.annotate(kind=_kind(_ALL), outcome=_kind(""))
+    others = of_hour.not_succeeded().annotate(kind=_kind(_OTHERS))
+    tried = of_hour.not_counted().annotate(kind=_kind(_TRIED))
+    kinds = [
+        every.values_list("hour", "kind", "outcome").annotate(count=Count("pk")),
+        others.values_list("hour", "kind", "status").annotate(count=Count("pk")),
+        tried.values_list("hour", "kind", "status").annotate(count=Count("pk")),
+    ]
+    counts = CompiledQuery(kinds[0].union(*kinds[1:], all=True))
+    values = [
+        {"hour": number, "since": first_id_at(start), "until": first_id_at(end)}
+        for number, (start, end) in enumerate(hours)
+    ]
+    try:
+        yield from counts.all_of(values)
+    except EmptyResultSet:
+        # The runs are those of no organisation.
+        return
 
 
 def _kind(name: str) -> Value:

@@ -31,6 +31,7 @@ from core.admin.flow_forms import RowChoiceField, SavedByFlow
 from core.admin.panels import panels_of
 from core.database.ids import parse_uuid
 
+_SAFE_METHODS = ("GET", "HEAD")
 _FORMER_MEMBER = "A former member"
 
 
@@ -175,6 +176,17 @@ class TenantModelAdmin(SavedByFlow, _TenantChoices, ModelAdmin):
             return False
         if obj is None or is_superuser(request):
             return True
+        if request.method not in _SAFE_METHODS:
+            # What the request changes may move the row out of reach.
+            return self._finds(request, obj)
+        # A page asks this for each of its buttons and forms.
+        found: dict[tuple[Any, Any], bool] = request.__dict__.setdefault("_reached_rows", {})
+        key = type(self), obj.pk
+        if key not in found:
+            found[key] = self._finds(request, obj)
+        return found[key]
+
+    def _finds(self, request: HttpRequest, obj: Model) -> bool:
         return self.get_queryset(request).filter(pk=obj.pk).exists()
 
     def may_change(self, request: HttpRequest, obj: Model | None = None) -> bool:

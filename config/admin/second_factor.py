@@ -146,12 +146,6 @@ def _codes_name(request: HttpRequest) -> str:
     return f"recovery codes {find_recovery_codes_id(cast('User', request.user))}"
 
 
-def _context(request: HttpRequest) -> dict[str, Any]:
-    """Return the page's context, without the admin's menu for users who are not logged in yet."""
-    context: dict[str, Any] = site.each_context(request)
-    return context if site.has_permission(request) else {**context, "available_apps": []}
-
-
 def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpResponse:
     user = cast("User", request.user)
     is_on = has_own_second_factor(request)
@@ -160,7 +154,7 @@ def _page(request: HttpRequest, form: CodeForm, status: int = 200) -> HttpRespon
         request,
         "admin/second_factor.html",
         {
-            **_context(request),
+            **site.each_context(request),
             "title": "Second factor",
             "form": form,
             "is_on": is_on,

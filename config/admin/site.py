@@ -132,6 +132,10 @@ class MoonhookAdminSite(UnfoldAdminSite):
             context["narrowed_to"] = organisation_in_view(request)
         return context
 
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Empty: no page shows Django's list of apps, for which each page would ask every model."""
+        return []
+
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:

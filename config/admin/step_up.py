@@ -93,8 +93,6 @@ def _page(request: HttpRequest, form: Any, status: int = 200) -> HttpResponse:
         "minutes": int(FRESH_FOR.total_seconds() // 60),
         "next": next_page(request),
     }
-    if not site.has_permission(request):
-        context["available_apps"] = []
     response = TemplateResponse(request, "admin/step_up.html", context, status=status)
     response["Cache-Control"] = "no-store"
     return response
