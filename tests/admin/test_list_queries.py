@@ -1,4 +1,4 @@
-"""Lists of what releases change: more rows take no more queries."""
+"""How often pages ask the database: more rows of a list take no more queries."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from scripts_engine.flows.scripts import update_script
 from scripts_engine.models import Release, Script, ScriptVersion
 from scripts_engine.releases.undo import undo_release
 from scripts_engine.runs.spec import Author
-from tests.admin.pages import list_of, run_of, text_of
+from tests.admin.pages import list_of, page_of, run_of, text_of
 from tests.factories import make_hook, make_script
 
 
@@ -57,3 +57,14 @@ def test_list_takes_as_many_queries_for_many_rows_as_for_few(
     assert model.objects.count() > rows
     assert "many 3" in text
     assert many == few
+
+
+def test_a_page_asks_once_whether_its_row_is_within_reach(
+    as_bob: Client, acme: Organisation
+) -> None:
+    script = make_script(acme)
+    with CaptureQueriesContext(connection) as queries:
+        assert as_bob.get(page_of(script)).status_code == 200
+
+    asked = [each["sql"] for each in queries if each["sql"].startswith('SELECT 1 AS "a" FROM')]
+    assert len([sql for sql in asked if 'FROM "scripts_engine_script"' in sql]) == 1

@@ -64,6 +64,22 @@ def test_only_the_runs_given_are_counted(acme: Organisation, globex: Organisatio
     assert (hour.counts["succeeded"], hour.counts["failed"]) == (1, 0)
 
 
+def test_runs_of_no_organisation_are_none(db: None) -> None:
+    nobodys = Run.objects.filter(organisation__in=[])
+
+    (hour,) = recent_runs.runs_by_hour(nobodys, at(9, 0), at(10, 0))
+
+    assert hour.total == 0
+
+
+def test_a_day_is_counted_in_one_statement(acme: Organisation) -> None:
+    runs = Run.objects.of_organisation(acme)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(recent_runs.runs_by_hour(runs, NOON - timedelta(days=1), NOON)) == 24
+
+    assert len(queries) == 1
+
+
 def test_percentiles_are_durations_that_runs_took(acme: Organisation) -> None:
     hook = hook_that(acme)
     for number in range(1, 101):
