@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,19 @@ return "done"
 """
 
 
+def has_stopped_without_lock(runner: int, database: Path) -> bool:
+    """Stops the process; lets it go on where it would keep all others from writing."""
+    os.kill(runner, signal.SIGSTOP)
+    with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            os.kill(runner, signal.SIGCONT)
+            return False
+        connection.execute("ROLLBACK")
+    return True
+
+
 @pytest.mark.parametrize("seconds", [-TWO_HOURS, TWO_HOURS], ids=["back", "forward"])
 def test_accepted_calls_run_although_the_clock_is_set(seconds: int, tmp_path: Path) -> None:
     clock = tmp_path / "clock"
@@ -33,7 +48,7 @@ def test_accepted_calls_run_although_the_clock_is_set(seconds: int, tmp_path: Pa
     with queue_nodes(tmp_path, 1, database.url, **environment) as [node]:
         hook = node.url + accepting_hook(node)
         runner = runner_of(node)
-        os.kill(runner, signal.SIGSTOP)
+        eventually(lambda: has_stopped_without_lock(runner, tmp_path / "moonhook.sqlite3"))
         before = [call("POST", hook)[0] for _ in range(3)]
         clock.write_text(str(seconds))
         os.kill(runner, signal.SIGCONT)
