@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.models import ApiKey, Organisation, Role, User
 from core.admin.issuing import curl, json_body
-from hooks.admin.scripts_and_runs import MAX_BODY_BYTES
+from hooks.admin.run_as_curl import MAX_BODY_BYTES
 from hooks.flows.hooks import delete_hook
 from hooks.models import Hook
 from scripts_engine.models import Run, Script

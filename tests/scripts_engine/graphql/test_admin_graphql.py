@@ -51,7 +51,7 @@ def echo(acme: Organisation) -> Script:
         ('{ script(id: "abc") { id } }', "script"),
         ('{ run(id: "abc") { id } }', "run"),
         ('{ runs(firstRun: "abc") { nodes { id } } }', "run"),
-        ('{ runs(hook: "abc") { nodes { id } } }', "caller"),
+        ('{ runs(hook: "abc") { nodes { id } } }', "hook"),
         ('mutation { publish(versions: ["abc"]) { id } }', "version"),
         ('mutation { replayRuns(ids: ["abc"]) }', "run"),
     ],
