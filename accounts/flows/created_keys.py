@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.flows.minting import within_both
@@ -24,12 +25,16 @@ def lock_with_created(ids: Iterable[uuid.UUID]) -> list[ApiKey]:
     wanted = set(ids)
     while True:
         wanted |= ApiKey.objects.all().bound_to(wanted)
+        before = transaction.savepoint()
         # In one order, so that two of these do not wait for each other.
         rows = ApiKey.objects.select_for_update().filter(pk__in=wanted, revoked_at__isnull=True)
         locked = list(rows.order_by("pk"))
         # Creating a key locks its maker: what was created before this had the lock is seen now.
         if ApiKey.objects.all().bound_to(wanted) <= wanted:
+            transaction.savepoint_commit(before)
             return locked
+        # Locking the new ones after the others would break that order.
+        transaction.savepoint_rollback(before)
 
 
 class Narrowed(NamedTuple):
