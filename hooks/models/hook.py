@@ -253,8 +253,7 @@ class Hook(RotatingSecret, Revised):
     @property
     def is_callable(self) -> bool:
         """Whether the hook accepts calls now; otherwise it answers as if it did not exist."""
-        is_live = self.script.is_enabled and self.script.current_version_id is not None
-        return self.is_enabled and is_live and self.organisation.is_active
+        return self.is_enabled and self.script.can_run
 
     @property
     def secure_url(self) -> str:

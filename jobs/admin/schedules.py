@@ -286,11 +286,7 @@ class ScheduleAdmin(PageContext, DeletedByFlowModelAdmin):
             "time_zone": row.time_zone,
             "long_runs": _warning(row),
             "is_waiting": row.buffered_tick_at is not None,
-            "cannot_run": not (
-                row.script.is_enabled
-                and row.script.current_version_id is not None
-                and row.organisation.is_active
-            ),
+            "cannot_run": not row.script.can_run,
         }
 
     @action(description="Run now", icon="play_arrow")

@@ -178,7 +178,7 @@ def _advance(schedule_id: uuid.UUID) -> int:
         same = due_row.filter(
             cron=found.cron, time_zone=found.time_zone, next_tick_at=found.next_tick_at
         )
-        rows = same.select_related("script", "organisation")
+        rows = same.select_related("script__organisation", "organisation")
         schedule = rows.select_for_update(of=("self",), skip_locked=True).first()
         if schedule is None:
             return 0
@@ -194,12 +194,7 @@ def _run_ticks(
     schedule: Schedule, due: list[datetime], following: datetime | None, now: datetime
 ) -> None:
     known = _known(schedule, due)
-    script = schedule.script
-    can_run = (
-        script.is_enabled
-        and script.current_version_id is not None
-        and schedule.organisation.is_active
-    )
+    can_run = schedule.script.can_run
     decided = decide(
         schedule,
         [tick for tick in due if tick not in known],

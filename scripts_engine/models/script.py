@@ -123,6 +123,12 @@ class Script(Revised):
         return self.name
 
     @property
+    def can_run(self) -> bool:
+        """Whether calls, ticks and queued runs of it start now."""
+        is_live = self.is_enabled and self.current_version_id is not None
+        return is_live and self.organisation.is_active
+
+    @property
     def source(self) -> str:
         return "" if self.current_version is None else self.current_version.source
 

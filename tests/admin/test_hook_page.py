@@ -15,7 +15,8 @@ from hooks.flows.call_notes import call_notes
 from hooks.flows.hooks import IssuedHook
 from hooks.models import CredentialUse, Hook, RefusedCall, SigningSecret
 from hooks.rules import GROUPS, RULES
-from scripts_engine.models import Run
+from jobs.schedules.schedules import create_schedule
+from scripts_engine.models import Run, Script
 from tests.admin.pages import page_of, text_of
 from tests.admin.roles import client_of
 from tests.client import Client
@@ -169,3 +170,18 @@ def test_a_field_with_an_error_is_shown_wherever_it_applies(
     assert "mh-applies-always" in field_of(page, "accepted_status")
     assert "mh-applies-rate" in field_of(page, "burst")
     assert 'value="2"' in text_of(page)
+
+
+def test_pages_of_a_hook_and_a_schedule_say_that_no_version_is_live(
+    as_bob: Client, acme_hook: Hook
+) -> None:
+    pages = [
+        page_of(each) for each in (acme_hook, create_schedule(acme_hook.script, cron="0 * * * *"))
+    ]
+    live = [text_of(as_bob.get(page)) for page in pages]
+    Script.objects.filter(pk=acme_hook.script_id).update(current_version=None)
+
+    not_live = [text_of(as_bob.get(page)) for page in pages]
+
+    told = "no version of the script is live"
+    assert [told in text for text in [*live, *not_live]] == [False, False, True, True]

@@ -295,6 +295,17 @@ def test_ticks_of_a_disabled_script_are_missed_for_good(
     }
 
 
+def test_ticks_of_a_script_without_a_live_version_are_missed(
+    clock: Clock, every_ten_minutes: MakeSchedule, script: Script
+) -> None:
+    schedule = every_ten_minutes()
+    Script.objects.filter(pk=script.pk).update(current_version=None)
+    clock.set("10:00:00")
+    run_due_schedules()
+    assert outcomes_of(schedule) == {"10:00": "skipped-missed"}
+    assert not Run.objects.exists()
+
+
 def test_ticks_of_an_inactive_organisation_are_missed(
     clock: Clock, every_ten_minutes: MakeSchedule, acme: Organisation
 ) -> None:
