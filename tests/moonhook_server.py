@@ -86,6 +86,8 @@ class MoonhookServer:
         self.environment = kept | {
             "MOONHOOK_DATA_DIR": str(data_dir),
             "PORT": str(self.port),
+            # Others migrate for minutes on a machine that is busy with something else.
+            "DATABASE_WAIT": "600",
             **environment,
         }
         self._lines: list[str] = []

@@ -101,3 +101,11 @@ def until_interrupted(context: Context) -> Iterator[None]:
 
 
 pass_context = click.make_pass_decorator(Context)
+first_option = click.option(
+    "--first",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="How many, from the newest on.",
+)

@@ -83,9 +83,7 @@ def test_one_of_several_starting_nodes_migrates(tmp_path: Path) -> None:
 
 
 def test_a_node_without_rights_waits_for_one_that_migrates(tmp_path: Path) -> None:
-    # Migrating takes minutes on a machine that is busy with something else.
-    patient = {"DATABASE_WAIT": "600"}
-    server = MoonhookServer(tmp_path, "jobs", "--no-migrate", is_prepared=False, **patient)
+    server = MoonhookServer(tmp_path, "jobs", "--no-migrate", is_prepared=False)
     server.start()
     eventually(lambda: "Waiting for manage.py migrate: the database's schema" in server.output)
     server.manage("migrate", "--verbosity", "0")

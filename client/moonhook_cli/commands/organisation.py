@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from moonhook_cli.context import Context, pass_context
+from moonhook_cli.context import Context, first_option, pass_context
 from moonhook_cli.errors import CommandError
 from moonhook_cli.look_ups import all_nodes, all_releases, find_release
 
@@ -64,14 +64,7 @@ def keys(context: Context) -> None:
 
 
 @click.group(invoke_without_command=True)
-@click.option(
-    "--first",
-    metavar="N",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="How many, from the newest on.",
-)
+@first_option
 @click.pass_context
 def releases(group: click.Context, first: int) -> None:
     """List releases, newest first, and undo one."""

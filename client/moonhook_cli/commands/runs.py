@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moonhook_cli.context import Context, pass_context, until_interrupted
+from moonhook_cli.context import Context, first_option, pass_context, until_interrupted
 from moonhook_cli.errors import CommandError, Exit
 from moonhook_cli.following import Reconnecting
 from moonhook_cli.look_ups import find_hook
@@ -37,14 +37,6 @@ _REFUSED = """query Refused($first: Int!, $hook: ID) {
 _POLL_SECONDS = 1
 # Runs that ended a little before `--follow` are shown at its beginning.
 _HISTORY = timedelta(minutes=15)
-_first_option = click.option(
-    "--first",
-    metavar="N",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="How many, from the newest on.",
-)
 _hook_option = click.option("--hook", metavar="HOOK", help="Only this hook: SCRIPT/HOOK or its id.")
 
 
@@ -52,7 +44,7 @@ _hook_option = click.option("--hook", metavar="HOOK", help="Only this hook: SCRI
 @click.option("--follow", is_flag=True, help="Go on with those that end from now on.")
 @click.option("--failed", is_flag=True, help="Only those that failed.")
 @_hook_option
-@_first_option
+@first_option
 @click.pass_context
 def runs(group: click.Context, hook: str | None, first: int, *, follow: bool, failed: bool) -> None:
     """List runs, newest first."""
@@ -161,7 +153,7 @@ def _replays_of(server: Server, run_id: str, script: str) -> list[str]:
 
 @click.command()
 @_hook_option
-@_first_option
+@first_option
 @click.option("--details", is_flag=True, help="With what was wrong, which needs ReadPayloads.")
 @pass_context
 def refused(context: Context, hook: str | None, first: int, *, details: bool) -> None:
